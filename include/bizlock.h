@@ -1,0 +1,355 @@
+/* bizlock: distributed, reentrant locks kept as rows of one InnoDB table.
+ *
+ * For C99 and C++11 programs that already use MySQL 8.0 (8.0.17 or later) or
+ * MariaDB 10.6 (or later). This header is the manual; README.md has the tour.
+ *
+ *
+ * WHAT THE WORDS MEAN
+ *
+ * key      A pair (biz_type, biz_id) that names what is locked, such as
+ *          ("order", "4711"). Keys are bytes: two keys that differ in any byte
+ *          are two locks ("a", "A", "a " and "\xc3\xa1" are four).
+ *
+ * client   A `bizlock *`: configuration, a few connections of its own, and the
+ *          table of what this process holds. Thread-safe. One per process and
+ *          database is enough; two clients are two strangers to each other.
+ *
+ * owner    Who holds a lock: by default the calling *thread* of this process.
+ *          Stored as `tid@pid.nonce@host`, the nonce drawn when the client was
+ *          opened, so that a reused pid or two containers with pid 1 never pass
+ *          for each other. An owner may also be named ("task-17"), for event
+ *          loops and thread pools that acquire in one thread and release in
+ *          another. Only the owner re-enters, renews or releases.
+ *
+ * lease    How long a hold lasts unless it is renewed, judged by the server's
+ *          clock alone. When it is over, anybody may take the lock over.
+ *
+ * fence    The fencing token: a number that every first acquisition of a key
+ *          gets, larger than any earlier one of that key, across release,
+ *          takeover and server restart. Re-entry and renewal keep it. Store it
+ *          with what you write, and refuse writes that carry a smaller one:
+ *              UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
+ *
+ * doorbell A named lock of the server (GET_LOCK) kept by the holder of a lock
+ *          from acquire to release, so that a release *is* the wake-up of the
+ *          next waiter. It orders and wakes; it never excludes: the row alone
+ *          decides who holds. Losing it costs fairness, never safety.
+ *
+ *
+ * THE CALLING SEQUENCE
+ *
+ *     bizlock *b;
+ *     bizlock_grant grant = BIZLOCK_GRANT_INIT;
+ *     bizlock_key key = { "order", "4711" };
+ *
+ *     bizlock_new(&b);
+ *     bizlock_set(b, "database", "shop");
+ *     if (bizlock_open(b) != BIZLOCK_OK)              die(bizlock_errmsg(b));
+ *     if (bizlock_acquire(b, key, NULL, &grant) == BIZLOCK_OK) {
+ *         ... work, for no longer than the lease ...
+ *         bizlock_release(b, key, NULL, NULL);
+ *     }
+ *     bizlock_close(b);
+ *
+ * Every statement is its own short transaction on bizlock's own connections:
+ * a transaction of yours is never touched, and never holds a lock up.
+ *
+ *
+ * WHAT HAPPENS WHEN
+ *
+ * the process dies    Its rows stay until their leases are over; the next
+ *                     contender then takes over, gets a larger fence, and is
+ *                     told so by BIZLOCK_TOOK_OVER: what the lock guards may
+ *                     have been left half done.
+ * the holder stalls   Past its lease it no longer holds, whether it knows or
+ *                     not. bizlock_left_ms() tells without a round trip; it
+ *                     runs on a clock that counts suspended time and that
+ *                     started before the statement was sent, so it never
+ *                     believes in a lease longer than the server does. Check it
+ *                     before touching what the lock guards, and pass the fence.
+ * the network breaks  A call whose reply was lost reconnects and reads the row
+ *                     to find out what happened. Only when it can not find out
+ *                     does it answer BIZLOCK_UNKNOWN: the lock may be held
+ *                     until its lease ends; do not act as its holder.
+ * the server dies     Rows and the fence counter are durable as the server's
+ *                     own settings make them; doorbells are gone and are
+ *                     rebuilt by use.
+ * a thread ends       What it holds stays locked until the lease ends. Release
+ *                     first, or name an owner that outlives the thread.
+ * the process forks   The child holds nothing and its calls on the parent's
+ *                     client answer BIZLOCK_MISUSE; it opens a client of its
+ *                     own. bizlock_close() in the child frees memory and
+ *                     touches nothing of the parent's on the server.
+ *
+ *
+ * RULES FOR ALL FUNCTIONS
+ *
+ * - They return BIZLOCK_OK (0) or another BIZLOCK_... number, unless said
+ *   otherwise. Outputs are written only on BIZLOCK_OK.
+ * - Any thread may call any function at any time, except that
+ *   bizlock_close() must be the last call on a client to *start*.
+ * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
+ * - Arguments are checked before anything is sent: BIZLOCK_INVALID, with
+ *   the argument and its limit in bizlock_errmsg().
+ * - The library never prints, exits, or touches signals.
+ * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever,
+ *   n = at most n.
+ *
+ * Link bizlock and your program against the same connector (libmariadb or
+ * libmysqlclient): a process that loads both is outside anybody's warranty.
+ */
+#ifndef BIZLOCK_H
+#define BIZLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BIZLOCK_VERSION_MAJOR 0
+#define BIZLOCK_VERSION_MINOR 1
+#define BIZLOCK_VERSION_PATCH 0
+#define BIZLOCK_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define BIZLOCK_API __attribute__((visibility("default")))
+#define BIZLOCK_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define BIZLOCK_API
+#define BIZLOCK_MUST_CHECK
+#endif
+
+/* Limits, in bytes unless said otherwise. */
+#define BIZLOCK_ID_MAX 128        /* biz_id */
+#define BIZLOCK_TYPE_MAX 64       /* biz_type */
+#define BIZLOCK_OWNER_NAME_MAX 64 /* a named owner, as passed in */
+#define BIZLOCK_NOTE_MAX 255      /* note */
+#define BIZLOCK_LEASE_MIN_MS 100u
+#define BIZLOCK_LEASE_MAX_MS 86400000u
+#define BIZLOCK_DEPTH_MAX 1000000u /* re-entries of one hold */
+
+/* Every error: X(name, number, text). Numbers are never reused.
+ *
+ * OK           done
+ * BUSY         somebody else holds it (wait_ms 0); the message names the holder
+ * TIMEOUT      wait_ms passed; the message names the holder
+ * CANCELLED    bizlock_interrupt() or bizlock_close() ended the wait
+ * LOST         the hold is over: its lease ran out, or it was broken
+ * NOT_OWNER    this owner holds no such lock; nothing was changed
+ * UNKNOWN      the outcome could not be found out; see "the network breaks"
+ * CONN         no connection to the server could be had; nothing was done
+ * DB           the server refused; the message has its words and number
+ * SCHEMA       tables missing, older or newer than this library
+ * INVALID      a bad argument or option; nothing was sent
+ * MISUSE       the call is out of order: before open, after fork, ...
+ * LIMIT        a limit of this library was reached (re-entry depth)
+ * NOMEM        out of memory
+ * UNSUPPORTED  a server that bizlock can not work with */
+#define BIZLOCK_ERRORS(X)                                                                          \
+	X(OK, 0, "done")                                                                           \
+	X(BUSY, 1, "held by somebody else")                                                        \
+	X(TIMEOUT, 2, "not obtained in time")                                                      \
+	X(CANCELLED, 3, "wait interrupted")                                                        \
+	X(LOST, 4, "no longer held: the lease ran out or the lock was broken")                     \
+	X(NOT_OWNER, 5, "not held by this owner")                                                  \
+	X(UNKNOWN, 6, "outcome unknown: the server could not be asked")                            \
+	X(CONN, 7, "no connection to the server")                                                  \
+	X(DB, 8, "the server refused the statement")                                               \
+	X(SCHEMA, 9, "bizlock's tables are missing or of another version")                         \
+	X(INVALID, 10, "invalid argument or option")                                               \
+	X(MISUSE, 11, "call out of order")                                                         \
+	X(LIMIT, 12, "a limit was reached")                                                        \
+	X(NOMEM, 13, "out of memory")                                                              \
+	X(UNSUPPORTED, 14, "not supported by this server")
+
+enum bizlock_error {
+#define BIZLOCK_ENUM_(name, number, text) BIZLOCK_##name = number,
+	BIZLOCK_ERRORS(BIZLOCK_ENUM_)
+#undef BIZLOCK_ENUM_
+};
+
+typedef struct bizlock bizlock;
+
+/* biz_type: 1 to BIZLOCK_TYPE_MAX bytes; biz_id: 1 to BIZLOCK_ID_MAX bytes. */
+typedef struct bizlock_key {
+	const char *biz_type, *biz_id;
+} bizlock_key;
+
+/* Structs begin with their own size, set by whoever makes them, so that they
+ * can grow. A size of another version is fine as long as bytes this library
+ * does not know are zero. */
+
+/* Flags of bizlock_acquire_opts. */
+#define BIZLOCK_NO_RENEW 1u      /* do not renew this hold automatically */
+#define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
+#define BIZLOCK_NO_QUEUE 4u      /* no doorbell for this call: poll instead */
+
+typedef struct bizlock_acquire_opts {
+	size_t size;       /* sizeof(bizlock_acquire_opts) */
+	int64_t wait_ms;   /* 0: once (BUSY), -1: for ever, n: TIMEOUT after n ms */
+	uint32_t lease_ms; /* 100 ms to 24 h; 0: the client's option lease_ms */
+	uint32_t flags;
+	const char *owner; /* NULL: the calling thread. Else a name of 1 to 64
+	                      printable ASCII bytes without space and '@', not
+	                      only digits; the same in every call on this hold */
+	const char *note;  /* NULL or why, for people who look: up to 255 bytes */
+} bizlock_acquire_opts;
+
+#define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
+	{                                                                                          \
+		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL                                 \
+	}
+
+/* Flags of bizlock_grant. */
+#define BIZLOCK_TOOK_OVER 1u /* the previous owner never released */
+
+typedef struct bizlock_grant {
+	size_t size;       /* sizeof(bizlock_grant), set by the caller */
+	uint64_t fence;    /* the fencing token, > 0 */
+	uint32_t depth;    /* 1: first acquisition, 2: one re-entry, ... */
+	uint32_t lease_ms; /* the lease that was granted */
+	uint32_t flags;    /* BIZLOCK_TOOK_OVER */
+} bizlock_grant;
+
+#define BIZLOCK_GRANT_INIT                                                                         \
+	{                                                                                          \
+		sizeof(bizlock_grant), 0, 0, 0, 0                                                  \
+	}
+
+/* One row, as bizlock_each() shows it. Valid during the callback. */
+typedef struct bizlock_info {
+	size_t size;                                  /* set by the library */
+	const char *biz_type, *biz_id, *owner, *note; /* note: "" when none */
+	uint64_t fence;
+	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
+	int64_t held_ms; /* since the hold began */
+	uint32_t depth;
+} bizlock_info;
+
+/* ---- a client: new, set, open, close ------------------------------------ */
+
+/* Makes a client that is not connected yet. NOMEM, INVALID (ret is NULL). */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
+
+/* Sets an option, before bizlock_open(). What is set here comes before the
+ * environment (BIZLOCK_<OPTION>), that before the groups [bizlock] and then
+ * [client] of the option files, and those before the default.
+ *
+ *   host                localhost; "localhost" means the socket, when there is one
+ *   port                3306
+ *   socket              the connector's default
+ *   user, password      the connector's defaults: the login name; none
+ *   database            required: where the tables are
+ *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf
+ *   defaults_group      the group read besides [client]; bizlock
+ *   ssl_mode            preferred | disabled | required | verify_ca | verify_identity
+ *   ssl_ca, ssl_cert, ssl_key   PEM files
+ *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
+ *   lease_ms            30000 (100 to 86400000)
+ *   connect_timeout_ms  5000 (1 to 600000), rounded up to seconds
+ *   io_timeout_ms       10000 (1 to 600000), of each read and write, rounded up
+ *                       to seconds (the connectors know no finer)
+ *   max_connections     16 (1 to 1000)
+ *   queue               auto | off: the doorbell, where the server has it; or polls
+ *
+ * INVALID: unknown option or bad value. MISUSE: already open. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
+
+/* Reads environment and option files, connects once, and checks the server.
+ * On failure the client may be set and opened again, or closed.
+ * CONN; INVALID: an option from environment or file; UNSUPPORTED: server too
+ * old, or binlog_format=STATEMENT; SCHEMA: the message says what to do. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
+
+/* Ends waits of other threads with CANCELLED, waits until their calls have
+ * left, closes the connections and frees the client. What is still held is
+ * *not* released: it stays locked until its lease ends. Takes NULL and clients
+ * that were never opened. In a forked child it only frees memory. */
+BIZLOCK_API void bizlock_close(bizlock *);
+
+/* Creates what is missing of the tables in the configured database. Needs no
+ * prior open, and the privilege CREATE. Idempotent.
+ * CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables are newer than this library. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
+
+/* ---- the lease lock ----------------------------------------------------- */
+
+/* Takes `key` for its owner, or one level deeper if that owner has it already.
+ * opts NULL: wait for ever, default lease. ret may be NULL.
+ *
+ * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the
+ * lease starts anew unless the rest of it is longer.
+ * BUSY, TIMEOUT, CANCELLED: not obtained. LOST: this owner held it and lost it;
+ * release every level before acquiring again. LIMIT: too deep. UNKNOWN, CONN,
+ * DB, INVALID, MISUSE, NOMEM.
+ *
+ * Threads of this process line up in memory first, in order of arrival; one of
+ * them waits at the server's doorbell, in order of arrival there. A call that
+ * tries once may take up to 200 ms in one rare case: the lock is free, but
+ * another contender that stands at its door does not move. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int
+bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
+
+/* Gives one level back; the last one frees the lock and wakes the next waiter.
+ * owner NULL: the calling thread. ret_depth may be NULL: levels left.
+ * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran
+ * out and somebody took it, or it was broken; the level is given back all the
+ * same. CONN, UNKNOWN: the level is given back here; the row may stay until its
+ * lease ends. */
+BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
+
+/* Starts the lease anew, from now: lease_ms, or the length it was acquired
+ * with if 0. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
+                                                 uint32_t lease_ms);
+
+/* Milliseconds this owner may still rely on the lock. Local: no round trip.
+ * <= 0: do not touch the resource (not held, lost, or over). */
+BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
+
+/* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
+
+/* Wakes every waiting thread of this client; their calls answer CANCELLED.
+ * Calls that start later wait as usual. Async-signal-safe. */
+BIZLOCK_API void bizlock_interrupt(bizlock *);
+
+/* ---- looking and mending ------------------------------------------------ */
+
+/* Calls fn for each row, of one biz_type or (NULL) of all, in key order, stale
+ * ones too. Rows are read in pages, each a moment of its own; no connection is
+ * held and no lock of the library during fn, which may call bizlock functions.
+ * fn returns 0 to go on; anything else ends the walk, which is then OK. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
+                                                int (*fn)(void *arg, const bizlock_info *),
+                                                void *arg);
+
+/* An operator's force-unlock: frees the lock if its fence still is
+ * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
+ * another fence, named in the message. LOST: nobody holds it any more. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
+
+/* ---- errors ------------------------------------------------------------- */
+
+/* Static text for any number, known or not. */
+BIZLOCK_API const char *bizlock_strerror(int err);
+
+/* "BIZLOCK_BUSY" and so on; "BIZLOCK_?" for a number that is none. */
+BIZLOCK_API const char *bizlock_err_name(int err);
+
+/* What went wrong in the calling thread's last failed call on this client (or
+ * in bizlock_new(), with NULL): key, holder, the server's own words. "" if
+ * nothing did. Valid until the thread's next failing call. Never NULL, never
+ * holds a password. */
+BIZLOCK_API const char *bizlock_errmsg(const bizlock *);
+
+/* The version of the library that is linked, "0.1.0". */
+BIZLOCK_API const char *bizlock_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+-- bizlock, schema version 1. MySQL 8.0.17 and later, MariaDB 10.6 and later.
+-- Apply it to the database of your choice, as often as you like:
+--     mysql shop < sql/001_init.sql
+--
+-- Keys compare byte for byte: a case-blind, accent-blind or blank-padding
+-- collation would make two different keys one lock. The two servers name the
+-- right collation differently; each reads its own comment and skips the other's.
+
+CREATE TABLE IF NOT EXISTS `biz_lock` (
+  `biz_id` VARCHAR(128) NOT NULL
+    COMMENT 'which one is locked; acquire writes it',
+  `biz_type` VARCHAR(64) NOT NULL
+    COMMENT 'what kind of thing biz_id names; acquire writes it',
+  `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
+    COMMENT 'fencing token; a new, larger one at first acquisition and at takeover',
+  `owner` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+    COMMENT 'who holds, tid@pid.nonce@host; first acquisition and takeover write it',
+  `reentrant` INT UNSIGNED NOT NULL
+    COMMENT 'depth of the hold; acquire, re-entry and release write the absolute value',
+  `timeout` DATETIME(6) NOT NULL
+    COMMENT 'when the lease ends, UTC by the clock of the server; acquire and renew write it',
+  `bell` BIGINT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'connection that has the doorbell of this hold, 0: none; first acquisition and takeover write it',
+  `note` VARCHAR(255) NOT NULL DEFAULT ''
+    COMMENT 'why, for people who look; first acquisition and takeover write it',
+  `gmt_create` DATETIME(6) NOT NULL
+    COMMENT 'when the hold began, UTC; first acquisition and takeover write it',
+  `gmt_modified` DATETIME(6) NOT NULL
+    COMMENT 'last change, UTC; every statement writes it',
+  -- The primary key is the lock: one statement on it asks for the exclusive row
+  -- lock at once, where a secondary unique key would take shared locks first and
+  -- deadlock. `fence` has a key only because AUTO_INCREMENT asks for one.
+  PRIMARY KEY (`biz_id`, `biz_type`),
+  KEY `fence` (`fence`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+  /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
+  COMMENT='bizlock: one row for each lease lock that is held or stale';
+
+CREATE TABLE IF NOT EXISTS `biz_row_lock` (
+  `biz_id` VARCHAR(128) NOT NULL
+    COMMENT 'which one; the first row lock of a key writes it',
+  `biz_type` VARCHAR(64) NOT NULL
+    COMMENT 'what kind of thing biz_id names; the first row lock of a key writes it',
+  `gmt_create` DATETIME(6) NOT NULL
+    COMMENT 'when the row was made, UTC; the first row lock of a key writes it',
+  PRIMARY KEY (`biz_id`, `biz_type`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+  /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
+  COMMENT='bizlock: rows to be locked by SELECT ... FOR UPDATE; they say nothing';
+
+CREATE TABLE IF NOT EXISTS `biz_lock_schema` (
+  `version` INT UNSIGNED NOT NULL
+    COMMENT 'number of the migration file; the migration writes it',
+  `applied_at` DATETIME(6) NOT NULL
+    COMMENT 'when it was applied, UTC; the migration writes it',
+  PRIMARY KEY (`version`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+  COMMENT='bizlock: which migrations have been applied';
+
+INSERT INTO `biz_lock_schema` (`version`, `applied_at`) VALUES (1, UTC_TIMESTAMP(6))
+  ON DUPLICATE KEY UPDATE `version` = `version`;

@@ -1,0 +1,87 @@
+#include "api/args.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/key.h"
+
+#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
+#define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
+
+static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
+{
+	if (size >= known && size <= SIZE_MAX_SANE)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID, "%s.size is %zu: set it to sizeof(%s), %zu or more",
+	                  name, size, name, known);
+}
+
+/* A newer program may know more fields than we do: it must not rely on them. */
+static int check_tail(const bizlock_acquire_opts *opts, struct bl_err *err)
+{
+	const unsigned char *bytes = (const unsigned char *)opts;
+
+	for (size_t i = sizeof(*opts); i < opts->size; i++)
+		if (bytes[i] != 0)
+			return bl_err_set(
+			        err, BIZLOCK_INVALID,
+			        "bizlock_acquire_opts.size: this library knows %zu bytes, "
+			        "and byte %zu is not zero",
+			        sizeof(*opts), i);
+	return BIZLOCK_OK;
+}
+
+int bl_args_lease(uint32_t lease_ms, struct bl_err *err)
+{
+	if (lease_ms == 0 || (lease_ms >= BIZLOCK_LEASE_MIN_MS && lease_ms <= BIZLOCK_LEASE_MAX_MS))
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID, "lease_ms is %" PRIu32 ": must be 0 or %u to %u",
+	                  lease_ms, BIZLOCK_LEASE_MIN_MS, BIZLOCK_LEASE_MAX_MS);
+}
+
+static int check_values(const bizlock_acquire_opts *opts, struct bl_err *err)
+{
+	int rc = bl_args_lease(opts->lease_ms, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (opts->wait_ms < -1)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "wait_ms is %" PRId64 ": must be -1 (for ever), 0 or more",
+		                  opts->wait_ms);
+	if (opts->flags & ~KNOWN_FLAGS)
+		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
+		                  opts->flags & ~KNOWN_FLAGS);
+	return bl_note_check(opts->note, err);
+}
+
+int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
+                    bizlock_acquire_opts *ret_opts, struct bl_err *err)
+{
+	bizlock_acquire_opts o = BIZLOCK_ACQUIRE_OPTS_INIT;
+	int rc = BIZLOCK_OK;
+
+	if (opts) {
+		rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
+		if (rc == BIZLOCK_OK)
+			rc = check_tail(opts, err);
+		if (rc == BIZLOCK_OK)
+			rc = check_values(opts, err);
+		if (rc == BIZLOCK_OK)
+			memcpy(&o, opts, sizeof(o));
+	}
+	if (rc == BIZLOCK_OK && ret)
+		rc = check_size("bizlock_grant", ret->size, sizeof(*ret), err);
+	if (rc == BIZLOCK_OK)
+		*ret_opts = o;
+	return rc;
+}
+
+void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
+{
+	size_t size = ret->size;
+
+	memset(ret, 0, size);
+	memcpy(ret, grant, sizeof(*grant));
+	ret->size = size;
+}

@@ -1,0 +1,17 @@
+/* Checks of what callers pass in. All of them: INVALID, naming the argument. */
+#ifndef BL_API_ARGS_H
+#define BL_API_ARGS_H
+
+#include "base/err.h"
+
+/* Fills *ret_opts, with defaults where opts is NULL. ret may be NULL. */
+int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
+                    bizlock_acquire_opts *ret_opts, struct bl_err *err);
+
+/* 0 is fine: a default. */
+int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
+
+/* Writes as much as the caller's size has room for, and zeros past what is known. */
+void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
+
+#endif

@@ -1,0 +1,71 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Takes back the head of a character whose tail did not fit: half a character
+ * would make the whole message invalid UTF-8 for whoever logs it. */
+static void drop_half_character(char *msg)
+{
+	size_t len = strlen(msg), tail = 0, whole = 0;
+	unsigned char lead;
+
+	while (tail < len && tail < 3 && ((unsigned char)msg[len - 1 - tail] & 0xc0) == 0x80)
+		tail++;
+	if (tail == len)
+		return;
+	lead = (unsigned char)msg[len - 1 - tail];
+	if (lead >= 0xc0)
+		whole = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+	if (whole > tail)
+		msg[len - 1 - tail] = '\0';
+}
+
+/* What vsnprintf() answered and left behind, made fit to be shown. */
+static void settle(char *text, size_t size, int len)
+{
+	if (len < 0)
+		text[0] = '\0';
+	else if ((size_t)len >= size)
+		drop_half_character(text);
+}
+
+int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
+{
+	char msg[sizeof(e->msg)]; /* the old message may be among the arguments */
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(msg, sizeof(msg), fmt, args);
+	va_end(args);
+	settle(msg, sizeof(msg), len);
+	e->code = code;
+	e->native = 0;
+	memcpy(e->msg, msg, strlen(msg) + 1);
+	return code;
+}
+
+int bl_err_wrap(struct bl_err *e, const char *fmt, ...)
+{
+	char prefix[sizeof(e->msg)], whole[sizeof(e->msg)];
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(prefix, sizeof(prefix), fmt, args);
+	va_end(args);
+	settle(prefix, sizeof(prefix), len);
+	len = snprintf(whole, sizeof(whole), "%s%s%s", prefix, e->msg[0] ? ": " : "", e->msg);
+	settle(whole, sizeof(whole), len);
+	memcpy(e->msg, whole, strlen(whole) + 1);
+	return e->code;
+}
+
+void bl_err_clear(struct bl_err *e)
+{
+	e->code = BIZLOCK_OK;
+	e->native = 0;
+	e->msg[0] = '\0';
+}

@@ -1,0 +1,24 @@
+/* An error with its story. The code is set once, where the error is found;
+ * each layer on the way up adds a prefix: "acquire order/4711: execute: ...". */
+#ifndef BL_BASE_ERR_H
+#define BL_BASE_ERR_H
+
+#include "bizlock.h"
+
+struct bl_err {
+	int code;        /* enum bizlock_error */
+	unsigned native; /* the server's or connector's number, 0: none */
+	char msg[512];   /* NUL-terminated, cut off at a UTF-8 boundary */
+};
+
+/* Replaces whatever is there. Returns code, so that `return bl_err_set(...)` reads well. */
+int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* Puts "prefix: " before the message. Returns the code it has. */
+int bl_err_wrap(struct bl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* OK, no number, no message. */
+void bl_err_clear(struct bl_err *e);
+
+#endif

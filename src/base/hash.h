@@ -1,0 +1,18 @@
+/* FNV-1a, 128 bits (Fowler, Noll, Vo): spreads keys over names of fixed length.
+ * Not a cryptographic hash, and need not be: a collision makes two keys share a
+ * doorbell, which costs order and wake-ups, never exclusion. */
+#ifndef BL_BASE_HASH_H
+#define BL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bl_hash {
+	uint64_t hi, lo;
+};
+
+struct bl_hash bl_hash_start(void);
+void bl_hash_add(struct bl_hash *h, const void *data, size_t len);
+void bl_hash_hex(const struct bl_hash *h, char ret[33]); /* lower case, NUL-terminated */
+
+#endif

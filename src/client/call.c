@@ -1,0 +1,68 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/rnd.h"
+#include "client/client.h"
+
+/* A sleeping poller looks this often whether it was interrupted: a signal
+ * handler can not wake a sleeper, and it may take 50 ms. */
+#define SLICE_NS (25 * BL_NS_PER_MS)
+
+void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
+                   const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
+{
+	bl_time io_deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+
+	call->client = b;
+	call->key = *key;
+	call->owner = *owner;
+	bl_owner_full(owner, &b->process, call->owner_full);
+	bl_bell_name(call->bell, b->server.database, b->sql.table, key);
+	call->deadline = bl_deadline_in_ms(wait_ms);
+	call->io_deadline = call->deadline > io_deadline ? call->deadline : io_deadline;
+	call->wakes = atomic_load(&b->wakes);
+	call->err = err;
+}
+
+int bl_call_check(const struct bl_call *call)
+{
+	if (atomic_load(&call->client->wakes) == call->wakes)
+		return BIZLOCK_OK;
+	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
+}
+
+void bl_call_sleep(const struct bl_call *call, bl_time until)
+{
+	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
+
+	while (left > 0 && atomic_load(&call->client->wakes) == call->wakes) {
+		struct timespec slice = {0, left < SLICE_NS ? left : SLICE_NS};
+
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
+		left = end - bl_now();
+	}
+}
+
+uint64_t bl_client_random(struct bizlock *b)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&b->mu);
+	n = bl_rnd_next(&b->jitter);
+	pthread_mutex_unlock(&b->mu);
+	return n;
+}
+
+void bl_describe(const struct bl_row *row, char *ret, size_t size)
+{
+	if (row->left_us > 0)
+		snprintf(ret, size,
+		         "held by %s (fence %" PRIu64 ", depth %" PRIu32 "), lease ends in %" PRId64
+		         ".%03d s",
+		         row->owner, row->fence, row->depth, row->left_us / 1000000,
+		         (int)(row->left_us / 1000 % 1000));
+	else
+		snprintf(ret, size, "free, but another contender stands at its door");
+}

@@ -1,0 +1,162 @@
+/* The life of a client: open, migrate, interrupt, close. */
+#include "client/client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rnd.h"
+#include "store/schema.h"
+
+/* bizlock_set() may be called again after a failed open, so what environment
+ * and files say goes into a copy. */
+static int effective_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err)
+{
+	struct bl_config config;
+	int rc;
+
+	memset(&config, 0, sizeof(config));
+	rc = bl_config_copy(&config, set, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_sources_read(&config, err);
+	if (rc == BIZLOCK_OK)
+		*ret = config;
+	else
+		bl_config_free(&config);
+	return rc;
+}
+
+static int make_identity(struct bizlock *b, struct bl_err *err)
+{
+	struct {
+		uint8_t nonce[8];
+		uint64_t jitter;
+	} seed;
+	char host[65] = "";
+
+	if (!bl_random_bytes(&seed, sizeof(seed)))
+		return bl_err_set(err, BIZLOCK_UNSUPPORTED, "the kernel gives no random numbers");
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		host[0] = '\0';
+	bl_process_make(&b->process, b->pid, seed.nonce, host);
+	b->jitter = seed.jitter;
+	return BIZLOCK_OK;
+}
+
+static bool find_bells(struct bizlock *b, struct bl_session *s)
+{
+	char name[BL_BELL_MAX + 1];
+
+	/* A name nobody else has: the answer must not depend on other clients. */
+	snprintf(name, sizeof(name), "bizlock:probe:%" PRIx64, bl_rnd_next(&b->jitter));
+	return b->config.queue && bl_bell_works(s, name);
+}
+
+/* One connection looks at everything before the pool makes its own. */
+static int inspect(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_session s;
+	int rc = bl_session_open(&s, &b->config, NULL, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_server_probe(&s, &b->server, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_schema_check(&s, b->config.table_prefix, err);
+	if (rc == BIZLOCK_OK)
+		b->bells = find_bells(b, &s);
+	bl_session_close(&s);
+	return rc;
+}
+
+static int build(struct bizlock *b, struct bl_err *err)
+{
+	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.mariadb, b->bells, err);
+
+	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
+		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (rc == BIZLOCK_OK)
+		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, err);
+	return rc;
+}
+
+static void tear_down(struct bizlock *b, bool forked)
+{
+	bl_pool_free(&b->pool, forked);
+	bl_held_free(&b->held);
+	bl_sql_free(&b->sql);
+}
+
+int bl_client_open(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_config config, as_set = b->config;
+	int rc = effective_config(&as_set, &config, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	b->config = config;
+	rc = make_identity(b, err);
+	if (rc == BIZLOCK_OK)
+		rc = inspect(b, err);
+	if (rc == BIZLOCK_OK)
+		rc = build(b, err);
+	if (rc == BIZLOCK_OK) {
+		bl_config_free(&as_set);
+		return rc;
+	}
+	tear_down(b, false);
+	bl_config_free(&b->config);
+	b->config = as_set;
+	return rc;
+}
+
+int bl_client_migrate(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_config config;
+	struct bl_server server;
+	struct bl_session s;
+	int rc = effective_config(&b->config, &config, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_session_open(&s, &config, NULL, err);
+	if (rc == BIZLOCK_OK) {
+		rc = bl_server_probe(&s, &server, err);
+		if (rc == BIZLOCK_OK)
+			rc = bl_schema_migrate(&s, config.table_prefix, err);
+		bl_session_close(&s);
+	}
+	bl_config_free(&config);
+	return rc;
+}
+
+/* Nothing here but atomics and write(): it may run in a signal handler. */
+void bl_client_interrupt(struct bizlock *b)
+{
+	atomic_fetch_add(&b->wakes, 1);
+	bl_pool_wake(&b->pool);
+}
+
+/* In a child the mutex may be held by a thread that does not exist there, and
+ * what it was working on is half changed; then memory is left alone. */
+bool bl_client_close(struct bizlock *b)
+{
+	bool forked = b->pid != getpid();
+
+	if (forked && b->calls > 0)
+		return false;
+	if (!forked) {
+		pthread_mutex_lock(&b->mu);
+		b->state = BL_CLIENT_CLOSING;
+		bl_client_interrupt(b);
+		while (b->calls > 0)
+			pthread_cond_wait(&b->changed, &b->mu);
+		pthread_mutex_unlock(&b->mu);
+		pthread_cond_destroy(&b->changed);
+		pthread_mutex_destroy(&b->mu);
+	}
+	tear_down(b, forked);
+	bl_config_free(&b->config);
+	return true;
+}

@@ -1,0 +1,95 @@
+/* The client: what bizlock.h calls `bizlock`, and what every call carries.
+ *
+ * One mutex guards all of it; no statement is sent and no user code is called
+ * with the mutex held. */
+#ifndef BL_CLIENT_CLIENT_H
+#define BL_CLIENT_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/line.h"
+#include "client/pool.h"
+#include "core/held.h"
+#include "store/bell.h"
+#include "store/lock.h"
+#include "store/server.h"
+
+enum bl_client_state { BL_CLIENT_NEW, BL_CLIENT_OPEN, BL_CLIENT_CLOSING };
+
+struct bizlock {
+	pthread_mutex_t mu;
+	pthread_cond_t changed; /* a hold is no longer busy, or the last call has left */
+	enum bl_client_state state;
+	unsigned calls;    /* inside; close waits for them */
+	uint64_t serial;   /* of this client in its process, never 0 */
+	int64_t pid;       /* of the process that made this client */
+	uint64_t jitter;   /* state of the generator */
+	atomic_uint wakes; /* counts interrupts: a call that sees it move is cancelled */
+
+	struct bl_config config;
+	struct bl_process process;
+	struct bl_server server;
+	struct bl_sql sql;
+	bool bells; /* doorbells are used */
+	struct bl_pool pool;
+	struct bl_held held;
+	struct bl_lines lines;
+};
+
+/* One call on one key. */
+struct bl_call {
+	struct bizlock *client;
+	struct bl_key key;
+	struct bl_owner owner;
+	char owner_full[BL_OWNER_MAX + 1];
+	char bell[BL_BELL_MAX + 1];
+	bl_time deadline;    /* of the wait */
+	bl_time io_deadline; /* of what has to be done all the same: looking after a lost
+	                        reply, a turn in the pool. Never before `deadline` */
+	unsigned wakes;      /* when the call began */
+	struct bl_err *err;
+};
+
+void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
+                   const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err);
+
+/* CANCELLED if an interrupt came since the call began, else OK. */
+int bl_call_check(const struct bl_call *call);
+
+/* Sleeps until `until` or the deadline; an interrupt ends it early. */
+void bl_call_sleep(const struct bl_call *call, bl_time until);
+
+uint64_t bl_client_random(struct bizlock *b);
+
+/* Everything below is entered with the mutex free. */
+
+int bl_client_open(struct bizlock *b, struct bl_err *err);
+int bl_client_migrate(struct bizlock *b, struct bl_err *err);
+
+/* false: leave the memory of *b alone as well (see client.c). */
+bool bl_client_close(struct bizlock *b);
+
+/* Fills the configuration from environment and option files. */
+int bl_sources_read(struct bl_config *config, struct bl_err *err);
+
+struct bl_request {
+	uint32_t lease_ms, flags;
+	const char *note;
+	bool once; /* wait_ms 0 */
+};
+
+int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret);
+int bl_client_release(struct bl_call *call, uint32_t *ret_depth);
+int bl_client_renew(struct bl_call *call, uint32_t lease_ms);
+int bl_client_verify(struct bl_call *call);
+int64_t bl_client_left_ms(struct bl_call *call);
+int bl_client_break(struct bl_call *call, uint64_t seen_fence);
+int bl_client_each(struct bizlock *b, const char *biz_type,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
+void bl_client_interrupt(struct bizlock *b);
+
+/* "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
+void bl_describe(const struct bl_row *row, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,216 @@
+#include "client/contender.h"
+
+#include <string.h>
+
+#include "core/backoff.h"
+
+static void lock(struct bl_contender *c)
+{
+	pthread_mutex_lock(&c->client->mu);
+}
+
+static void unlock(struct bl_contender *c)
+{
+	pthread_mutex_unlock(&c->client->mu);
+}
+
+static void note_bell(struct bl_contender *c, struct bl_conn *conn)
+{
+	lock(c);
+	conn->bells++;
+	c->hold->bell = conn->id;
+	unlock(c);
+}
+
+/* A connection that has a doorbell may ring it again (GET_LOCK counts), so that
+ * of a holder in this very client would tell its competitor "rung". */
+static bool bell_is_here(const struct bl_contender *c, const struct bl_conn *conn)
+{
+	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
+
+	while (h && h->bell != conn->id)
+		h = bl_held_next_of_key(h);
+	return h != NULL;
+}
+
+static int borrow(struct bl_contender *c, struct bl_conn **ret, bool *ret_bell_is_here)
+{
+	bl_time deadline = c->request->once ? c->call->io_deadline : c->call->deadline;
+	int rc;
+
+	lock(c);
+	rc = bl_pool_take(&c->client->pool, deadline, ret, c->call->err);
+	if (rc == BIZLOCK_OK)
+		*ret_bell_is_here = bell_is_here(c, *ret);
+	unlock(c);
+	return rc;
+}
+
+static void put(struct bl_contender *c, struct bl_conn *conn)
+{
+	lock(c);
+	bl_pool_put(&c->client->pool, conn);
+	unlock(c);
+}
+
+/* The statement itself, on a connection lent to us. bell: see bl_claim. */
+static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bell, bool ring)
+{
+	struct bl_claim claim = {.key = &c->call->key,
+	                         .owner = c->call->owner_full,
+	                         .note = c->request->note,
+	                         .bell = bell,
+	                         .ring = ring,
+	                         .lease_ms = c->request->lease_ms};
+	struct bl_taken taken;
+	bl_time sent = bl_now();
+	int rc = bl_lock_take(&conn->session, &claim, &taken, c->call->err);
+
+	c->maybe |= rc == BIZLOCK_CONN;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bell && ring && taken.what != BL_TOOK_NOTHING)
+		note_bell(c, conn);
+	if (taken.what != BL_TOOK_ROW)
+		return BL_AGAIN;
+	*c->won = (struct bl_won){taken.fence, sent, taken.took_over};
+	return BIZLOCK_OK;
+}
+
+int bl_contender_attempt(struct bl_contender *c, bool ring)
+{
+	struct bl_conn *conn;
+	bool here;
+	int rc = borrow(c, &conn, &here);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (ring && here)
+		rc = BL_AGAIN;
+	else if (ring && conn->bells < BL_BELLS_MAX)
+		rc = take_on(c, conn, c->call->bell, true);
+	else
+		rc = take_on(c, conn, c->hold->bell == conn->id ? c->call->bell : NULL, false);
+	put(c, conn);
+	return rc;
+}
+
+int bl_contender_look(struct bl_contender *c)
+{
+	struct bl_conn *conn;
+	bool here;
+	int rc = borrow(c, &conn, &here);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_lock_look(&conn->session, &c->call->key, c->bells ? c->call->bell : NULL, &c->row,
+	                  c->call->err);
+	put(c, conn);
+	return rc;
+}
+
+void bl_contender_pause(struct bl_contender *c, bl_time until)
+{
+	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));
+
+	bl_call_sleep(c->call, bl_earlier(next, until));
+}
+
+static int hear(struct bl_contender *c, struct bl_conn *conn, bl_time until)
+{
+	enum bl_heard heard;
+	int rc;
+
+	bl_conn_quiet(conn);
+	rc = bl_call_check(c->call);
+	if (rc == BIZLOCK_OK)
+		rc = bl_bell_wait(&conn->session, c->call->bell, bl_left_ms(until), conn->wake_fd,
+		                  &heard, c->call->err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (heard == BL_HEARD_RING) {
+		note_bell(c, conn);
+		return take_on(c, conn, c->call->bell, false);
+	}
+	/* A wait that the server cut short must not become a busy loop. */
+	if (heard == BL_HEARD_NONE)
+		bl_contender_pause(c, until);
+	return BL_AGAIN;
+}
+
+int bl_contender_wait(struct bl_contender *c, bl_time until)
+{
+	struct bl_conn *conn;
+	int rc;
+
+	lock(c);
+	rc = bl_pool_take_for_bell(&c->client->pool, &conn, c->call->err);
+	unlock(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!conn) {
+		bl_contender_pause(c, until);
+		return BL_AGAIN;
+	}
+	rc = hear(c, conn, until);
+	lock(c);
+	bl_pool_bell_over(&c->client->pool);
+	bl_pool_put(&c->client->pool, conn);
+	unlock(c);
+	return rc;
+}
+
+/* Not ours if it belongs to a hold we know of: that of a thread which ended
+ * and left its number to this one. */
+bool bl_contender_owns(const struct bl_contender *c)
+{
+	const struct bl_hold *h;
+
+	if (!c->maybe || !c->row.found || c->row.left_us <= 0 ||
+	    strcmp(c->row.owner, c->call->owner_full) != 0)
+		return false;
+	pthread_mutex_lock(&c->client->mu);
+	h = bl_held_of_key(&c->client->held, &c->call->key);
+	while (h && h->fence != c->row.fence)
+		h = bl_held_next_of_key(h);
+	pthread_mutex_unlock(&c->client->mu);
+	return h == NULL;
+}
+
+int bl_contender_adopt(struct bl_contender *c)
+{
+	struct bl_ref ref = {&c->call->key, c->call->owner_full, c->row.fence};
+	bl_time sent = bl_now();
+	struct bl_conn *conn;
+	bool here, matched;
+	int rc = borrow(c, &conn, &here);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_lock_depth(&conn->session, ref, 1, c->request->lease_ms, &matched, c->call->err);
+	put(c, conn);
+	if (rc != BIZLOCK_OK || !matched)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	*c->won = (struct bl_won){c->row.fence, sent, false};
+	return BIZLOCK_OK;
+}
+
+void bl_contender_give_bell_back(struct bl_contender *c)
+{
+	struct bl_err ignored;
+	struct bl_conn *conn = NULL;
+
+	lock(c);
+	if (c->hold->bell)
+		bl_pool_take_id(&c->client->pool, c->hold->bell, c->call->io_deadline, &conn,
+		                &ignored);
+	c->hold->bell = 0;
+	unlock(c);
+	if (!conn)
+		return;
+	bl_bell_free(&conn->session, c->call->bell, &ignored);
+	lock(c);
+	conn->bells--;
+	bl_pool_put(&c->client->pool, conn);
+	unlock(c);
+}

@@ -1,0 +1,18 @@
+/* A first acquisition: from "nobody here holds it" to a row of ours, or not. */
+#ifndef BL_CLIENT_CONTEST_H
+#define BL_CLIENT_CONTEST_H
+
+#include "client/client.h"
+
+struct bl_won {
+	uint64_t fence;
+	bl_time sent; /* when the statement that won was about to be sent */
+	bool took_over;
+};
+
+/* hold: ours, ACQUIRING and busy; its `bell` is kept up to date all along.
+ * BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN, DB, NOMEM: nothing is held. */
+int bl_contest(struct bl_call *call, const struct bl_request *request, struct bl_hold *hold,
+               struct bl_won *ret);
+
+#endif

@@ -1,0 +1,23 @@
+/* What the calls on a hold share. */
+#ifndef BL_CLIENT_HOLD_H
+#define BL_CLIENT_HOLD_H
+
+#include "client/retry.h"
+
+/* With the mutex held. Finds the hold of this call's owner and marks it busy,
+ * when no other thread's call is at work on it any more: then its fields are
+ * this call's to read, and to write with the mutex held. NULL: there is none,
+ * or *ret_rc says why the wait ended. */
+struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc);
+void bl_hold_done(struct bizlock *b, struct bl_hold *h);
+void bl_hold_drop(struct bizlock *b, struct bl_hold *h); /* instead of done: it is no more */
+
+int64_t bl_hold_left_ms(const struct bl_hold *h);
+struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
+
+/* Both set the error and return it. lost, with the mutex free, also marks the
+ * hold and names who has the lock now. */
+int bl_hold_lost(struct bl_call *call, struct bl_hold *h);
+int bl_hold_none(struct bl_call *call);
+
+#endif

@@ -1,0 +1,94 @@
+/* Looking at all rows, and breaking one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/retry.h"
+#include "store/page.h"
+
+int bl_client_break(struct bl_call *call, uint64_t seen_fence)
+{
+	struct bl_change change = {.what = BL_CHANGE_BREAK, .ref = {&call->key, NULL, seen_fence}};
+	struct bl_row row;
+	char holder[320];
+	int rc = bl_retry_change(call, &change);
+
+	if (rc != BIZLOCK_OK || change.matched)
+		return rc;
+	rc = bl_retry_look(call, &row, call->err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (row.found && row.left_us > 0) {
+		bl_describe(&row, holder, sizeof(holder));
+		return bl_err_set(call->err, BIZLOCK_BUSY, "%s", holder);
+	}
+	/* Gone, and a reply was lost on the way: it was this call that broke it. */
+	if (change.repeated)
+		return BIZLOCK_OK;
+	return bl_err_set(call->err, BIZLOCK_LOST,
+	                  "nobody holds it with fence %" PRIu64 " any more", seen_fence);
+}
+
+static int read_page(struct bizlock *b, const struct bl_page_row *after, const char *biz_type,
+                     struct bl_page *ret, struct bl_err *err)
+{
+	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	struct bl_conn *conn;
+	int rc;
+
+	pthread_mutex_lock(&b->mu);
+	rc = bl_pool_take(&b->pool, deadline, &conn, err);
+	pthread_mutex_unlock(&b->mu);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_page_read(&conn->session, after->id, after->type, biz_type, ret, err);
+	pthread_mutex_lock(&b->mu);
+	bl_pool_put(&b->pool, conn);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static int show(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
+                void *arg)
+{
+	bizlock_info info = {
+	        .size = sizeof(info),
+	        .biz_type = row->type,
+	        .biz_id = row->id,
+	        .owner = row->owner,
+	        .note = row->note,
+	        .fence = row->fence,
+	        .left_ms = row->left_us / 1000,
+	        .held_ms = row->held_us / 1000,
+	        .depth = row->depth,
+	};
+
+	return fn(arg, &info);
+}
+
+int bl_client_each(struct bizlock *b, const char *biz_type,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	struct bl_page_row after = {.id = ""};
+	struct bl_page page;
+	bool more = true;
+
+	while (more) {
+		int rc = read_page(b, &after, biz_type, &page, err);
+
+		if (rc == BIZLOCK_CONN) /* an idle connection may have been closed */
+			rc = read_page(b, &after, biz_type, &page, err);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		more = page.count == BL_PAGE_ROWS;
+		for (size_t i = 0; i < page.count; i++) {
+			after = page.rows[i];
+			if (show(&after, fn, arg) != 0) {
+				more = false;
+				break;
+			}
+		}
+		bl_page_free(&page);
+	}
+	return BIZLOCK_OK;
+}

@@ -1,0 +1,246 @@
+#include "client/pool.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct bl_pool_waiter {
+	struct bl_pool_waiter *next;
+	uint64_t id; /* wants this connection; 0: any */
+	pthread_cond_t served;
+	struct bl_conn *got;
+	bool gone; /* the wanted connection is no more */
+};
+
+int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
+                 const struct bl_sql *sql, struct bl_err *err)
+{
+	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql};
+	p->last = &p->first;
+	p->conns = calloc(config->max_connections, sizeof(*p->conns));
+	if (!p->conns)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	p->size = config->max_connections;
+	for (unsigned i = 0; i < p->size; i++)
+		p->conns[i].wake_fd = -1;
+	return BIZLOCK_OK;
+}
+
+void bl_pool_free(struct bl_pool *p, bool forked)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->id && forked)
+			bl_session_forget(&c->session);
+		else if (c->id)
+			bl_session_close(&c->session);
+		if (c->wake_fd >= 0)
+			close(c->wake_fd);
+	}
+	free(p->conns);
+	*p = (struct bl_pool){0};
+}
+
+/* Of the idle ones rather one that has bells already, so that others stay fit
+ * for waiting at one; but not one that is full. */
+static struct bl_conn *pick(struct bl_pool *p, bool without_bells)
+{
+	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
+
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->lent)
+			continue;
+		if (!c->id)
+			closed = closed ? closed : c;
+		else if (c->bells >= BL_BELLS_MAX)
+			full = c;
+		else if (without_bells ? c->bells == 0 : !best || c->bells > best->bells)
+			best = c;
+	}
+	if (best || without_bells)
+		return best ? best : closed;
+	return closed ? closed : full;
+}
+
+static struct bl_conn *find_id(const struct bl_pool *p, uint64_t id)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].id == id)
+			return &p->conns[i];
+	return NULL;
+}
+
+static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
+{
+	w->gone = w->id && !find_id(p, w->id);
+	return w->gone || !w->id || w->id == c->id;
+}
+
+/* Hands an idle connection to the first waiter it suits. Waiters whose
+ * connection is gone are told so on the way. */
+static void serve(struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_pool_waiter **at = &p->first;
+
+	while (*at && !c->lent) {
+		struct bl_pool_waiter *w = *at;
+
+		if (!satisfies(c, w, p)) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		if (!*at)
+			p->last = at;
+		if (!w->gone) {
+			c->lent = true;
+			w->got = c;
+		}
+		pthread_cond_signal(&w->served);
+	}
+}
+
+static void give_up(struct bl_pool *p, struct bl_pool_waiter *w)
+{
+	struct bl_pool_waiter **at = &p->first;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	if (!*at)
+		p->last = at;
+}
+
+/* *ret: lent to us, or NULL when the wanted connection is gone. */
+static int wait_in_turn(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
+                        struct bl_err *err)
+{
+	struct bl_pool_waiter w = {.id = id};
+
+	if (bl_cond_init(&w.served) != 0)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	*p->last = &w;
+	p->last = &w.next;
+	while (!w.got && !w.gone && bl_cond_wait_until(&w.served, p->mu, deadline))
+		;
+	pthread_cond_destroy(&w.served);
+	*ret = w.got;
+	if (w.got || w.gone)
+		return BIZLOCK_OK;
+	give_up(p, &w);
+	return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);
+}
+
+static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+{
+	if (c->wake_fd < 0)
+		c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (c->wake_fd < 0)
+		return bl_err_set(err, BIZLOCK_CONN, "connect: no file descriptor left");
+	return bl_session_open(&c->session, p->config, p->sql, err);
+}
+
+static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+{
+	int rc;
+
+	pthread_mutex_unlock(p->mu);
+	rc = connect_unlocked(p, c, err);
+	pthread_mutex_lock(p->mu);
+	if (rc == BIZLOCK_OK)
+		c->id = ++p->last_id;
+	else
+		bl_pool_put(p, c);
+	return rc;
+}
+
+static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	c->lent = true;
+	if (!c->id)
+		rc = connect_lent(p, c, err);
+	if (rc == BIZLOCK_OK)
+		*ret = c;
+	return rc;
+}
+
+int bl_pool_take(struct bl_pool *p, bl_time deadline, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c = pick(p, false);
+	int rc = BIZLOCK_OK;
+
+	if (!c)
+		rc = wait_in_turn(p, 0, deadline, &c, err);
+	return rc == BIZLOCK_OK ? lend(p, c, ret, err) : rc;
+}
+
+int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
+                    struct bl_err *err)
+{
+	struct bl_conn *c = find_id(p, id);
+
+	if (c && c->lent)
+		return wait_in_turn(p, id, deadline, ret, err);
+	if (c)
+		c->lent = true;
+	*ret = c;
+	return BIZLOCK_OK;
+}
+
+int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c = p->at_bells + 1 < p->size ? pick(p, true) : NULL;
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
+	if (!c)
+		return BIZLOCK_OK;
+	p->at_bells++;
+	rc = lend(p, c, ret, err);
+	if (rc != BIZLOCK_OK)
+		bl_pool_bell_over(p);
+	return rc;
+}
+
+void bl_pool_bell_over(struct bl_pool *p)
+{
+	p->at_bells--;
+}
+
+void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
+{
+	if (c->session.gone) {
+		c->id = 0; /* from here on nobody finds it */
+		c->bells = 0;
+		pthread_mutex_unlock(p->mu);
+		bl_session_close(&c->session);
+		pthread_mutex_lock(p->mu);
+	}
+	c->lent = false;
+	serve(p, c);
+}
+
+void bl_conn_quiet(struct bl_conn *c)
+{
+	uint64_t ignored;
+
+	if (read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
+		return; /* it was not readable */
+}
+
+void bl_pool_wake(struct bl_pool *p)
+{
+	uint64_t one = 1;
+
+	for (unsigned i = 0; i < p->size; i++) {
+		int fd = p->conns[i].wake_fd;
+
+		if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+			continue; /* full: it is readable already */
+	}
+}

@@ -1,0 +1,123 @@
+#include "client/retry.h"
+
+#include "core/backoff.h"
+#include "store/errclass.h"
+
+/* The connection of the bell if it is still there, or else any. *ret_bell: the
+ * bell's name when it is to be released on it. */
+static int lend_for(struct bl_call *call, uint64_t bell, struct bl_conn **ret,
+                    const char **ret_bell, struct bl_err *err)
+{
+	struct bl_pool *pool = &call->client->pool;
+	struct bl_conn *conn = NULL;
+	int rc = BIZLOCK_OK;
+
+	pthread_mutex_lock(&call->client->mu);
+	if (bell)
+		rc = bl_pool_take_id(pool, bell, call->io_deadline, &conn, err);
+	*ret_bell = conn ? call->bell : NULL;
+	if (rc == BIZLOCK_OK && !conn)
+		rc = bl_pool_take(pool, call->io_deadline, &conn, err);
+	pthread_mutex_unlock(&call->client->mu);
+	if (rc == BIZLOCK_OK)
+		*ret = conn;
+	return rc;
+}
+
+/* bell: given back, whatever came of the rest. */
+static void put(struct bl_call *call, struct bl_conn *conn, const char *bell)
+{
+	pthread_mutex_lock(&call->client->mu);
+	if (bell && !conn->session.gone)
+		conn->bells--;
+	bl_pool_put(&call->client->pool, conn);
+	pthread_mutex_unlock(&call->client->mu);
+}
+
+static int change_on(struct bl_session *s, struct bl_change *ch, const char *bell,
+                     struct bl_err *err)
+{
+	switch (ch->what) {
+	case BL_CHANGE_DEPTH:
+		return bl_lock_depth(s, ch->ref, ch->depth, ch->lease_ms, &ch->matched, err);
+	case BL_CHANGE_RENEW:
+		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
+	case BL_CHANGE_DROP:
+		return bl_lock_drop(s, ch->ref, bell, &ch->matched, err);
+	case BL_CHANGE_BREAK:
+		return bl_lock_break(s, ch->ref, &ch->matched, err);
+	case BL_CHANGE_BELL:
+		return bell ? bl_bell_free(s, bell, err) : BIZLOCK_OK;
+	}
+	return BIZLOCK_OK;
+}
+
+static int try_once(struct bl_call *call, struct bl_change *ch)
+{
+	struct bl_conn *conn;
+	const char *bell;
+	int rc = lend_for(call, ch->bell, &conn, &bell, call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	ch->sent = bl_now();
+	rc = change_on(&conn->session, ch, bell, call->err);
+	ch->repeated |= rc == BIZLOCK_CONN;
+	/* Refused, the packet's second half was not run: the bell is still held,
+	 * and only this connection's end is sure to release it. */
+	if (bell && rc != BIZLOCK_OK)
+		conn->session.gone = true;
+	put(call, conn, bell);
+	return rc;
+}
+
+static bool worth_another(const struct bl_call *call, const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	if (err->code != BIZLOCK_CONN && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
+		return false;
+	return !bl_passed(call->io_deadline);
+}
+
+static void pause_before(struct bl_call *call, unsigned attempt)
+{
+	bl_call_sleep(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
+}
+
+int bl_retry_change(struct bl_call *call, struct bl_change *change)
+{
+	int rc = try_once(call, change);
+
+	for (unsigned i = 0; rc != BIZLOCK_OK && worth_another(call, call->err); i++) {
+		pause_before(call, i);
+		rc = try_once(call, change);
+	}
+	if (rc == BIZLOCK_CONN && change->repeated)
+		rc = call->err->code = BIZLOCK_UNKNOWN;
+	return rc;
+}
+
+static int look_once(struct bl_call *call, struct bl_row *ret, struct bl_err *err)
+{
+	struct bl_conn *conn;
+	const char *ignored;
+	int rc = lend_for(call, 0, &conn, &ignored, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_lock_look(&conn->session, &call->key, NULL, ret, err);
+	put(call, conn, NULL);
+	return rc;
+}
+
+int bl_retry_look(struct bl_call *call, struct bl_row *ret, struct bl_err *err)
+{
+	int rc = look_once(call, ret, err);
+
+	for (unsigned i = 0; rc != BIZLOCK_OK && worth_another(call, err); i++) {
+		pause_before(call, i);
+		rc = look_once(call, ret, err);
+	}
+	return rc;
+}

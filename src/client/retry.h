@@ -1,0 +1,34 @@
+/* One statement outside a contest, seen through: reconnects and repeats while
+ * the call's io_deadline has not passed. Mutex free. */
+#ifndef BL_CLIENT_RETRY_H
+#define BL_CLIENT_RETRY_H
+
+#include "client/client.h"
+
+enum bl_change_kind {
+	BL_CHANGE_DEPTH,
+	BL_CHANGE_RENEW,
+	BL_CHANGE_DROP, /* and releases the bell */
+	BL_CHANGE_BREAK,
+	BL_CHANGE_BELL /* releases the bell alone */
+};
+
+struct bl_change {
+	enum bl_change_kind what;
+	struct bl_ref ref;
+	uint32_t depth, lease_ms;
+	uint64_t bell; /* the connection that holds this key's doorbell, 0: none */
+
+	/* answers */
+	bool matched;  /* a row was found and changed */
+	bool repeated; /* an earlier try may have done it already */
+	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
+};
+
+/* UNKNOWN: sent, and never answered. CONN: never sent. DB, NOMEM, TIMEOUT. */
+int bl_retry_change(struct bl_call *call, struct bl_change *change);
+
+/* CONN, DB, NOMEM, TIMEOUT. Errors go to err, not to the call's. */
+int bl_retry_look(struct bl_call *call, struct bl_row *ret, struct bl_err *err);
+
+#endif

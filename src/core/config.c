@@ -1,0 +1,373 @@
+#include "core/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/key.h"
+
+enum kind { TEXT, PREFIX, NUMBER, SSL_MODE, QUEUE };
+
+struct option {
+	const char *name;
+	enum kind kind;
+	size_t offset;       /* in struct bl_config */
+	uint32_t min, max;   /* NUMBER: both included */
+	const char *initial; /* NULL: not given */
+};
+
+#define AT(field) offsetof(struct bl_config, field)
+
+/* Order and names as in bizlock.h, by bizlock_set(). */
+static const struct option options[BL_OPT_COUNT] = {
+        [BL_OPT_HOST] = {"host", TEXT, AT(host), 0, 0, NULL},
+        [BL_OPT_PORT] = {"port", NUMBER, AT(port), 1, 65535, NULL},
+        [BL_OPT_SOCKET] = {"socket", TEXT, AT(socket), 0, 0, NULL},
+        [BL_OPT_USER] = {"user", TEXT, AT(user), 0, 0, NULL},
+        [BL_OPT_PASSWORD] = {"password", TEXT, AT(password), 0, 0, NULL},
+        [BL_OPT_DATABASE] = {"database", TEXT, AT(database), 0, 0, NULL},
+        [BL_OPT_DEFAULTS_FILE] = {"defaults_file", TEXT, AT(defaults_file), 0, 0, NULL},
+        [BL_OPT_DEFAULTS_GROUP] = {"defaults_group", TEXT, AT(defaults_group), 0, 0, "bizlock"},
+        [BL_OPT_SSL_MODE] = {"ssl_mode", SSL_MODE, AT(ssl_mode), 0, 0, "preferred"},
+        [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL},
+        [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL},
+        [BL_OPT_SSL_KEY] = {"ssl_key", TEXT, AT(ssl_key), 0, 0, NULL},
+        [BL_OPT_TABLE_PREFIX] = {"table_prefix", PREFIX, AT(table_prefix), 0, 0, ""},
+        [BL_OPT_LEASE_MS] = {"lease_ms", NUMBER, AT(lease_ms), BIZLOCK_LEASE_MIN_MS,
+                             BIZLOCK_LEASE_MAX_MS, "30000"},
+        [BL_OPT_CONNECT_TIMEOUT_MS] = {"connect_timeout_ms", NUMBER, AT(connect_timeout_ms), 1,
+                                       600000, "5000"},
+        [BL_OPT_IO_TIMEOUT_MS] = {"io_timeout_ms", NUMBER, AT(io_timeout_ms), 1, 600000, "10000"},
+        [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16"},
+        [BL_OPT_QUEUE] = {"queue", QUEUE, AT(queue), 0, 0, "auto"},
+};
+
+/* The index is the enum's, and queue's bool. */
+static const char *const ssl_modes[] = {"preferred", "disabled",        "required",
+                                        "verify_ca", "verify_identity", NULL};
+static const char *const queue_modes[] = {"off", "auto", NULL};
+
+#define NAME_MAX_LEN 32 /* longer than any option's name */
+#define NEAR 2          /* slips of the pen that still point at an option */
+#define SHOWN_MAX 64
+
+/* A value in a message: quoted, and short enough to leave room for the limits. */
+struct shown {
+	char text[SHOWN_MAX + sizeof("\"\"...")];
+};
+
+/* `value` is valid UTF-8, and stays so when cut. */
+static struct shown show(const char *value)
+{
+	struct shown ret;
+	size_t len = strnlen(value, SHOWN_MAX + 1);
+	bool cut = len > SHOWN_MAX;
+
+	while (len > SHOWN_MAX || (cut && ((unsigned char)value[len] & 0xc0) == 0x80))
+		len--;
+	snprintf(ret.text, sizeof(ret.text), "\"%.*s\"%s", (int)len, value, cut ? "..." : "");
+	return ret;
+}
+
+static bool holds_text(const struct option *o)
+{
+	return o->kind == TEXT || o->kind == PREFIX;
+}
+
+static void *field_of(struct bl_config *c, const struct option *o)
+{
+	return (char *)c + o->offset;
+}
+
+static void free_text(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text)); /* it may be the password */
+	free(text);
+}
+
+static const struct option *find(const char *name)
+{
+	for (size_t i = 0; name && i < BL_OPT_COUNT; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+	unsigned low = a < b ? a : b;
+
+	return low < c ? low : c;
+}
+
+/* Levenshtein's: characters to insert, remove or replace. */
+static unsigned distance(const char *a, const char *name)
+{
+	unsigned row[NAME_MAX_LEN + 1];
+	size_t len = strlen(name);
+
+	for (unsigned j = 0; j <= len; j++)
+		row[j] = j;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= len; j++) {
+			unsigned above = row[j];
+
+			row[j] = least(above + 1, row[j - 1] + 1,
+			               diagonal + (a[i - 1] != name[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[len];
+}
+
+static const char *nearest(const char *name)
+{
+	const char *ret = NULL;
+	unsigned best = NEAR + 1;
+
+	for (size_t i = 0; strnlen(name, NAME_MAX_LEN) < NAME_MAX_LEN && i < BL_OPT_COUNT; i++) {
+		unsigned d = distance(name, options[i].name);
+
+		if (d < best) {
+			best = d;
+			ret = options[i].name;
+		}
+	}
+	return ret;
+}
+
+static void suggest(const char *name, struct bl_err *err)
+{
+	const char *near = nearest(name);
+
+	bl_err_set(err, BIZLOCK_INVALID, "unknown option %s%s%s%s", show(name).text,
+	           near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static void unknown(const char *name, struct bl_err *err)
+{
+	if (!name)
+		bl_err_set(err, BIZLOCK_INVALID, "the option's name is NULL");
+	else if (!bl_utf8_valid(name, strlen(name)))
+		bl_err_set(err, BIZLOCK_INVALID, "the option's name is not valid UTF-8");
+	else
+		suggest(name, err);
+}
+
+static int check_number(const struct option *o, const char *value, uint32_t *ret,
+                        struct bl_err *err)
+{
+	size_t digits = strspn(value, "0123456789");
+	uint64_t number = 0;
+
+	if (digits == 0 || value[digits])
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "option %s: %s is not a whole number (%u to %u)", o->name,
+		                  show(value).text, o->min, o->max);
+	for (size_t i = 0; i < digits && number <= o->max; i++)
+		number = 10 * number + (uint64_t)(value[i] - '0');
+	if (number < o->min || number > o->max)
+		return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is out of range %u to %u",
+		                  o->name, show(value).text, o->min, o->max);
+	*ret = (uint32_t)number;
+	return BIZLOCK_OK;
+}
+
+/* As MySQL's own option files write it, too: VERIFY-CA is verify_ca. */
+static bool same_word(const char *value, const char *word)
+{
+	for (; *value && *word; value++, word++) {
+		char c = *value == '-' ? '_' : *value;
+
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
+		if (c != *word)
+			return false;
+	}
+	return *value == *word;
+}
+
+static int check_choice(const struct option *o, const char *value, uint32_t *ret,
+                        struct bl_err *err)
+{
+	const char *const *words = o->kind == SSL_MODE ? ssl_modes : queue_modes;
+
+	for (uint32_t i = 0; words[i]; i++) {
+		if (same_word(value, words[i])) {
+			*ret = i;
+			return BIZLOCK_OK;
+		}
+	}
+	bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is none of %s", o->name, show(value).text,
+	           words[0]);
+	for (size_t i = 1; words[i]; i++)
+		bl_err_set(err, BIZLOCK_INVALID, "%s, %s", err->msg, words[i]);
+	return BIZLOCK_INVALID;
+}
+
+/* Letters that need no quoting anywhere, and few enough for the table's name. */
+static int check_prefix(const struct option *o, const char *value, struct bl_err *err)
+{
+	size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	                           "0123456789_");
+
+	if (!value[len] && len <= BL_PREFIX_MAX)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is not 0 to %d of [A-Za-z0-9_]",
+	                  o->name, show(value).text, BL_PREFIX_MAX);
+}
+
+static int check(const struct option *o, const char *value, uint32_t *number, struct bl_err *err)
+{
+	if (!value)
+		return bl_err_set(err, BIZLOCK_INVALID, "option %s has no value", o->name);
+	if (!bl_utf8_valid(value, strlen(value)))
+		return bl_err_set(err, BIZLOCK_INVALID, "option %s is not valid UTF-8", o->name);
+	switch (o->kind) {
+	case TEXT:
+		return BIZLOCK_OK;
+	case PREFIX:
+		return check_prefix(o, value, err);
+	case NUMBER:
+		return check_number(o, value, number, err);
+	case SSL_MODE:
+	case QUEUE:
+		break;
+	}
+	return check_choice(o, value, number, err);
+}
+
+static int store_text(char **field, const char *value, struct bl_err *err)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	free_text(*field);
+	*field = copy;
+	return BIZLOCK_OK;
+}
+
+static int store(struct bl_config *c, const struct option *o, const char *value, uint32_t number,
+                 struct bl_err *err)
+{
+	switch (o->kind) {
+	case TEXT:
+	case PREFIX:
+		return store_text(field_of(c, o), value, err);
+	case NUMBER:
+		*(uint32_t *)field_of(c, o) = number;
+		break;
+	case SSL_MODE:
+		c->ssl_mode = (enum bl_ssl_mode)number;
+		break;
+	case QUEUE:
+		c->queue = number;
+		break;
+	}
+	return BIZLOCK_OK;
+}
+
+/* Tells the reader of a message where to mend it. */
+static int add_source(const struct bl_config *c, const char *name, enum bl_source source,
+                      struct bl_err *err)
+{
+	char upper[NAME_MAX_LEN] = "";
+
+	for (size_t i = 0; name && name[i] && i < sizeof(upper) - 1; i++)
+		upper[i] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
+	switch (source) {
+	case BL_FROM_DEFAULT:
+		break;
+	case BL_FROM_CLIENT_GROUP:
+		return bl_err_set(err, err->code, "%s (from group [client])", err->msg);
+	case BL_FROM_OWN_GROUP:
+		return bl_err_set(err, err->code, "%s (from group [%s])", err->msg,
+		                  c->defaults_group);
+	case BL_FROM_ENV:
+		return bl_err_set(err, err->code, "%s (from environment%s%s)", err->msg,
+		                  name ? " BIZLOCK_" : "", upper);
+	case BL_FROM_SET:
+		return bl_err_set(err, err->code, "%s (from bizlock_set)", err->msg);
+	}
+	return err->code;
+}
+
+int bl_config_set(struct bl_config *c, const char *option, const char *value, enum bl_source source,
+                  struct bl_err *err)
+{
+	const struct option *o = find(option);
+	uint32_t number = 0;
+	int rc;
+
+	if (!o) {
+		unknown(option, err);
+		return add_source(c, NULL, source, err);
+	}
+	rc = check(o, value, &number, err);
+	if (rc != BIZLOCK_OK)
+		return add_source(c, o->name, source, err);
+	if (source < c->source[o - options])
+		return BIZLOCK_OK;
+	rc = store(c, o, value, number, err);
+	if (rc == BIZLOCK_OK)
+		c->source[o - options] = source;
+	return rc;
+}
+
+int bl_config_init(struct bl_config *c, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < BL_OPT_COUNT && rc == BIZLOCK_OK; i++)
+		if (options[i].initial)
+			rc = bl_config_set(c, options[i].name, options[i].initial, BL_FROM_DEFAULT,
+			                   err);
+	if (rc != BIZLOCK_OK)
+		bl_config_free(c);
+	return rc;
+}
+
+void bl_config_free(struct bl_config *c)
+{
+	for (size_t i = 0; i < BL_OPT_COUNT; i++)
+		if (holds_text(&options[i]))
+			free_text(*(char **)field_of(c, &options[i]));
+	memset(c, 0, sizeof(*c));
+}
+
+int bl_config_copy(struct bl_config *ret, const struct bl_config *src, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	*ret = *src;
+	for (size_t i = 0; i < BL_OPT_COUNT; i++) {
+		char **field, *text;
+
+		if (!holds_text(&options[i]))
+			continue;
+		field = field_of(ret, &options[i]);
+		text = *field;
+		*field = NULL; /* never the source's, even when memory is out */
+		if (text && rc == BIZLOCK_OK)
+			rc = store_text(field, text, err);
+	}
+	if (rc != BIZLOCK_OK)
+		bl_config_free(ret);
+	return rc;
+}
+
+bool bl_config_known(const char *option)
+{
+	return find(option) != NULL;
+}
+
+const char *bl_option_name(enum bl_option option)
+{
+	return options[option].name;
+}

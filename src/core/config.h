@@ -1,0 +1,83 @@
+/* The options of a client, from one table. Pure: no environment, no files. */
+#ifndef BL_CORE_CONFIG_H
+#define BL_CORE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define BL_PREFIX_MAX 32
+
+enum bl_ssl_mode {
+	BL_SSL_PREFERRED,
+	BL_SSL_DISABLED,
+	BL_SSL_REQUIRED,
+	BL_SSL_VERIFY_CA,
+	BL_SSL_VERIFY_IDENTITY
+};
+
+/* Where a value came from; a higher one is never overwritten by a lower one. */
+enum bl_source {
+	BL_FROM_DEFAULT,
+	BL_FROM_CLIENT_GROUP,
+	BL_FROM_OWN_GROUP,
+	BL_FROM_ENV,
+	BL_FROM_SET
+};
+
+enum bl_option {
+	BL_OPT_HOST,
+	BL_OPT_PORT,
+	BL_OPT_SOCKET,
+	BL_OPT_USER,
+	BL_OPT_PASSWORD,
+	BL_OPT_DATABASE,
+	BL_OPT_DEFAULTS_FILE,
+	BL_OPT_DEFAULTS_GROUP,
+	BL_OPT_SSL_MODE,
+	BL_OPT_SSL_CA,
+	BL_OPT_SSL_CERT,
+	BL_OPT_SSL_KEY,
+	BL_OPT_TABLE_PREFIX,
+	BL_OPT_LEASE_MS,
+	BL_OPT_CONNECT_TIMEOUT_MS,
+	BL_OPT_IO_TIMEOUT_MS,
+	BL_OPT_MAX_CONNECTIONS,
+	BL_OPT_QUEUE,
+	BL_OPT_COUNT
+};
+
+struct bl_config {
+	char *host, *socket, *user, *password, *database; /* NULL: not given */
+	char *defaults_file, *defaults_group, *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
+	uint32_t port; /* 0: not given */
+	uint32_t lease_ms, connect_timeout_ms, io_timeout_ms, max_connections;
+	enum bl_ssl_mode ssl_mode;
+	bool queue; /* auto */
+	enum bl_source source[BL_OPT_COUNT];
+};
+
+/* All defaults. NOMEM. */
+int bl_config_init(struct bl_config *c, struct bl_err *err);
+
+/* Frees; overwrites the password first. Takes an all-zero struct. */
+void bl_config_free(struct bl_config *c);
+
+/* Copies src over an all-zero ret. NOMEM. */
+int bl_config_copy(struct bl_config *ret, const struct bl_config *src, struct bl_err *err);
+
+/* Names are taken as [a-z_]. A value from a lower source than the present one
+ * is checked and ignored. INVALID: unknown option (with the nearest name, if
+ * one is near), value NULL, not UTF-8, not a number, out of range; the message
+ * names option, limits and source, never the value of `password`. */
+int bl_config_set(struct bl_config *c, const char *option, const char *value, enum bl_source source,
+                  struct bl_err *err);
+
+bool bl_config_known(const char *option);
+
+/* "lease_ms" for BL_OPT_LEASE_MS. */
+const char *bl_option_name(enum bl_option option);
+
+#endif

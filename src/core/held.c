@@ -1,0 +1,129 @@
+#include "core/held.h"
+
+#include <stdlib.h>
+
+#define FIRST_BUCKETS 16
+
+/* By key alone, so that all owners of a key share a chain. */
+static struct bl_hold **bucket_of(const struct bl_held *t, const struct bl_key *key)
+{
+	return &t->buckets[key->hash & t->mask];
+}
+
+bool bl_held_init(struct bl_held *t)
+{
+	t->buckets = calloc(FIRST_BUCKETS, sizeof(*t->buckets));
+	t->mask = FIRST_BUCKETS - 1;
+	t->count = 0;
+	return t->buckets != NULL;
+}
+
+void bl_held_free(struct bl_held *t)
+{
+	for (size_t i = 0; t->buckets && i <= t->mask; i++) {
+		struct bl_hold *h = t->buckets[i];
+
+		while (h) {
+			struct bl_hold *next = h->next;
+
+			free(h);
+			h = next;
+		}
+	}
+	free(t->buckets);
+	*t = (struct bl_held){NULL, 0, 0};
+}
+
+struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
+                             const struct bl_owner *owner)
+{
+	struct bl_hold *h = bl_held_of_key(t, key);
+
+	while (h && !bl_owner_equal(&h->owner, owner))
+		h = bl_held_next_of_key(h);
+	return h;
+}
+
+/* Without memory the table stays as it is: longer chains, nothing worse. */
+static void grow(struct bl_held *t)
+{
+	struct bl_held wide = {NULL, 2 * t->mask + 1, t->count};
+
+	wide.buckets = calloc(wide.mask + 1, sizeof(*wide.buckets));
+	if (!wide.buckets)
+		return;
+	for (size_t i = 0; i <= t->mask; i++) {
+		struct bl_hold *h = t->buckets[i];
+
+		while (h) {
+			struct bl_hold *next = h->next, **bucket = bucket_of(&wide, &h->key);
+
+			h->next = *bucket;
+			*bucket = h;
+			h = next;
+		}
+	}
+	free(t->buckets);
+	*t = wide;
+}
+
+struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
+                            const struct bl_owner *owner)
+{
+	struct bl_hold *h = calloc(1, sizeof(*h)), **bucket;
+
+	if (!h)
+		return NULL;
+	if (t->count > t->mask)
+		grow(t);
+	h->key = *key;
+	h->owner = *owner;
+	h->state = BL_HOLD_ACQUIRING;
+	bucket = bucket_of(t, key);
+	h->next = *bucket;
+	*bucket = h;
+	t->count++;
+	return h;
+}
+
+void bl_held_remove(struct bl_held *t, struct bl_hold *h)
+{
+	struct bl_hold **link = bucket_of(t, &h->key);
+
+	while (*link != h)
+		link = &(*link)->next;
+	*link = h->next;
+	t->count--;
+	free(h);
+}
+
+/* The first hold of the key in this chain, from h on. */
+static struct bl_hold *skip_to_key(struct bl_hold *h, const struct bl_key *key)
+{
+	while (h && !bl_key_equal(&h->key, key))
+		h = h->next;
+	return h;
+}
+
+struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key)
+{
+	return skip_to_key(*bucket_of(t, key), key);
+}
+
+struct bl_hold *bl_held_next_of_key(const struct bl_hold *h)
+{
+	return skip_to_key(h->next, &h->key);
+}
+
+struct bl_hold *bl_held_walk(const struct bl_held *t, const struct bl_hold *prev)
+{
+	size_t i = 0;
+
+	if (prev && prev->next)
+		return prev->next;
+	if (prev)
+		i = (prev->key.hash & t->mask) + 1;
+	while (i <= t->mask && !t->buckets[i])
+		i++;
+	return i <= t->mask ? t->buckets[i] : NULL;
+}

@@ -1,0 +1,33 @@
+/* A checked key, copied: passed around by pointer, stored by value. */
+#ifndef BL_CORE_KEY_H
+#define BL_CORE_KEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct bl_key {
+	uint64_t hash; /* of both parts with their lengths */
+	uint8_t type_len, id_len;
+	char type[BIZLOCK_TYPE_MAX + 1];
+	char id[BIZLOCK_ID_MAX + 1];
+};
+
+/* INVALID: a part is NULL, empty, too long or not UTF-8; the message says which. */
+int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err);
+
+/* Byte for byte. */
+bool bl_key_equal(const struct bl_key *a, const struct bl_key *b);
+
+/* A biz_type alone, as a filter. INVALID as above. */
+int bl_type_check(const char *biz_type, struct bl_err *err);
+
+/* NULL is fine. INVALID: over BIZLOCK_NOTE_MAX bytes, or not UTF-8. */
+int bl_note_check(const char *note, struct bl_err *err);
+
+/* Well-formed UTF-8 as RFC 3629 has it: no overlong forms, surrogates, or code
+ * points past U+10FFFF: what the server would refuse or, worse, cut off. */
+bool bl_utf8_valid(const char *s, size_t len);
+
+#endif

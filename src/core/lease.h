@@ -1,0 +1,18 @@
+/* How long a holder may believe in its lease. */
+#ifndef BL_CORE_LEASE_H
+#define BL_CORE_LEASE_H
+
+#include "base/clock.h"
+
+/* The end, on our clock, of a lease of `us` microseconds that the server began
+ * to count when, or after, we sent the statement at `sent`. Never later than
+ * the server's: too early costs a renewal, too late breaks exclusion. Two things
+ * could make it late, and are taken off:
+ *  - The server may stamp statements with a clock that moves in ticks (MariaDB
+ *    reads CLOCK_REALTIME_COARSE), so that a lease begins up to a tick before
+ *    it was asked for. A tick is 10 ms on the slowest kernels.
+ *  - The two machines' clocks may run at different speeds: 1 ms in a second is
+ *    twice what two clocks under NTP's care can differ by. */
+bl_time bl_lease_end(bl_time sent, int64_t us);
+
+#endif

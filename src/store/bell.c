@@ -1,0 +1,121 @@
+#include "store/bell.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/errclass.h"
+
+/* How much later than asked the server may answer before we take the wait for
+ * over and the connection for lost. */
+#define LATE_MS 100
+
+void bl_bell_name(char ret[BL_BELL_MAX + 1], const char *database, const char *table,
+                  const struct bl_key *key)
+{
+	struct bl_hash h = bl_hash_start();
+	char hex[33];
+
+	/* With their NULs, so that parts can not run into each other. */
+	bl_hash_add(&h, database, strlen(database) + 1);
+	bl_hash_add(&h, table, strlen(table) + 1);
+	bl_hash_add(&h, key->type, key->type_len + 1u);
+	bl_hash_add(&h, key->id, key->id_len + 1u);
+	bl_hash_hex(&h, hex);
+	snprintf(ret, BL_BELL_MAX + 1, "bizlock:%s", hex);
+}
+
+enum ready { READY_ANSWER, READY_WAKE, READY_LATE };
+
+static enum ready wait_for_answer(int fd, int wake_fd, int64_t ms)
+{
+	struct pollfd fds[] = {{.fd = wake_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	bl_time deadline = bl_deadline_in_ms(ms + LATE_MS);
+
+	for (;;) {
+		int64_t left = bl_left_ms(deadline);
+		int n = poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left);
+
+		if (n > 0 && fds[0].revents)
+			return READY_WAKE;
+		if (n > 0)
+			return READY_ANSWER; /* or an end of file: reading will tell */
+		if (n == 0 && bl_passed(deadline))
+			return READY_LATE;
+		if (n < 0 && errno != EINTR)
+			return READY_LATE;
+	}
+}
+
+static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *err)
+{
+	MYSQL_RES *rows = NULL;
+	MYSQL_ROW row;
+
+	if (!mysql_read_query_result(s->mysql))
+		rows = mysql_store_result(s->mysql);
+	if (!rows) {
+		int rc = bl_session_error(s, err);
+		enum bl_class class = bl_classify(err->native);
+
+		if (class != BL_CLASS_STOPPED && class != BL_CLASS_RETRY)
+			return rc;
+		*ret = BL_HEARD_NONE;
+		return BIZLOCK_OK;
+	}
+	row = mysql_fetch_row(rows);
+	*ret = row && row[0] && strcmp(row[0], "1") == 0 ? BL_HEARD_RING : BL_HEARD_NONE;
+	mysql_free_result(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
+                 enum bl_heard *ret, struct bl_err *err)
+{
+	enum ready ready;
+
+	bl_buf_reset(&s->text);
+	bl_sql_wait_bell(s->sql, &s->text, bell, ms);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (mysql_send_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
+		return bl_session_error(s, err);
+	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
+	if (ready == READY_ANSWER)
+		return read_ring(s, ret, err);
+	s->gone = true; /* an answer may still come: nobody must read it as another's */
+	*ret = ready == READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
+	return BIZLOCK_OK;
+}
+
+int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_sql_free_bell(&s->text, bell);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+}
+
+bool bl_bell_works(struct bl_session *s, const char *name)
+{
+	struct bl_err ignored;
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	bool works;
+	char text[3 * BL_BELL_MAX + 96];
+
+	snprintf(text, sizeof(text),
+	         "SELECT GET_LOCK('%s', 0), IS_USED_LOCK('%s'), RELEASE_LOCK('%s')", name, name,
+	         name);
+	if (bl_session_query(s, text, &rows, &ignored) != BIZLOCK_OK)
+		return false;
+	row = mysql_fetch_row(rows);
+	works = row && row[0] && strcmp(row[0], "1") == 0 && row[1] && row[2];
+	mysql_free_result(rows);
+	return works;
+}

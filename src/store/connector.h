@@ -1,0 +1,26 @@
+/* The one place that knows which connector bizlock is built against:
+ * MariaDB Connector/C or libmysqlclient. The rest uses what both have. */
+#ifndef BL_STORE_CONNECTOR_H
+#define BL_STORE_CONNECTOR_H
+
+#include <mysql.h>
+#include <stdbool.h>
+
+#include "core/config.h"
+
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+typedef my_bool bl_bool; /* what MYSQL_BIND points to */
+#else
+typedef bool bl_bool;
+#endif
+
+/* A handle with all options set, to be connected by mysql_real_connect() and
+ * freed by mysql_close(). NULL: out of memory. */
+MYSQL *bl_connector_new(const struct bl_config *c);
+
+/* After connecting: does the connection keep what ssl_mode asks for? */
+bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);
+
+int bl_connector_fd(MYSQL *mysql); /* of the socket, for poll(); -1: none */
+
+#endif

@@ -1,0 +1,64 @@
+#include "store/errclass.h"
+
+#include <errmsg.h>
+#include <mysqld_error.h>
+#include <stddef.h>
+
+/* Numbers that one of the two connectors' headers lacks. */
+enum {
+	MARIADB_CHECKREAD = 1020, /* innodb_snapshot_isolation: row changed since the snapshot */
+	MARIADB_KILLED = 1927,    /* ER_CONNECTION_KILLED */
+	MARIADB_STATEMENT_TIMEOUT = 1969, /* max_statement_time */
+	MYSQL_QUERY_TIMEOUT = 3024,       /* max_execution_time */
+	MYSQL_USER_LOCK_DEADLOCK = 3058,  /* GET_LOCK would wait in a circle */
+	MYSQL_KILLED = 3169,              /* ER_SESSION_WAS_KILLED */
+	MYSQL_IDLE = 4031                 /* ER_CLIENT_INTERACTION_TIMEOUT */
+};
+
+static const struct {
+	unsigned native;
+	enum bl_class class;
+} classes[] = {
+        {CR_SERVER_GONE_ERROR, BL_CLASS_GONE},
+        {CR_SERVER_LOST, BL_CLASS_GONE},
+        {CR_SERVER_LOST_EXTENDED, BL_CLASS_GONE},
+        {CR_CONNECTION_ERROR, BL_CLASS_GONE},
+        {CR_CONN_HOST_ERROR, BL_CLASS_GONE},
+        {CR_COMMANDS_OUT_OF_SYNC, BL_CLASS_GONE},
+        {CR_MALFORMED_PACKET, BL_CLASS_GONE},
+        {ER_SERVER_SHUTDOWN, BL_CLASS_GONE},
+        {ER_NET_READ_ERROR, BL_CLASS_GONE},
+        {ER_NET_READ_INTERRUPTED, BL_CLASS_GONE},
+        {ER_NET_ERROR_ON_WRITE, BL_CLASS_GONE},
+        {ER_NET_WRITE_INTERRUPTED, BL_CLASS_GONE},
+        {MARIADB_KILLED, BL_CLASS_GONE},
+        {MYSQL_KILLED, BL_CLASS_GONE},
+        {MYSQL_IDLE, BL_CLASS_GONE},
+        {ER_LOCK_DEADLOCK, BL_CLASS_RETRY}, /* also Galera's certification failure */
+        {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
+        {MARIADB_CHECKREAD, BL_CLASS_RETRY},
+        {MYSQL_USER_LOCK_DEADLOCK, BL_CLASS_RETRY},
+        {ER_BAD_NULL_ERROR, BL_CLASS_NULL},
+        {ER_NO_SUCH_TABLE, BL_CLASS_MISSING},
+        {ER_BAD_DB_ERROR, BL_CLASS_MISSING},
+        {ER_QUERY_INTERRUPTED, BL_CLASS_STOPPED},
+        {MARIADB_STATEMENT_TIMEOUT, BL_CLASS_STOPPED},
+        {MYSQL_QUERY_TIMEOUT, BL_CLASS_STOPPED},
+};
+
+enum bl_class bl_classify(unsigned native)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (classes[i].native == native)
+			return classes[i].class;
+	return BL_CLASS_OTHER;
+}
+
+int bl_err_native(struct bl_err *err, unsigned native, const char *text)
+{
+	int code = bl_classify(native) == BL_CLASS_GONE ? BIZLOCK_CONN : BIZLOCK_DB;
+
+	bl_err_set(err, code, "%s (%u)", text, native);
+	err->native = native;
+	return code;
+}

@@ -1,0 +1,21 @@
+/* What a native error number means to bizlock. */
+#ifndef BL_STORE_ERRCLASS_H
+#define BL_STORE_ERRCLASS_H
+
+#include "base/err.h"
+
+enum bl_class {
+	BL_CLASS_OTHER,   /* the statement is refused: tell the caller */
+	BL_CLASS_GONE,    /* the connection is of no use any more; a statement may have run */
+	BL_CLASS_RETRY,   /* nothing happened, and the same again may succeed */
+	BL_CLASS_NULL,    /* 1048: a NULL where none may be; in acquire: the doorbell is taken */
+	BL_CLASS_MISSING, /* no such table or database */
+	BL_CLASS_STOPPED  /* the statement was ended from outside, or by its time limit */
+};
+
+enum bl_class bl_classify(unsigned native);
+
+/* Sets err to CONN (class GONE) or DB, with the server's words. Returns the code. */
+int bl_err_native(struct bl_err *err, unsigned native, const char *text);
+
+#endif

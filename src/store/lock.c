@@ -1,0 +1,172 @@
+#include "store/lock.h"
+
+#include <string.h>
+
+#include "store/bell.h"
+#include "store/errclass.h"
+
+static int64_t us(uint32_t ms)
+{
+	return (int64_t)ms * 1000;
+}
+
+/* Affected rows of INSERT ... ON DUPLICATE KEY UPDATE: 1 inserted, 2 updated,
+ * 0 left as it was. */
+static void read_answer(const struct bl_done *done, bool rung, struct bl_taken *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (done->affected > 0) {
+		ret->what = BL_TOOK_ROW;
+		ret->fence = done->insert_id;
+		ret->took_over = done->affected == 2;
+	} else {
+		ret->what = rung ? BL_TOOK_BELL : BL_TOOK_NOTHING;
+		ret->left_us = (int64_t)done->insert_id;
+	}
+}
+
+int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_taken *ret,
+                 struct bl_err *err)
+{
+	struct bl_err ignored;
+	struct bl_done done;
+	bool ring = claim->bell && claim->ring;
+	int rc;
+
+	bl_params_key(&s->params, claim->key);
+	bl_params_owner(&s->params, claim->owner);
+	bl_params_note(&s->params, claim->note);
+	s->params.lease_us = us(claim->lease_ms);
+	bl_params_bell(&s->params, claim->bell ? claim->bell : "");
+	rc = bl_session_exec(s, ring ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
+	if (rc == BIZLOCK_OK) {
+		read_answer(&done, ring, ret);
+	} else if (ring && bl_classify(err->native) == BL_CLASS_NULL) {
+		memset(ret, 0, sizeof(*ret));
+		ret->what = BL_TOOK_NOTHING;
+		rc = BIZLOCK_OK;
+	} else if (ring && !s->gone) {
+		/* The bell may have been rung before the row was refused. Kept,
+		 * it would stop everybody else for nothing. */
+		bl_bell_free(s, claim->bell, &ignored);
+	}
+	return rc;
+}
+
+enum { LOOK_COLUMNS = 6 };
+
+struct look {
+	MYSQL_BIND binds[LOOK_COLUMNS];
+	bl_bool null[LOOK_COLUMNS];
+	unsigned long owner_len;
+	uint64_t bell_by, fence, depth, bell;
+	int64_t left_us;
+	struct bl_row row;
+};
+
+static int one_row(void *arg)
+{
+	struct look *l = arg;
+	unsigned long len = l->owner_len;
+
+	l->row.bell_by = l->null[0] ? 0 : l->bell_by;
+	l->row.found = !l->null[1];
+	if (!l->row.found)
+		return BIZLOCK_OK;
+	if (len >= sizeof(l->row.owner))
+		len = sizeof(l->row.owner) - 1;
+	l->row.owner[l->null[2] ? 0 : len] = '\0';
+	l->row.fence = l->fence;
+	l->row.depth = l->null[3] || l->depth > UINT32_MAX ? 0 : (uint32_t)l->depth;
+	l->row.bell = l->null[4] ? 0 : l->bell;
+	l->row.left_us = l->null[5] ? 0 : l->left_us;
+	return BIZLOCK_OK;
+}
+
+static void bind_look(struct look *l)
+{
+	void *numbers[LOOK_COLUMNS] = {&l->bell_by, &l->fence, NULL,
+	                               &l->depth,   &l->bell,  &l->left_us};
+
+	for (size_t i = 0; i < LOOK_COLUMNS; i++) {
+		l->binds[i].buffer_type = MYSQL_TYPE_LONGLONG;
+		l->binds[i].buffer = numbers[i];
+		l->binds[i].is_unsigned = i != 5;
+		l->binds[i].is_null = &l->null[i];
+	}
+	l->binds[2].buffer_type = MYSQL_TYPE_STRING;
+	l->binds[2].buffer = l->row.owner;
+	l->binds[2].buffer_length = sizeof(l->row.owner) - 1;
+	l->binds[2].length = &l->owner_len;
+}
+
+int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
+                 struct bl_row *ret, struct bl_err *err)
+{
+	struct look look;
+	int rc;
+
+	memset(&look, 0, sizeof(look));
+	bind_look(&look);
+	bl_params_key(&s->params, key);
+	bl_params_bell(&s->params, bell ? bell : "");
+	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, one_row, &look, err);
+	if (rc == BIZLOCK_OK)
+		*ret = look.row;
+	return rc;
+}
+
+static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
+                        bool *ret_matched, struct bl_err *err)
+{
+	struct bl_done done;
+	int rc;
+
+	bl_params_key(&s->params, hold.key);
+	if (hold.owner)
+		bl_params_owner(&s->params, hold.owner);
+	s->params.fence = hold.fence;
+	rc = bl_session_exec(s, stmt, &done, err);
+	if (rc == BIZLOCK_OK)
+		*ret_matched = done.affected > 0;
+	return rc;
+}
+
+int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint32_t lease_ms,
+                  bool *ret_matched, struct bl_err *err)
+{
+	s->params.depth = depth;
+	s->params.lease_us = us(lease_ms);
+	return run_matching(s, BL_STMT_DEPTH, hold, ret_matched, err);
+}
+
+int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
+                  struct bl_err *err)
+{
+	s->params.lease_us = us(lease_ms);
+	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
+}
+
+int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, bool *ret_matched,
+                 struct bl_err *err)
+{
+	uint64_t affected;
+	int rc;
+
+	if (!bell)
+		return run_matching(s, BL_STMT_DROP, hold, ret_matched, err);
+	bl_buf_reset(&s->text);
+	bl_sql_drop_and_ring(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	if (rc == BIZLOCK_OK)
+		*ret_matched = affected > 0;
+	return rc;
+}
+
+int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
+{
+	hold.owner = NULL;
+	return run_matching(s, BL_STMT_BREAK, hold, ret_matched, err);
+}

@@ -1,0 +1,73 @@
+/* The rows of lease locks: one operation, one statement, one short transaction.
+ * All of them may be repeated when their reply was lost: counts are absolute,
+ * and the fence stands in every WHERE.
+ *
+ * Errors of all: CONN (the statement may or may not have run), DB. */
+#ifndef BL_STORE_LOCK_H
+#define BL_STORE_LOCK_H
+
+#include "core/key.h"
+#include "store/session.h"
+
+/* What a first acquisition asks for. */
+struct bl_claim {
+	const struct bl_key *key;
+	const char *owner, *note;
+	const char *bell; /* NULL: do without */
+	bool ring;        /* the bell in the same statement; false: this session has it */
+	uint32_t lease_ms;
+};
+
+enum bl_took {
+	BL_TOOK_ROW,    /* ours: fence and took_over are set; with a bell, that too */
+	BL_TOOK_BELL,   /* the bell alone: somebody without one holds the row; left_us is set */
+	BL_TOOK_NOTHING /* somebody stands at the door, or (without a bell) holds the row */
+};
+
+struct bl_taken {
+	enum bl_took what;
+	uint64_t fence;
+	int64_t left_us; /* of the holder's lease */
+	bool took_over;
+};
+
+/* On an error other than CONN the bell is not held. */
+int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_taken *ret,
+                 struct bl_err *err);
+
+struct bl_row {
+	bool found;
+	uint64_t fence;
+	uint32_t depth;
+	int64_t left_us; /* of the lease; <= 0: over */
+	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
+	uint64_t bell_by; /* and of the one that has it now */
+	char owner[BL_OWNER_MAX + 1];
+};
+
+/* Reads without locking anything. bell: NULL where there are none. */
+int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
+                 struct bl_row *ret, struct bl_err *err);
+
+/* A hold, as the WHERE clauses name it. */
+struct bl_ref {
+	const struct bl_key *key;
+	const char *owner;
+	uint64_t fence;
+};
+
+/* *ret_matched false: no such row, or (depth, renew) its lease is over.
+ * lease_ms 0 leaves the lease as it is; depth never shortens it. */
+int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint32_t lease_ms,
+                  bool *ret_matched, struct bl_err *err);
+int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
+                  struct bl_err *err);
+
+/* bell: released in the same packet, after the row; NULL: none. */
+int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, bool *ret_matched,
+                 struct bl_err *err);
+
+/* Whoever the owner is: hold.owner is not asked for. */
+int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* The files of sql/, in order, embedded by the build. */
+#ifndef BL_STORE_MIGRATIONS_H
+#define BL_STORE_MIGRATIONS_H
+
+#include <stddef.h>
+
+struct bl_migration {
+	unsigned version; /* the number the file's name begins with */
+	const char *name, *text;
+};
+
+extern const struct bl_migration bl_migrations[];
+extern const size_t bl_migration_count;
+
+#endif

@@ -1,0 +1,90 @@
+#include "store/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define OLDEST_MYSQL 80017u /* utf8mb4_0900_bin */
+#define OLDEST_MARIADB 100600u
+
+/* "10.11.19-MariaDB-0+deb12u1" -> 101119. A part of 100 or more counts as 99. */
+static unsigned parse_version(const char *text)
+{
+	unsigned version = 0;
+
+	for (int part = 0; part < 3; part++) {
+		char *end;
+		unsigned long n = strtoul(text, &end, 10);
+
+		version = version * 100 + (n > 99 ? 99 : (unsigned)n);
+		text = *end == '.' ? end + 1 : "";
+	}
+	return version;
+}
+
+/* SHOW, because it leaves out what a server does not know, where SELECT @@x
+ * would fail. */
+static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+{
+	static const char query[] = "SHOW SESSION VARIABLES WHERE Variable_name IN ("
+	                            "'version', 'version_comment', 'binlog_format', 'log_bin')";
+	bool log_bin = false, statement = false;
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc = bl_session_query(s, query, &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	while ((row = mysql_fetch_row(rows)) != NULL) {
+		const char *name = row[0] ? row[0] : "", *value = row[1] ? row[1] : "";
+
+		if (strcasecmp(name, "version") == 0)
+			snprintf(ret->text, sizeof(ret->text), "%s", value);
+		if (strncasecmp(name, "version", 7) == 0 && strcasestr(value, "mariadb"))
+			ret->mariadb = true;
+		log_bin |= strcasecmp(name, "log_bin") == 0 && strcasecmp(value, "ON") == 0;
+		statement |= strcasecmp(name, "binlog_format") == 0 &&
+		             strcasecmp(value, "STATEMENT") == 0;
+	}
+	mysql_free_result(rows);
+	ret->version = parse_version(ret->text);
+	ret->read_committed = !(log_bin && statement);
+	return BIZLOCK_OK;
+}
+
+static int read_database(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+{
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc = bl_session_query(s, "SELECT DATABASE()", &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = mysql_fetch_row(rows);
+	snprintf(ret->database, sizeof(ret->database), "%s", row && row[0] ? row[0] : "");
+	mysql_free_result(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+{
+	struct bl_server server = {0};
+	int rc = read_variables(s, &server, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = read_database(s, &server, err);
+	if (rc != BIZLOCK_OK)
+		return bl_err_wrap(err, "ask what the server is");
+	if (server.version < (server.mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
+		return bl_err_set(err, BIZLOCK_UNSUPPORTED,
+		                  "server version %s is too old: bizlock needs MySQL 8.0.17 or "
+		                  "MariaDB 10.6, or later",
+		                  server.text);
+	if (!server.read_committed)
+		return bl_err_set(err, BIZLOCK_UNSUPPORTED,
+		                  "binlog_format=STATEMENT refuses writes under READ COMMITTED "
+		                  "(error 1665): set binlog_format to MIXED or ROW");
+	*ret = server;
+	return BIZLOCK_OK;
+}

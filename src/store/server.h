@@ -1,0 +1,18 @@
+/* What kind of server this is, and whether bizlock can work with it. */
+#ifndef BL_STORE_SERVER_H
+#define BL_STORE_SERVER_H
+
+#include "store/session.h"
+
+struct bl_server {
+	bool mariadb;
+	bool read_committed; /* false: binlog_format=STATEMENT refuses writes under it */
+	unsigned version;    /* 100619 for 10.6.19 */
+	char text[64];       /* as the server says it */
+	char database[64 * 4 + 1];
+};
+
+/* CONN, DB; UNSUPPORTED: too old, or refuses READ COMMITTED writes. */
+int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err);
+
+#endif

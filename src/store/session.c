@@ -1,0 +1,141 @@
+#include "store/session.h"
+
+#include <errmsg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "store/errclass.h"
+
+#define TEXT_MAX 65536
+
+/* Short lock waits: a statement that meets a locked row or a running ALTER
+ * TABLE comes back soon, and the deadline of the call decides what then.
+ * Strict: a value that does not fit is refused, never cut off. READ COMMITTED:
+ * no gap locks, so that different keys do not meet. */
+static const char settings[] =
+        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
+        "innodb_lock_wait_timeout = 1, lock_wait_timeout = 1;"
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
+
+int bl_session_error(struct bl_session *s, struct bl_err *err)
+{
+	unsigned native = mysql_errno(s->mysql);
+
+	s->gone |= bl_classify(native) == BL_CLASS_GONE;
+	return bl_err_native(err, native, mysql_error(s->mysql));
+}
+
+static int connect_to(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
+{
+	/* Affected rows must mean changed rows: no CLIENT_FOUND_ROWS. */
+	unsigned long flags = CLIENT_MULTI_STATEMENTS;
+
+	if (!mysql_real_connect(s->mysql, c->host, c->user, c->password, c->database, c->port,
+	                        c->socket, flags)) {
+		bl_err_native(err, mysql_errno(s->mysql), mysql_error(s->mysql));
+		err->code = BIZLOCK_CONN;
+		return bl_err_wrap(err, "connect");
+	}
+	if (!bl_connector_tls_ok(s->mysql, c))
+		return bl_err_set(err, BIZLOCK_CONN,
+		                  "connect: ssl_mode asks for TLS, the server has none");
+	return BIZLOCK_OK;
+}
+
+int bl_session_open(struct bl_session *ret, const struct bl_config *config,
+                    const struct bl_sql *sql, struct bl_err *err)
+{
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->sql = sql;
+	ret->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
+	ret->mysql = bl_connector_new(config);
+	if (!ret->mysql)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = connect_to(ret, config, err);
+	if (rc == BIZLOCK_OK) {
+		rc = bl_session_run(ret, settings, strlen(settings), NULL, err);
+		if (rc != BIZLOCK_OK)
+			bl_err_wrap(err, "session settings");
+	}
+	if (rc != BIZLOCK_OK)
+		bl_session_close(ret);
+	return rc;
+}
+
+void bl_session_close(struct bl_session *s)
+{
+	/* First the connection, which detaches its statements: closing those
+	 * first would send a packet for each. */
+	if (s->mysql)
+		mysql_close(s->mysql);
+	for (size_t i = 0; i < BL_STMT_COUNT; i++)
+		if (s->stmts[i])
+			mysql_stmt_close(s->stmts[i]);
+	bl_buf_free(&s->text);
+	memset(s, 0, sizeof(*s));
+}
+
+/* Closing says goodbye on the wire, and the wire is the parent's: put a socket
+ * that leads nowhere in its place first. */
+void bl_session_forget(struct bl_session *s)
+{
+	int nowhere[2], fd = s->mysql ? bl_connector_fd(s->mysql) : -1;
+
+	if (fd >= 0) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, nowhere) != 0)
+			return; /* better to leak than to speak for the parent */
+		close(nowhere[1]);
+		dup2(nowhere[0], fd);
+		close(nowhere[0]);
+	}
+	bl_session_close(s);
+}
+
+/* Reads what is left of a packet's results. The first error wins; there is
+ * nothing more to read after one. */
+static int drain(struct bl_session *s, struct bl_err *err)
+{
+	int next;
+
+	do {
+		MYSQL_RES *rows = mysql_store_result(s->mysql);
+
+		if (rows)
+			mysql_free_result(rows);
+		else if (mysql_field_count(s->mysql) > 0)
+			return bl_session_error(s, err);
+		next = mysql_next_result(s->mysql);
+	} while (next == 0);
+	return next > 0 ? bl_session_error(s, err) : BIZLOCK_OK;
+}
+
+int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   struct bl_err *err)
+{
+	uint64_t affected;
+	int rc;
+
+	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
+		return bl_session_error(s, err);
+	affected = mysql_affected_rows(s->mysql);
+	rc = drain(s, err);
+	if (rc == BIZLOCK_OK && ret_affected)
+		*ret_affected = affected;
+	return rc;
+}
+
+int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err)
+{
+	MYSQL_RES *rows;
+
+	if (mysql_real_query(s->mysql, sql, (unsigned long)strlen(sql)) != 0)
+		return bl_session_error(s, err);
+	rows = mysql_store_result(s->mysql);
+	if (!rows)
+		return bl_session_error(s, err);
+	*ret = rows;
+	return BIZLOCK_OK;
+}

@@ -1,0 +1,77 @@
+/* One connection of bizlock's own: its settings, its prepared statements and
+ * the buffers they read from. Used by one thread at a time. */
+#ifndef BL_STORE_SESSION_H
+#define BL_STORE_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "core/owner.h"
+#include "store/connector.h"
+#include "store/sql.h"
+
+#define BL_BELL_MAX 64 /* bytes of a GET_LOCK name */
+
+/* What the statements are bound to, once, when they are prepared: to run one
+ * again is to fill this and to send. */
+struct bl_params {
+	char id[BIZLOCK_ID_MAX + 1], type[BIZLOCK_TYPE_MAX + 1], bell[BL_BELL_MAX + 1];
+	char owner[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX + 1];
+	unsigned long id_len, type_len, bell_len, owner_len, note_len;
+	int64_t lease_us;
+	uint64_t fence, depth;
+};
+
+struct bl_session {
+	MYSQL *mysql;
+	const struct bl_sql *sql;
+	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
+	struct bl_params params;
+	struct bl_buf text;
+	bool gone; /* of no use any more: close it */
+};
+
+/* Connects and fixes the settings. ret must stay where it is while open.
+ * sql may be NULL for a session that runs no prepared statement.
+ * CONN, NOMEM; DB when the settings are refused. */
+int bl_session_open(struct bl_session *ret, const struct bl_config *config,
+                    const struct bl_sql *sql, struct bl_err *err);
+
+/* Takes an all-zero session. */
+void bl_session_close(struct bl_session *s);
+
+/* The same in a forked child: not a byte goes to the parent's connection. */
+void bl_session_forget(struct bl_session *s);
+
+/* Runs one or more statements as text and throws results away. *ret_affected
+ * (or NULL): rows of the first one. */
+int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   struct bl_err *err);
+
+/* Runs one query as text; the caller frees the result. */
+int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err);
+
+/* Sets err from the connection's last error, and `gone` if it is of that kind. */
+int bl_session_error(struct bl_session *s, struct bl_err *err);
+
+void bl_params_key(struct bl_params *p, const struct bl_key *key);
+void bl_params_bell(struct bl_params *p, const char *bell);
+void bl_params_owner(struct bl_params *p, const char *owner);
+void bl_params_note(struct bl_params *p, const char *note); /* NULL: none */
+
+struct bl_done {
+	uint64_t affected, insert_id;
+};
+
+/* Runs a prepared statement that returns no rows. */
+int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
+                    struct bl_err *err);
+
+/* Runs one that does. Each row is written to `binds` and `fn` called with arg;
+ * what fn returns other than OK ends it. fn runs while the result is open: it
+ * must not use the session. */
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds,
+                      int (*fn)(void *arg), void *arg, struct bl_err *err);
+
+#endif

@@ -1,0 +1,157 @@
+#include "store/sql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SQL_MAX 4096
+#define NOW "UTC_TIMESTAMP(6)"
+
+/* In the templates @T is the table and @BELL the connection that has the doorbell.
+ *
+ * A lease is over exactly when timeout <= now, in every statement. In TAKE,
+ * `timeout` is assigned last: assignments run from left to right, and all the
+ * others ask for its old value. LAST_INSERT_ID(x) brings x back in the OK
+ * packet: the new fence after a takeover, else the microseconds that the holder
+ * still has. VALUES() is deprecated on MySQL in favour of a row alias, which
+ * MariaDB does not know; VALUES() is what both understand. */
+#define OVER "timeout <= " NOW
+#define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
+#define TAKE(type, bell)                                                                           \
+	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
+	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
+	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "                                          \
+	"fence = IF(" OVER ", LAST_INSERT_ID(VALUES(fence)), "                                     \
+	"fence + 0 * LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND, " NOW                               \
+	", timeout))), " ON_TAKEOVER("owner") ON_TAKEOVER("reentrant") ON_TAKEOVER("bell")         \
+	        ON_TAKEOVER("note") ON_TAKEOVER("gmt_create")                                      \
+	                ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                           \
+	                                            ", VALUES(timeout), timeout)"
+
+#define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
+
+#define PAGE(filter)                                                                               \
+	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
+	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
+	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW ") "                                         \
+	"FROM @T WHERE " filter " ORDER BY biz_id, biz_type LIMIT 256"
+
+static const struct {
+	const char *text;
+	enum bl_param params[BL_PARAMS_MAX];
+} templates[BL_STMT_COUNT] = {
+        /* A NULL biz_type is refused (1048) before any row is touched. */
+        [BL_STMT_TAKE_RING] = {TAKE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
+                               {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE}},
+        [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
+                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE}},
+        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, "
+                          "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
+                          "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
+                          {BL_P_BELL, BL_P_ID, BL_P_TYPE}},
+        /* GREATEST: a level more or less never shortens the lease. */
+        [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
+                           ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
+                           "WHERE " MINE " AND timeout > " NOW,
+                           {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+        [BL_STMT_RENEW] = {"UPDATE @T SET gmt_modified = " NOW ", timeout = " NOW
+                           " + INTERVAL ? MICROSECOND WHERE " MINE " AND timeout > " NOW,
+                           {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+        [BL_STMT_DROP] = {"DELETE FROM @T WHERE " MINE,
+                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+        [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
+                           {BL_P_ID, BL_P_TYPE, BL_P_FENCE}},
+        /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
+        [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
+                          {BL_P_ID, BL_P_ID, BL_P_TYPE}},
+        [BL_STMT_PAGE_TYPE] = {PAGE("biz_id > ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}},
+};
+
+const enum bl_param *bl_sql_params(enum bl_stmt stmt)
+{
+	return templates[stmt].params;
+}
+
+static void expand(struct bl_buf *ret, const char *text, const char *table, bool bells)
+{
+	/* Where there are no doorbells, the parameter is there all the same. */
+	const char *bell = bells ? "IS_USED_LOCK(?)" : "IF(? = '', 0, 0)";
+
+	for (const char *at; (at = strchr(text, '@')) != NULL;) {
+		bool is_table = at[1] == 'T';
+
+		bl_buf_add(ret, text, (size_t)(at - text));
+		bl_buf_adds(ret, is_table ? table : bell);
+		text = at + (is_table ? strlen("@T") : strlen("@BELL"));
+	}
+	bl_buf_adds(ret, text);
+}
+
+int bl_sql_make(struct bl_sql *ret, const char *prefix, bool mariadb, bool bells,
+                struct bl_err *err)
+{
+	struct bl_sql sql = {.mariadb = mariadb};
+	struct bl_buf buf;
+
+	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
+	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
+		buf = (struct bl_buf)BL_BUF_INIT(SQL_MAX);
+		expand(&buf, templates[i].text, sql.table, bells);
+		if (buf.failed) {
+			bl_buf_free(&buf);
+			bl_sql_free(&sql);
+			return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+		}
+		sql.text[i] = buf.data;
+	}
+	*ret = sql;
+	return BIZLOCK_OK;
+}
+
+void bl_sql_free(struct bl_sql *sql)
+{
+	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
+		free(sql->text[i]);
+		sql->text[i] = NULL;
+	}
+}
+
+/* MariaDB takes fractions of a second; MySQL rounds them, but can end a SELECT
+ * after so many milliseconds. The hint is a comment to MariaDB. */
+void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms)
+{
+	if (sql->mariadb)
+		bl_buf_addf(ret, "SELECT GET_LOCK('%s', %" PRId64 ".%03d)", bell, ms / 1000,
+		            (int)(ms % 1000));
+	else
+		bl_buf_addf(ret,
+		            "SELECT /*+ MAX_EXECUTION_TIME(%" PRId64 ") */ GET_LOCK('%s', %" PRId64
+		            ")",
+		            ms, bell, ms / 1000 + 1);
+}
+
+void bl_sql_free_bell(struct bl_buf *ret, const char *bell)
+{
+	bl_buf_addf(ret, "DO RELEASE_LOCK('%s')", bell);
+}
+
+static void add_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len)
+{
+	bl_buf_addf(ret, "%s x'", charset);
+	bl_buf_add_hex(ret, text, len);
+	bl_buf_adds(ret, "'");
+}
+
+void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                          const char *owner, uint64_t fence, const char *bell)
+{
+	bl_buf_addf(ret, "DELETE FROM %s WHERE biz_id = ", sql->table);
+	add_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, " AND biz_type = ");
+	add_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_buf_adds(ret, " AND owner = ");
+	add_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_addf(ret, " AND fence = %" PRIu64 ";", fence);
+	bl_sql_free_bell(ret, bell);
+}

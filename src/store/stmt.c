@@ -1,0 +1,158 @@
+/* The prepared half of a session. */
+#include <string.h>
+
+#include "store/errclass.h"
+#include "store/session.h"
+
+/* Callers pass checked lengths; the cut keeps a mistake from becoming an overflow. */
+static unsigned long copy(char *to, size_t size, const char *from, size_t len)
+{
+	if (len >= size)
+		len = size - 1;
+	memcpy(to, from, len);
+	to[len] = '\0';
+	return (unsigned long)len;
+}
+
+void bl_params_key(struct bl_params *p, const struct bl_key *key)
+{
+	p->id_len = copy(p->id, sizeof(p->id), key->id, key->id_len);
+	p->type_len = copy(p->type, sizeof(p->type), key->type, key->type_len);
+}
+
+void bl_params_bell(struct bl_params *p, const char *bell)
+{
+	p->bell_len = copy(p->bell, sizeof(p->bell), bell, strlen(bell));
+}
+
+void bl_params_owner(struct bl_params *p, const char *owner)
+{
+	p->owner_len = copy(p->owner, sizeof(p->owner), owner, strlen(owner));
+}
+
+void bl_params_note(struct bl_params *p, const char *note)
+{
+	p->note_len = note ? copy(p->note, sizeof(p->note), note, strlen(note)) : 0;
+}
+
+static void bind_text(MYSQL_BIND *bind, char *data, unsigned long *len, size_t size)
+{
+	bind->buffer_type = MYSQL_TYPE_STRING;
+	bind->buffer = data;
+	bind->buffer_length = (unsigned long)size;
+	bind->length = len;
+}
+
+static void bind_number(MYSQL_BIND *bind, void *data, bool is_unsigned)
+{
+	bind->buffer_type = MYSQL_TYPE_LONGLONG;
+	bind->buffer = data;
+	bind->is_unsigned = is_unsigned;
+}
+
+static void bind_param(MYSQL_BIND *bind, enum bl_param param, struct bl_params *p)
+{
+	switch (param) {
+	case BL_P_ID:
+		bind_text(bind, p->id, &p->id_len, sizeof(p->id));
+		break;
+	case BL_P_TYPE:
+		bind_text(bind, p->type, &p->type_len, sizeof(p->type));
+		break;
+	case BL_P_BELL:
+		bind_text(bind, p->bell, &p->bell_len, sizeof(p->bell));
+		break;
+	case BL_P_OWNER:
+		bind_text(bind, p->owner, &p->owner_len, sizeof(p->owner));
+		break;
+	case BL_P_NOTE:
+		bind_text(bind, p->note, &p->note_len, sizeof(p->note));
+		break;
+	case BL_P_LEASE:
+		bind_number(bind, &p->lease_us, false);
+		break;
+	case BL_P_DEPTH:
+		bind_number(bind, &p->depth, true);
+		break;
+	case BL_P_FENCE:
+		bind_number(bind, &p->fence, true);
+		break;
+	case BL_P_END:
+		break;
+	}
+}
+
+static int stmt_error(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err)
+{
+	unsigned native = mysql_stmt_errno(stmt);
+
+	s->gone |= bl_classify(native) == BL_CLASS_GONE;
+	return bl_err_native(err, native, mysql_stmt_error(stmt));
+}
+
+static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
+{
+	const char *text = s->sql->text[which];
+	const enum bl_param *params = bl_sql_params(which);
+	MYSQL_BIND binds[BL_PARAMS_MAX];
+	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
+	int rc = BIZLOCK_OK;
+
+	if (!stmt)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	memset(binds, 0, sizeof(binds));
+	for (size_t i = 0; i < BL_PARAMS_MAX && params[i] != BL_P_END; i++)
+		bind_param(&binds[i], params[i], &s->params);
+	if (mysql_stmt_prepare(stmt, text, (unsigned long)strlen(text)) != 0 ||
+	    mysql_stmt_bind_param(stmt, binds) != 0)
+		rc = stmt_error(s, stmt, err);
+	if (rc == BIZLOCK_OK)
+		s->stmts[which] = stmt;
+	else
+		mysql_stmt_close(stmt);
+	return rc;
+}
+
+static int execute(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
+{
+	int rc = s->stmts[which] ? BIZLOCK_OK : prepare(s, which, err);
+
+	if (rc == BIZLOCK_OK && mysql_stmt_execute(s->stmts[which]) != 0)
+		rc = stmt_error(s, s->stmts[which], err);
+	return rc;
+}
+
+int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
+                    struct bl_err *err)
+{
+	int rc = execute(s, stmt, err);
+
+	if (rc == BIZLOCK_OK) {
+		ret->affected = mysql_stmt_affected_rows(s->stmts[stmt]);
+		ret->insert_id = mysql_stmt_insert_id(s->stmts[stmt]);
+	}
+	return rc;
+}
+
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds,
+                      int (*fn)(void *arg), void *arg, struct bl_err *err)
+{
+	MYSQL_STMT *st;
+	int rc = execute(s, stmt, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	st = s->stmts[stmt];
+	if (mysql_stmt_bind_result(st, binds) != 0 || mysql_stmt_store_result(st) != 0)
+		rc = stmt_error(s, st, err);
+	while (rc == BIZLOCK_OK) {
+		int more = mysql_stmt_fetch(st);
+
+		if (more == MYSQL_NO_DATA)
+			break;
+		rc = more == 1 ? stmt_error(s, st, err)
+		               : fn(arg); /* cut-off data shows in the lengths */
+	}
+	mysql_stmt_free_result(st);
+	return rc;
+}
