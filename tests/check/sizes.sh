@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# A file fits on a few screens, a function on one.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+file_limit=400
+function_limit=60
+
+for file in $(c_files include src tests examples); do
+	lines=$(wc -l <"$file")
+	((lines <= file_limit)) || object "$file:1: $lines lines; the limit is $file_limit"
+done
+((objections == 0)) || verdict
+
+[[ $(ctags --version 2>/dev/null) == *Universal* ]] || skip "universal-ctags is not installed"
+while read -r name start end file; do
+	lines=$((end - start + 1))
+	((lines <= function_limit)) ||
+		object "$file:$start: $name() has $lines lines; the limit is $function_limit"
+done < <(c_files include src tests examples |
+	xargs ctags -o - --languages=C --langmap=C:.c.h --kinds-C=f --fields=+ne |
+	sed -nE 's,^([^\t]+)\t([^\t]+)\t.*\tline:([0-9]+).*\tend:([0-9]+).*,\1 \3 \4 \2,p')
+verdict

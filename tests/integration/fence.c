@@ -1,0 +1,177 @@
+/* Every first acquisition of a key gets a larger fence than any before it. */
+#define _GNU_SOURCE 1
+#include "cr_test.h"
+
+TestSuite(fence, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* Takes "k" and returns its fence, which must be larger than `last`. */
+static uint64_t take(bizlock *b, uint32_t lease_ms, uint64_t last)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b, acquire(b, "k", 0, lease_ms, &grant));
+	cr_assert_gt(grant.fence, last);
+	return grant.fence;
+}
+
+static uint64_t take_and_release(bizlock *b, uint64_t last)
+{
+	last = take(b, 0, last);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	return last;
+}
+
+/* Takes it for a moment and lets the lease run out. */
+static uint64_t take_and_lose(bizlock *b, uint64_t last)
+{
+	last = take(b, 100, last);
+	lease_is_over("k");
+	return last;
+}
+
+Test(fence, grows_across_releases)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	uint64_t fence = 0;
+
+	for (int i = 0; i < 20; i++) {
+		fence = take_and_release(a, fence);
+		fence = take_and_release(b, fence);
+	}
+}
+
+Test(fence, grows_across_takeovers)
+{
+	uint64_t fence = 0;
+	bizlock *b[4];
+
+	for (int i = 0; i < 4; i++) {
+		b[i] = client(NULL);
+		fence = take_and_lose(b[i], fence);
+	}
+}
+
+Test(fence, grows_when_an_operator_deletes_the_row)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	uint64_t fence = take(a, 0, 0);
+
+	db_run(world.admin, "DELETE FROM biz_lock");
+	fence = take(b, 0, fence);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
+	take(a, 0, fence);
+}
+
+Test(fence, is_kept_by_reentry_and_renewal)
+{
+	bizlock *b = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	uint64_t fence = take(b, 0, 0);
+
+	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	cr_assert_eq(grant.fence, fence);
+	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
+	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
+}
+
+/* A contender that was refused must not have touched the holder's fence. */
+Test(fence, is_kept_while_others_are_refused)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	uint64_t fence = take(a, 0, 0);
+
+	for (int i = 0; i < 10; i++)
+		expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
+	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+}
+
+/* ---- across the death of the server --------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_fence, .fini = end_own_world, .timeout = 300);
+
+static void begin_own_world(void)
+{
+	own_server_start(&server, "--innodb-flush-log-at-trx-commit=1");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+}
+
+static void restart_after(const char *how)
+{
+	own_server_do(&server, how);
+	own_server_do(&server, "restart");
+	mysql_close(world.admin);
+	world.admin = db_open(&world.at, world.schema);
+}
+
+/* The table is empty when the server goes: the counter alone remembers. */
+static uint64_t restart_empty(const char *how, uint64_t fence)
+{
+	bizlock *b = client_open(&world, NULL);
+
+	fence = take_and_release(b, fence);
+	restart_after(how);
+	bizlock_close(b);
+	b = client_open(&world, NULL);
+	fence = take_and_release(b, fence);
+	bizlock_close(b);
+	return fence;
+}
+
+/* The newest fence came by a takeover, which is an UPDATE of a row. */
+static uint64_t restart_after_takeover(const char *how, uint64_t fence)
+{
+	bizlock *a = client_open(&world, NULL), *b = client_open(&world, NULL);
+
+	fence = take_and_lose(a, fence);
+	fence = take(b, 0, fence);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	restart_after(how);
+	bizlock_close(a);
+	bizlock_close(b);
+	a = client_open(&world, NULL);
+	fence = take_and_release(a, fence);
+	bizlock_close(a);
+	return fence;
+}
+
+Test(own_fence, grows_across_restarts_of_the_server)
+{
+	uint64_t fence = 0;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	begin_own_world();
+	fence = restart_empty("kill", fence);
+	fence = restart_after_takeover("kill", fence);
+	fence = restart_empty("stop", fence);
+	restart_after_takeover("stop", fence);
+}
+
+/* A client that was connected lives on, and what it held is still held. */
+Test(own_fence, a_client_survives_the_server)
+{
+	bizlock *a, *b;
+	uint64_t fence;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	begin_own_world();
+	a = client(NULL);
+	b = client(NULL);
+	fence = take(a, 600000, 0);
+	restart_after("kill");
+	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
+	take(b, 0, fence);
+}

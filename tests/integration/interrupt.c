@@ -1,0 +1,177 @@
+/* bizlock_interrupt() and bizlock_close() while threads wait. */
+#define _GNU_SOURCE 1
+#include <signal.h>
+
+#include "cr_test.h"
+
+TestSuite(interrupt, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* A holder in the way of "k". Of those who wait in a process, the first stands
+ * at the doorbell and the others behind it, in memory. */
+static void occupy(void)
+{
+	bizlock *a = client(NULL);
+
+	expect(OK, a, acquire_as(a, "k", "holder", 0));
+}
+
+static void interrupted(bizlock *b, long long doorbells)
+{
+	struct call call;
+
+	call_start(&call, b, "k", -1, "task-1");
+	call_blocks(&call);
+	eventually(doorbell_waiters(&world) == doorbells);
+	bizlock_interrupt(b);
+	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
+}
+
+Test(interrupt, wakes_a_waiter_at_the_doorbell)
+{
+	occupy();
+	interrupted(client(NULL), 1);
+}
+
+Test(interrupt, wakes_a_waiter_that_polls)
+{
+	occupy();
+	interrupted(client(OPTIONS("queue", "off")), 0);
+}
+
+Test(interrupt, wakes_a_waiter_whose_holder_is_in_the_same_process)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire_as(b, "k", "holder", 0));
+	interrupted(b, 1);
+}
+
+Test(interrupt, wakes_all_waiters)
+{
+	bizlock *b = client(NULL);
+	struct call calls[4];
+
+	occupy();
+	expect(OK, b, acquire_as(b, "other", "holder", 0));
+	call_start(&calls[0], b, "k", -1, "task-0");
+	eventually(doorbell_waiters(&world) == 1);
+	call_start(&calls[1], b, "k", 60000, "task-1");
+	call_start(&calls[2], b, "other", -1, "task-2");
+	call_start(&calls[3], b, "other", -1, "task-3");
+	for (int i = 0; i < 4; i++)
+		call_blocks(&calls[i]);
+	bizlock_interrupt(b);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(call_join(&calls[i]), BIZLOCK_CANCELLED, "%s", calls[i].errmsg);
+}
+
+Test(interrupt, does_not_reach_calls_that_start_later)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct call call;
+
+	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	bizlock_interrupt(b);
+	interrupted(b, 1);
+	call_start(&call, b, "k", -1, "task-2");
+	call_blocks(&call);
+	steadily(!atomic_load(&call.done), 300);
+	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
+Test(interrupt, leaves_what_is_held_alone)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	bizlock_interrupt(b);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+static bizlock *target;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	bizlock_interrupt(target);
+}
+
+Test(interrupt, may_be_called_by_a_signal_handler)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	struct call call;
+
+	occupy();
+	target = client(NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	call_start(&call, target, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	pthread_kill(call.thread, SIGUSR1); /* the very thread that waits */
+	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
+}
+
+/* A signal that is none of bizlock's business must not end a wait. */
+static void do_nothing(int sig)
+{
+	(void)sig;
+}
+
+Test(interrupt, a_foreign_signal_does_not_end_a_wait)
+{
+	struct sigaction action = {.sa_handler = do_nothing};
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct call call;
+
+	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	sigaction(SIGUSR1, &action, NULL);
+	call_start(&call, b, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	for (int i = 0; i < 10; i++) {
+		pthread_kill(call.thread, SIGUSR1);
+		steadily(!atomic_load(&call.done), 20);
+	}
+	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
+Test(interrupt, close_ends_the_waits_of_other_threads)
+{
+	bizlock *b = client_open(&world, NULL);
+	struct call calls[3];
+
+	occupy();
+	expect(OK, b, acquire_as(b, "other", "holder", 0));
+	call_start(&calls[0], b, "k", -1, "task-0");
+	eventually(doorbell_waiters(&world) == 1);
+	call_start(&calls[1], b, "k", -1, "task-1");
+	call_start(&calls[2], b, "other", -1, "task-2");
+	for (int i = 0; i < 3; i++)
+		call_blocks(&calls[i]);
+	bizlock_close(b);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(call_join(&calls[i]), BIZLOCK_CANCELLED);
+}
+
+Test(interrupt, close_ends_the_wait_of_a_thread_that_polls)
+{
+	bizlock *b = client_open(&world, OPTIONS("queue", "off"));
+	struct call call;
+
+	occupy();
+	call_start(&call, b, "k", -1, "task-0");
+	call_blocks(&call);
+	bizlock_close(b);
+	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
+}
+
+Test(interrupt, close_does_not_release)
+{
+	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
+
+	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	bizlock_close(b);
+	cr_assert(row_of(&world, KEY("k")).there);
+	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+}

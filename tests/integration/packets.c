@@ -1,0 +1,109 @@
+/* What crosses the wire when nobody else wants the lock. */
+#define _GNU_SOURCE 1
+#include "cr_test.h"
+
+TestSuite(packets, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* Connects, prepares, and has seen the key before. */
+static bizlock *warm_client(const struct proxy *p, const char *const *options)
+{
+	bizlock *b = client_through(p, options);
+
+	for (int i = 0; i < 3; i++) {
+		expect(OK, b, acquire(b, "k", -1, 0, NULL));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	return b;
+}
+
+static void acquire_and_release_are_two_packets(const char *queue, int64_t wait_ms)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = warm_client(p, OPTIONS("queue", queue));
+
+	for (int i = 0; i < 10; i++) {
+		unsigned before = proxy_packets(p);
+
+		expect(OK, b, acquire(b, "k", wait_ms, 0, NULL));
+		cr_assert_eq(proxy_packets(p) - before, 1, "acquire");
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+		cr_assert_eq(proxy_packets(p) - before, 2, "acquire and release");
+	}
+	proxy_stop(p);
+}
+
+Test(packets, acquire_and_release_are_one_each)
+{
+	acquire_and_release_are_two_packets("auto", -1);
+}
+
+Test(packets, a_single_try_that_succeeds_is_one)
+{
+	acquire_and_release_are_two_packets("auto", 0);
+}
+
+Test(packets, without_the_queue_too)
+{
+	acquire_and_release_are_two_packets("off", -1);
+}
+
+Test(packets, a_new_key_costs_no_more)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = warm_client(p, NULL);
+	unsigned before = proxy_packets(p);
+
+	expect(OK, b, acquire(b, "never seen", -1, 0, NULL));
+	expect(OK, b, bizlock_release(b, KEY("never seen"), NULL, NULL));
+	cr_assert_eq(proxy_packets(p) - before, 2);
+	proxy_stop(p);
+}
+
+Test(packets, reentry_and_its_release_are_one_each)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = warm_client(p, NULL);
+	unsigned before;
+
+	for (int i = 0; i < 3; i++) /* the first re-entry prepares its statement */
+		expect(OK, b, acquire(b, "k", -1, 0, NULL));
+	before = proxy_packets(p);
+	expect(OK, b, acquire(b, "k", -1, 0, NULL));
+	cr_assert_eq(proxy_packets(p) - before, 1);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert_eq(proxy_packets(p) - before, 2);
+	proxy_stop(p);
+}
+
+Test(packets, a_takeover_costs_no_more)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *stale = client_through(p, OPTIONS("queue", "off")), *b = warm_client(p, NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	unsigned before;
+
+	expect(OK, stale, acquire(stale, "k", 0, 100, NULL));
+	lease_is_over("k");
+	before = proxy_packets(p);
+	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	cr_assert_eq(proxy_packets(p) - before, 1);
+	proxy_stop(p);
+}
+
+Test(packets, what_the_client_knows_by_itself_costs_none)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = warm_client(p, NULL);
+	unsigned before;
+
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	before = proxy_packets(p);
+	cr_assert_gt(bizlock_left_ms(b, KEY("k"), "task-1"), 0);
+	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);
+	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), "task-2", NULL));
+	expect(NOT_OWNER, b, bizlock_renew(b, KEY("k"), "task-2", 0));
+	cr_assert_eq(proxy_packets(p), before);
+	proxy_stop(p);
+}

@@ -1,0 +1,126 @@
+/* The same owner, deeper and back. */
+#define _GNU_SOURCE 1
+#include "cr_test.h"
+
+TestSuite(reentry, .init = world_begin, .fini = world_end, .timeout = 120);
+
+Test(reentry, counts_in_the_row_and_keeps_the_fence)
+{
+	bizlock *b = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	uint64_t fence = 0;
+
+	for (uint32_t depth = 1; depth <= 4; depth++) {
+		expect(OK, b, acquire(b, "k", 0, 0, &grant));
+		fence = fence ? fence : grant.fence;
+		cr_assert_eq(grant.depth, depth);
+		cr_assert_eq(grant.fence, fence);
+		cr_assert_eq(grant.flags, 0);
+		cr_assert_eq(row_of(&world, KEY("k")).depth, depth);
+		cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
+	}
+}
+
+Test(reentry, release_counts_down_and_the_last_one_frees)
+{
+	bizlock *b = client(NULL), *stranger = client(NULL);
+	uint32_t left;
+
+	for (int i = 0; i < 3; i++)
+		expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	for (uint32_t depth = 2; depth > 0; depth--) {
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
+		cr_assert_eq(left, depth);
+		cr_assert_eq(row_of(&world, KEY("k")).depth, depth);
+		expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	}
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
+	cr_assert_eq(left, 0);
+	expect(OK, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), NULL, &left));
+}
+
+/* The row gets the depth the owner knows, not "one more": whatever the row
+ * said, a repeated or lost statement does no harm. */
+Test(reentry, the_depth_is_absolute)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	db_run(world.admin, "UPDATE biz_lock SET reentrant = 77");
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	cr_assert_eq(row_of(&world, KEY("k")).depth, 2);
+	db_run(world.admin, "UPDATE biz_lock SET reentrant = 77");
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert_eq(row_of(&world, KEY("k")).depth, 1);
+}
+
+Test(reentry, starts_the_lease_anew)
+{
+	bizlock *b = client(NULL);
+	long long first, then;
+
+	expect(OK, b, acquire(b, "k", 0, 10000, NULL));
+	first = row_of(&world, KEY("k")).timeout_us;
+	expect(OK, b, acquire(b, "k", 0, 20000, NULL));
+	then = row_of(&world, KEY("k")).timeout_us;
+	cr_assert_geq(then, first + 10000 * 1000);
+}
+
+Test(reentry, never_shortens_the_lease)
+{
+	bizlock *b = client(NULL);
+	long long first;
+
+	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	first = row_of(&world, KEY("k")).timeout_us;
+	expect(OK, b, acquire(b, "k", 0, 1000, NULL));
+	cr_assert_eq(row_of(&world, KEY("k")).timeout_us, first);
+	cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 30000);
+}
+
+Test(reentry, local_reentry_stays_in_memory)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL), *stranger = client(NULL);
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	unsigned packets;
+	uint32_t left;
+
+	opts.flags = BIZLOCK_LOCAL_REENTRY;
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	packets = proxy_packets(p);
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, &grant));
+	cr_assert_eq(grant.depth, 2);
+	cr_assert_eq(grant.fence, row_of(&world, KEY("k")).fence);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
+	cr_assert_eq(left, 1);
+	cr_assert_eq(proxy_packets(p), packets);
+
+	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+	proxy_stop(p);
+}
+
+/* Levels that the server knows of and levels that it does not, mixed. */
+Test(reentry, local_and_stored_levels_mix)
+{
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts local = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	uint32_t left;
+
+	local.flags = BIZLOCK_LOCAL_REENTRY;
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &local, NULL));
+	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	cr_assert_eq(grant.depth, 3);
+	for (uint32_t depth = 3; depth-- > 0;) {
+		cr_assert(row_of(&world, KEY("k")).there);
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
+		cr_assert_eq(left, depth);
+	}
+	cr_assert(!row_of(&world, KEY("k")).there);
+}

@@ -1,0 +1,230 @@
+/* The tables: what open thinks of them, and what migrate makes of them. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(schema, .init = world_begin_empty, .fini = world_end, .timeout = 120);
+
+Test(schema, without_tables_it_says_what_to_do)
+{
+	expect_open(SCHEMA, &world, NULL, "bizlock_migrate");
+	expect_open(SCHEMA, &world, NULL, "sql/");
+}
+
+Test(schema, a_newer_schema_is_refused)
+{
+	world_migrate(&world);
+	db_run(world.admin, "UPDATE biz_lock_schema SET version = 999");
+	expect_open(SCHEMA, &world, NULL, "999");
+}
+
+Test(schema, a_newer_schema_is_not_migrated_back)
+{
+	bizlock *b = client_new(&world, NULL);
+
+	world_migrate(&world);
+	db_run(world.admin, "UPDATE biz_lock_schema SET version = 999; DROP TABLE biz_row_lock");
+	expect(SCHEMA, b, bizlock_migrate(b));
+	bizlock_close(b);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 999);
+	cr_assert(!db_try(world.admin, "SELECT 1 FROM biz_row_lock"));
+}
+
+Test(schema, a_missing_table_is_noticed)
+{
+	world_migrate(&world);
+	db_run(world.admin, "DROP TABLE biz_row_lock");
+	expect_open(SCHEMA, &world, NULL, "bizlock_migrate");
+	world_migrate(&world);
+	works(client(NULL));
+}
+
+Test(schema, another_engine_is_refused)
+{
+	world_migrate(&world);
+	db_run(world.admin, "ALTER TABLE biz_lock ENGINE=MyISAM");
+	expect_open(SCHEMA, &world, NULL, "InnoDB");
+	db_run(world.admin, "ALTER TABLE biz_lock ENGINE=InnoDB");
+	works(client(NULL));
+}
+
+static char *columns(const char *schema)
+{
+	return db_text(world.admin,
+	               "SELECT TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE,"
+	               " COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT"
+	               " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '%s'"
+	               " ORDER BY TABLE_NAME, ORDINAL_POSITION",
+	               schema);
+}
+
+static char *indexes(const char *schema)
+{
+	return db_text(world.admin,
+	               "SELECT TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME, NON_UNIQUE"
+	               " FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '%s'"
+	               " ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
+	               schema);
+}
+
+static char *tables(const char *schema)
+{
+	return db_text(world.admin,
+	               "SELECT TABLE_NAME, ENGINE, TABLE_COLLATION, TABLE_COMMENT"
+	               " FROM information_schema.TABLES WHERE TABLE_SCHEMA = '%s'"
+	               " ORDER BY TABLE_NAME",
+	               schema);
+}
+
+static void same(char *(*look)(const char *schema), const char *a, const char *b)
+{
+	char *of_a = look(a), *of_b = look(b);
+
+	cr_assert_str_neq(of_a, "");
+	cr_assert_str_eq(of_a, of_b, "%s\nis not\n%s", of_a, of_b);
+	free(of_a);
+	free(of_b);
+}
+
+static void apply_file(const struct world *w, const char *folder)
+{
+	char path[512], text[65536];
+	size_t n;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/001_init.sql", folder);
+	in = fopen(path, "r");
+	if (!in)
+		die("cannot read %s", path);
+	n = fread(text, 1, sizeof(text) - 1, in);
+	text[n] = '\0';
+	fclose(in);
+	db_run(w->admin, "%s", text);
+}
+
+Test(schema, the_file_and_migrate_make_the_same_tables)
+{
+	const char *folder = getenv("BIZLOCK_SQL_DIR");
+	struct world by_file;
+
+	skip_unless(folder, "BIZLOCK_SQL_DIR is not set");
+	world_make(&by_file, &world.at);
+	apply_file(&by_file, folder);
+	apply_file(&by_file, folder);
+	world_migrate(&world);
+	same(tables, by_file.schema, world.schema);
+	same(columns, by_file.schema, world.schema);
+	same(indexes, by_file.schema, world.schema);
+	expect_open(OK, &by_file, NULL, "");
+	world_drop(&by_file);
+}
+
+/* Design, section 3: the primary key, and one more for AUTO_INCREMENT. */
+Test(schema, the_lock_table_has_two_indexes)
+{
+	char *found;
+
+	world_migrate(&world);
+	found = db_text(world.admin,
+	                "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
+	                " WHERE TABLE_SCHEMA = '%s' AND TABLE_NAME = 'biz_lock'"
+	                " ORDER BY INDEX_NAME = 'fence', SEQ_IN_INDEX",
+	                world.schema);
+	cr_assert_str_eq(found, "PRIMARY|biz_id\nPRIMARY|biz_type\nfence|fence\n");
+	free(found);
+}
+
+Test(schema, every_column_has_a_comment)
+{
+	world_migrate(&world);
+	cr_assert_eq(db_number(world.admin,
+	                       "SELECT COUNT(*) FROM information_schema.COLUMNS"
+	                       " WHERE TABLE_SCHEMA = '%s' AND COLUMN_COMMENT = ''",
+	                       world.schema),
+	             0);
+}
+
+Test(schema, migrating_again_changes_nothing)
+{
+	char *before, *after;
+	bizlock *b;
+
+	world_migrate(&world);
+	b = client(NULL);
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	before = db_text(world.admin, "SELECT * FROM biz_lock");
+	world_migrate(&world);
+	expect(OK, b, bizlock_migrate(b));
+	after = db_text(world.admin, "SELECT * FROM biz_lock");
+	cr_assert_str_eq(after, before);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock_schema"), 1);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	free(before);
+	free(after);
+}
+
+static void *migrate(void *arg)
+{
+	bizlock *b = client_new(&world, NULL);
+	int *rc = arg;
+
+	*rc = bizlock_migrate(b);
+	if (*rc != BIZLOCK_OK)
+		fprintf(stderr, "migrate: %s\n", bizlock_errmsg(b));
+	bizlock_close(b);
+	return NULL;
+}
+
+Test(schema, migrations_at_the_same_time_all_succeed)
+{
+	enum { MIGRATIONS = 4, ROUNDS = 3 };
+	pthread_t threads[MIGRATIONS];
+	int rc[MIGRATIONS];
+
+	deadlocks_may_happen();
+	for (int round = 0; round < ROUNDS; round++) {
+		for (int i = 0; i < MIGRATIONS; i++)
+			if (pthread_create(&threads[i], NULL, migrate, &rc[i]) != 0)
+				die("no thread");
+		for (int i = 0; i < MIGRATIONS; i++)
+			pthread_join(threads[i], NULL);
+		for (int i = 0; i < MIGRATIONS; i++)
+			cr_assert_eq(rc[i], BIZLOCK_OK);
+		expect_open(OK, &world, NULL, "");
+		db_run(world.admin, "DROP TABLE biz_lock, biz_row_lock, biz_lock_schema");
+	}
+}
+
+Test(schema, a_prefix_makes_another_set_of_tables)
+{
+	bizlock *plain, *prefixed = client_new(&world, OPTIONS("table_prefix", "Zz_9"));
+
+	world_migrate(&world);
+	expect(SCHEMA, prefixed, bizlock_open(prefixed));
+	expect(OK, prefixed, bizlock_migrate(prefixed));
+	expect(OK, prefixed, bizlock_open(prefixed));
+	plain = client(NULL);
+	expect(OK, plain, acquire(plain, "k", 0, 0, NULL));
+	expect(OK, prefixed, acquire(prefixed, "k", 0, 0, NULL));
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM Zz_9biz_lock"), 1);
+	expect(OK, prefixed, bizlock_release(prefixed, KEY("k"), NULL, NULL));
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 1);
+	bizlock_close(prefixed);
+}
+
+Test(schema, two_databases_are_two_worlds)
+{
+	struct world other;
+	bizlock *here, *there;
+
+	world_make(&other, &world.at);
+	world_migrate(&other);
+	world_migrate(&world);
+	here = client(NULL);
+	there = client_open(&other, NULL);
+	expect(OK, here, acquire(here, "k", 0, 0, NULL));
+	expect(OK, there, acquire(there, "k", 0, 0, NULL));
+	bizlock_close(there);
+	world_drop(&other);
+}

@@ -1,0 +1,210 @@
+/* Waiting behind somebody who does not move: dead, stopped, cut off. */
+#define _GNU_SOURCE 1
+#include <signal.h>
+
+#include "cr_test.h"
+
+TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define MUCH_MS 10000 /* much later than anything here should take */
+
+static long long now_of_server_us(void)
+{
+	return db_number(world.admin,
+	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))");
+}
+
+/* When the present hold began, by the server's clock. */
+static long long began_us(const char *id)
+{
+	return db_number(world.admin,
+	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', gmt_create)"
+	                 " FROM biz_lock WHERE %s",
+	                 row_where(KEY(id)));
+}
+
+/* Two contenders wait behind a peer that got `sig` at once: the first takes
+ * over when the lease is over, not earlier and not much later. */
+static void takes_over_in_time(int sig, const char *queue)
+{
+	struct peer holder = peer_start(&world, OPTIONS("queue", queue));
+	struct peer waiter = peer_start(&world, OPTIONS("queue", queue));
+	struct answer a;
+	long long lease_end;
+
+	expect_answer(OK, peer_acquire(&holder, "k", 0, 1500));
+	peer_signal(&holder, sig);
+	lease_end = row_of(&world, KEY("k")).timeout_us;
+	a = peer_acquire(&waiter, "k", -1, 60000);
+	expect_answer(OK, a);
+	cr_assert_eq(a.grant.flags, BIZLOCK_TOOK_OVER);
+	cr_assert_geq(began_us("k"), lease_end);
+	cr_assert_leq(began_us("k") - lease_end, 3000 * 1000);
+	peer_end(&waiter);
+	peer_end(&holder);
+}
+
+Test(stuck, a_dead_holder_is_waited_for_until_its_lease_ends)
+{
+	takes_over_in_time(SIGKILL, "auto");
+}
+
+Test(stuck, a_dead_holder_is_polled_until_its_lease_ends)
+{
+	deadlocks_may_happen();
+	takes_over_in_time(SIGKILL, "off");
+}
+
+/* It keeps its doorbell: its connection is open. */
+Test(stuck, a_stopped_holder_is_waited_for_until_its_lease_ends)
+{
+	takes_over_in_time(SIGSTOP, "auto");
+}
+
+Test(stuck, a_stopped_holder_is_polled_until_its_lease_ends)
+{
+	deadlocks_may_happen();
+	takes_over_in_time(SIGSTOP, "off");
+}
+
+/* The doorbell of "k" is held by a process that does not move, and no row
+ * says that anybody holds the lock. */
+static struct peer abandoned_doorbell(void)
+{
+	struct peer peer = peer_start(&world, NULL);
+
+	expect_answer(OK, peer_acquire(&peer, "k", 0, 600000));
+	peer_signal(&peer, SIGSTOP);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	return peer;
+}
+
+static void past_an_abandoned_doorbell(int64_t wait_ms)
+{
+	struct peer peer = abandoned_doorbell();
+	bizlock *b = client(NULL);
+	int64_t start = now_ms();
+	const char *mine;
+
+	expect(OK, b, acquire(b, "k", wait_ms, 600000, NULL));
+	cr_assert_lt(now_ms() - start, 5000);
+	mine = row_text("k");
+	peer_signal(&peer, SIGCONT);
+	expect_answer(LOST, peer_release(&peer, "k"));
+	cr_assert_str_eq(row_text("k"), mine);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	peer_end(&peer);
+}
+
+Test(stuck, an_abandoned_doorbell_does_not_stop_a_single_try)
+{
+	past_an_abandoned_doorbell(0);
+}
+
+Test(stuck, an_abandoned_doorbell_does_not_stop_a_waiter)
+{
+	past_an_abandoned_doorbell(-1);
+}
+
+/* The grace counts from when the doorbell was seen to stand still, not from
+ * when a connection was first asked for. */
+Test(stuck, a_slow_connection_does_not_use_up_the_grace)
+{
+	struct peer peer = abandoned_doorbell();
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	struct call call;
+	unsigned packets = proxy_packets(p);
+
+	proxy_hold_replies(p, true);
+	call_start(&call, b, "k", 0, "task-1");
+	steadily(!atomic_load(&call.done), 500);
+	proxy_hold_replies(p, false);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(proxy_packets(p), packets);
+	proxy_stop(p);
+	peer_end(&peer);
+}
+
+/* The next in line too must not depend on the abandoned doorbell. */
+Test(stuck, behind_an_abandoned_doorbell_the_lock_still_changes_hands)
+{
+	struct peer peer = abandoned_doorbell();
+	struct peer next = peer_start(&world, NULL);
+	bizlock *b = client(NULL);
+	int64_t released;
+
+	expect(OK, b, acquire(b, "k", -1, 600000, NULL));
+	peer_ask_acquire(&next, "k", -1, 0);
+	steadily(!peer_has_answer(&next), 500);
+	released = now_ms();
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect_answer(OK, peer_answer(&next));
+	cr_assert_lt(now_ms() - released, MUCH_MS);
+	peer_end(&next);
+	peer_end(&peer);
+}
+
+/* The holder's connections are cut: the doorbell is free, the lock is not. */
+Test(stuck, a_lost_doorbell_does_not_give_the_lock_away)
+{
+	struct peer peer = peer_start(&world, NULL);
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct answer a;
+
+	expect(OK, b, acquire(b, "k", 0, 600000, &grant));
+	peer_ask_acquire(&peer, "k", -1, 0);
+	eventually(doorbell_waiters(&world) == 1);
+	proxy_cut(p);
+	eventually(doorbell_waiters(&world) == 0);
+	steadily(!peer_has_answer(&peer), 700);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	a = peer_answer(&peer);
+	expect_answer(OK, a);
+	cr_assert_gt(a.grant.fence, grant.fence);
+	cr_assert_eq(a.grant.flags, 0);
+	peer_end(&peer);
+	proxy_stop(p);
+}
+
+/* The same by KILL, as an operator might, with nobody waiting yet. */
+Test(stuck, killed_connections_do_not_give_the_lock_away)
+{
+	bizlock *b = client(NULL);
+	struct peer peer;
+
+	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	kill_connections();
+	peer = peer_start(&world, NULL);
+	expect_answer(BUSY, peer_acquire(&peer, "k", 0, 0));
+	expect_answer(TIMEOUT, peer_acquire(&peer, "k", 300, 0));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect_answer(OK, peer_acquire(&peer, "k", 0, 0));
+	peer_end(&peer);
+}
+
+/* A waiter holds the doorbell, for its holder came from elsewhere; the holder
+ * renews, so what the waiter read of the lease is out of date. */
+Test(stuck, a_renewed_lease_is_waited_for_to_its_new_end)
+{
+	struct peer holder = peer_start(&world, OPTIONS("queue", "off"));
+	struct peer waiter = peer_start(&world, NULL);
+	long long first_end;
+
+	deadlocks_may_happen();
+	expect_answer(OK, peer_acquire(&holder, "k", 0, 2000));
+	first_end = row_of(&world, KEY("k")).timeout_us;
+	peer_ask_acquire(&waiter, "k", -1, 0);
+	while (now_of_server_us() < first_end + 500 * 1000) {
+		pause_ms(200);
+		expect_answer(OK, peer_renew(&holder, "k"));
+		cr_assert(!peer_has_answer(&waiter));
+	}
+	expect_answer(OK, peer_release(&holder, "k"));
+	expect_answer(OK, peer_answer(&waiter));
+	peer_end(&waiter);
+	peer_end(&holder);
+}

@@ -1,0 +1,174 @@
+/* Users with few privileges, and encrypted connections. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cr_test.h"
+
+#define PASSWORD "c0rrect-horse"
+#define WRONG "wr0ng-battery"
+
+static void end_user(void)
+{
+	db_run(world.admin, "DROP USER IF EXISTS '%s'@'%%', '%s'@'localhost'", world.schema,
+	       world.schema);
+	world_end();
+}
+
+/* A user named like the schema. Twice, because a nameless local user would
+ * come before the first. */
+static void make_user(const char *how, const char *tables)
+{
+	static const char *const hosts[] = {"%", "localhost"};
+
+	for (int i = 0; i < 2; i++) {
+		db_run(world.admin, "CREATE USER '%s'@'%s' IDENTIFIED BY '" PASSWORD "' %s",
+		       world.schema, hosts[i], how);
+		for (const char *t = tables; *t; t += strlen(t) + 1)
+			db_run(world.admin,
+			       "GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.`%s` TO '%s'@'%s'",
+			       world.schema, t, world.schema, hosts[i]);
+	}
+}
+
+#define OWN_TABLES "biz_lock\0biz_row_lock\0biz_lock_schema\0"
+
+TestSuite(users, .init = world_begin, .fini = end_user, .timeout = 120);
+
+Test(users, a_wrong_password_is_not_repeated)
+{
+	char text[512];
+
+	make_user("", OWN_TABLES);
+	cr_assert_eq(try_open(&world, OPTIONS("user", world.schema, "password", WRONG), text),
+	             BIZLOCK_CONN, "%s", text);
+	cr_assert(strstr(text, world.schema), "the user is not named: %s", text);
+	cr_assert(!strstr(text, WRONG), "%s", text);
+	expect_open(OK, &world, OPTIONS("user", world.schema, "password", PASSWORD), "");
+}
+
+static int count_row(void *arg, const bizlock_info *info)
+{
+	(void)info;
+	++*(int *)arg;
+	return 0;
+}
+
+Test(users, four_privileges_are_enough)
+{
+	bizlock *admin = client(NULL), *b;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct call call;
+	int rows = 0;
+
+	make_user("", OWN_TABLES);
+	b = client(OPTIONS("user", world.schema, "password", PASSWORD));
+	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_each(b, NULL, count_row, &rows));
+	cr_assert_eq(rows, 1);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, b, bizlock_break(b, KEY("k"), grant.fence));
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+
+	expect(OK, admin, acquire_as(admin, "k", "task-1", 0));
+	call_start(&call, b, "k", -1, "task-2");
+	call_blocks(&call);
+	expect(OK, admin, bizlock_release(admin, KEY("k"), "task-1", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
+Test(users, migrating_needs_more)
+{
+	bizlock *b;
+
+	make_user("", OWN_TABLES);
+	db_run(world.admin, "DROP TABLE biz_row_lock");
+	b = client_new(&world, OPTIONS("user", world.schema, "password", PASSWORD));
+	expect(DB, b, bizlock_migrate(b));
+	expect_message(b, world.schema);
+	bizlock_close(b);
+}
+
+/* ---- TLS ------------------------------------------------------------------------- */
+
+static const char foreign_ca[] =
+        "-----BEGIN CERTIFICATE-----\n"
+        "MIIBnDCCAUOgAwIBAgIUWqy8aD/lssKwFRcNg+PYxw1bTVEwCgYIKoZIzj0EAwIw\n"
+        "IzEhMB8GA1UEAwwYQSBDQSB0aGF0IHNpZ25lZCBub3RoaW5nMCAXDTI2MTEyMTAx\n"
+        "NDQzOFoYDzIxMjYxMDI4MDE0NDM4WjAjMSEwHwYDVQQDDBhBIENBIHRoYXQgc2ln\n"
+        "bmVkIG5vdGhpbmcwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASLIWNOBnimljbc\n"
+        "9ZjMQ0JEbHmf5BLTX5Fqdh0m/p+reMcC1ouopTLd29KihNgUWXg2BHVqG6bdZ35Z\n"
+        "rZJ7yhhto1MwUTAdBgNVHQ4EFgQUarsYFlvzXlIuRwWSWiD0yWYY//wwHwYDVR0j\n"
+        "BBgwFoAUarsYFlvzXlIuRwWSWiD0yWYY//wwDwYDVR0TAQH/BAUwAwEB/zAKBggq\n"
+        "hkjOPQQDAgNHADBEAiBxiIs7uwdGVxnLZZcExlMwZq/joLbOxisYOmBpUPhcPAIg\n"
+        "Icm4aIQcHdoAtlCVx7c8Ye/+DtzAF1nhC9/TVMpWaJY=\n"
+        "-----END CERTIFICATE-----\n";
+
+/* The server by TCP, with a user who must come encrypted. */
+static struct world tls_world(void)
+{
+	struct server at = world.at;
+
+	skip_unless(at.tls_ca[0] && at.port, "BIZLOCK_TEST_TLS_CA and _PORT are not set");
+	make_user("REQUIRE SSL", OWN_TABLES);
+	at = server_over_tcp(at, at.host[0] ? at.host : "127.0.0.1", at.port);
+	if (strcmp(at.host, "localhost") == 0)
+		at = server_over_tcp(at, "127.0.0.1", at.port);
+	snprintf(at.user, sizeof(at.user), "%s", world.schema);
+	snprintf(at.password, sizeof(at.password), "%s", PASSWORD);
+	return world_by_way_of(&world, &at);
+}
+
+Test(users, tls_is_used_when_asked_for)
+{
+	struct world w = tls_world();
+
+	expect_open(CONN, &w, OPTIONS("ssl_mode", "disabled"), "");
+	expect_open(OK, &w, OPTIONS("ssl_mode", "preferred"), "");
+	expect_open(OK, &w, OPTIONS("ssl_mode", "required"), "");
+	expect_open(OK, &w, OPTIONS("ssl_mode", "verify_ca", "ssl_ca", w.at.tls_ca), "");
+	expect_open(OK, &w, OPTIONS("ssl_mode", "verify_identity", "ssl_ca", w.at.tls_ca), "");
+}
+
+Test(users, tls_of_a_foreign_authority_is_refused)
+{
+	struct world w = tls_world();
+	char path[32];
+
+	write_file(path, foreign_ca);
+	expect_open(CONN, &w, OPTIONS("ssl_mode", "verify_ca", "ssl_ca", path), "");
+	expect_open(CONN, &w, OPTIONS("ssl_mode", "verify_identity", "ssl_ca", path), "");
+	unlink(path);
+}
+
+/* A connection that ends without a goodbye is another error under TLS. */
+Test(users, tls_connections_that_break_are_replaced)
+{
+	struct world w = tls_world();
+	bizlock *b = client_open(&w, OPTIONS("ssl_mode", "required"));
+
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	kill_connections();
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	kill_connections();
+	expect(OK, b, acquire(b, "other", 0, 0, NULL));
+	kill_connections();
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	bizlock_close(b);
+}
+
+/* The server's certificate does not name this address. */
+Test(users, tls_of_another_host_is_refused)
+{
+	struct world w = tls_world();
+	struct proxy *p = proxy_start(&w.at, "127.0.0.2");
+	struct server at = proxy_address(p);
+
+	w = world_by_way_of(&w, &at);
+	expect_open(CONN, &w, OPTIONS("ssl_mode", "verify_identity", "ssl_ca", w.at.tls_ca), "");
+	expect_open(OK, &w, OPTIONS("ssl_mode", "required"), "");
+	proxy_stop(p);
+}

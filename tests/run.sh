@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# tests/run.sh [--long] [--label LABEL] [arguments of ctest]
+#
+# Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
+# runs the tests, cleans up. Labels: unit, integration, stress, package, check.
+# --long: stress tests take a minute each.
+#
+#   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
+#   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
+#   BIZLOCK_SKIPS_FAIL=1       a skipped test is a failure
+#   CRITERION_TEST_PATTERN=wait/*   some of the unit and integration tests
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/support/setup.sh"
+
+ctest_args=()
+while (($#)); do
+	case $1 in
+	-h | --help)
+		sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+		exit
+		;;
+	--long) export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60} ;;
+	--label)
+		ctest_args+=(--label-regex "^(${2:?--label needs a label})\$")
+		shift
+		;;
+	*) ctest_args+=("$1") ;;
+	esac
+	shift
+done
+
+cd "$root"
+mkdir -p "${BIZLOCK_BUILD_DIR:=build}"
+build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
+read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
+
+things=(compiler cmake make pkg-config connector criterion c++ ctags)
+server_is_given || things+=(server openssl flock)
+need "${things[@]}"
+cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"
+cmake --build "$build" -j "$(nproc)"
+
+begin_server
+! has server || export BIZLOCK_SERVER_SH="$root/tests/support/server.sh"
+export BIZLOCK_SKIP_LOG=$build/skipped.txt
+: >"$BIZLOCK_SKIP_LOG"
+
+code=0
+ctest --test-dir "$build" --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
+if [[ -s $BIZLOCK_SKIP_LOG ]]; then
+	echo "Skipped:"
+	sed 's/^/  /' "$BIZLOCK_SKIP_LOG"
+fi
+exit "$code"

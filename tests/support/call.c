@@ -1,0 +1,72 @@
+#define _GNU_SOURCE 1
+#include "call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "patience.h"
+#include "world.h"
+
+#define LOOKS 15 /* in a row, some milliseconds apart */
+
+static void *run(void *arg)
+{
+	struct call *c = arg;
+
+	atomic_store(&c->tid, gettid());
+	c->rc = bizlock_acquire(c->b, c->key, &c->opts, &c->grant);
+	c->ended = now_ms();
+	if (c->rc != BIZLOCK_OK && c->rc != BIZLOCK_CANCELLED)
+		snprintf(c->errmsg, sizeof(c->errmsg), "%s", bizlock_errmsg(c->b));
+	atomic_store(&c->done, true);
+	return NULL;
+}
+
+void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
+{
+	*c = (struct call){.b = b,
+	                   .key = KEY(id),
+	                   .opts = BIZLOCK_ACQUIRE_OPTS_INIT,
+	                   .grant = BIZLOCK_GRANT_INIT};
+	c->opts.wait_ms = wait_ms;
+	c->opts.owner = owner;
+	if (pthread_create(&c->thread, NULL, run, c) != 0)
+		die("no thread");
+}
+
+static bool asleep(pid_t tid)
+{
+	char path[64], stat[256] = "";
+	FILE *in;
+	char *state;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	in = fopen(path, "r");
+	if (!in)
+		return false;
+	if (!fgets(stat, sizeof(stat), in))
+		stat[0] = '\0';
+	fclose(in);
+	state = strrchr(stat, ')');
+	return state && state[1] == ' ' && state[2] == 'S';
+}
+
+void call_blocks(const struct call *c)
+{
+	int looks = 0;
+
+	for (int64_t end = now_ms() + PATIENCE_MS; looks < LOOKS; looks++) {
+		if (!pause_before(end) || atomic_load(&c->done))
+			die("the call does not wait");
+		if (!atomic_load(&c->tid) || !asleep(c->tid))
+			looks = -1;
+	}
+}
+
+int call_join(struct call *c)
+{
+	eventually(atomic_load(&c->done));
+	pthread_join(c->thread, NULL);
+	return c->rc;
+}

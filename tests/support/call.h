@@ -1,0 +1,34 @@
+/* An acquisition in a thread of its own, so that a test can watch it wait. */
+#ifndef TEST_CALL_H
+#define TEST_CALL_H
+
+#include <bizlock.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct call {
+	bizlock *b;
+	bizlock_key key;
+	bizlock_acquire_opts opts;
+	bizlock_grant grant;
+	int rc;
+	int64_t ended; /* of now_ms() */
+	char errmsg[512];
+	_Atomic pid_t tid;
+	atomic_bool done;
+	pthread_t thread;
+};
+
+/* owner: a name, so that the test itself can release. */
+void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
+
+/* Waits until the call blocks: its thread sleeps, look after look. */
+void call_blocks(const struct call *c);
+
+/* Waits until it has returned; its code. */
+int call_join(struct call *c);
+
+#endif

@@ -1,0 +1,190 @@
+#define _GNU_SOURCE 1
+#include "cr_test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define CLIENTS_MAX 8
+#define TEXTS_MAX 32
+
+struct world world;
+
+static bizlock *clients[CLIENTS_MAX];
+static char *texts[TEXTS_MAX];
+static unsigned text_count;
+
+void world_begin_empty(void)
+{
+	struct server at = server_from_env();
+
+	world_make(&world, &at);
+}
+
+void world_begin(void)
+{
+	world_begin_empty();
+	world_migrate(&world);
+}
+
+void world_end(void)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		bizlock_close(clients[i]);
+	while (text_count > 0)
+		free(texts[--text_count]);
+	world_drop(&world);
+}
+
+static bizlock *keep(bizlock *b)
+{
+	int i = 0;
+
+	while (i < CLIENTS_MAX && clients[i])
+		i++;
+	if (i == CLIENTS_MAX)
+		die("too many clients");
+	return clients[i] = b;
+}
+
+bizlock *client(const char *const *options)
+{
+	return keep(client_open(&world, options));
+}
+
+bizlock *client_through(const struct proxy *p, const char *const *options)
+{
+	struct server at = proxy_address(p);
+	struct world detour = world_by_way_of(&world, &at);
+	const char *all[32] = {"ssl_mode", "disabled"};
+
+	for (int i = 2; options && *options; i++)
+		all[i] = *options++;
+	return keep(client_open(&detour, all));
+}
+
+struct task {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void *run_task(void *arg)
+{
+	const struct task *task = arg;
+
+	task->fn(task->arg);
+	return NULL;
+}
+
+void in_another_thread(void (*fn)(void *arg), void *arg)
+{
+	struct task task = {fn, arg};
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run_task, &task) != 0)
+		die("no thread");
+	pthread_join(thread, NULL);
+}
+
+const char *row_text(const char *id)
+{
+	if (text_count == TEXTS_MAX)
+		die("too many texts");
+	return texts[text_count++] =
+	               db_text(world.admin, "SELECT * FROM biz_lock WHERE %s", row_where(KEY(id)));
+}
+
+bool skips_fail(void)
+{
+	const char *value = getenv("BIZLOCK_SKIPS_FAIL");
+
+	return value && strcmp(value, "1") == 0;
+}
+
+int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = wait_ms;
+	opts.lease_ms = lease_ms;
+	opts.flags = BIZLOCK_NO_RENEW;
+	return bizlock_acquire(b, KEY(id), &opts, ret);
+}
+
+int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = wait_ms;
+	opts.lease_ms = 20 * PATIENCE_MS;
+	opts.owner = owner;
+	return bizlock_acquire(b, KEY(id), &opts, NULL);
+}
+
+void works(bizlock *b)
+{
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+int try_open(const struct world *w, const char *const *options, char text[512])
+{
+	bizlock *b = client_new(w, options);
+	int rc = bizlock_open(b);
+
+	snprintf(text, 512, "%s", rc == BIZLOCK_OK ? "" : bizlock_errmsg(b));
+	bizlock_close(b);
+	return rc;
+}
+
+void write_file(char path[32], const char *text)
+{
+	FILE *out;
+	int fd;
+
+	snprintf(path, 32, "/tmp/bizlock-test-XXXXXX");
+	fd = mkstemp(path);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out || fputs(text, out) < 0 || fclose(out) != 0)
+		die("cannot write %s", path);
+}
+
+void kill_connections(void)
+{
+	char *ids = db_text(world.admin,
+	                    "SELECT ID FROM information_schema.PROCESSLIST"
+	                    " WHERE DB = '%s' AND ID <> CONNECTION_ID()",
+	                    world.schema);
+	char *rest;
+
+	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
+		db_run(world.admin, "KILL %s", id);
+	free(ids);
+}
+
+void lease_is_over(const char *id)
+{
+	eventually(row_of(&world, KEY(id)).left_us <= 0);
+}
+
+/* ---- tests that cause deadlocks, and tests that count them --------------- */
+
+/* The tests have one file in common: their program. */
+static void take_turns(int how)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, how) != 0)
+		die("cannot lock /proc/self/exe");
+}
+
+void deadlocks_may_happen(void)
+{
+	take_turns(LOCK_SH);
+}
+
+void deadlocks_are_counted(void)
+{
+	take_turns(LOCK_EX);
+}

@@ -1,0 +1,108 @@
+/* For integration tests, which run under Criterion, each in a process. */
+#ifndef TEST_CR_TEST_H
+#define TEST_CR_TEST_H
+
+#include <bizlock.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+#include "db.h"
+#include "own_server.h"
+#include "patience.h"
+#include "peer.h"
+#include "proxy.h"
+#include "world.h"
+
+/* The test's schema, from init to fini. */
+extern struct world world;
+
+/* For .init: a schema with tables, or without. For .fini: away with it. */
+void world_begin(void);
+void world_begin_empty(void);
+void world_end(void);
+
+/* A client that world_end() closes. options: may be NULL. */
+bizlock *client(const char *const *options);
+
+/* The same, by way of p, unencrypted. */
+bizlock *client_through(const struct proxy *p, const char *const *options);
+
+/* Calls fn(arg) in another thread and waits for its end. */
+void in_another_thread(void (*fn)(void *arg), void *arg);
+
+/* The whole row of a key as text, to see whether it changed. "" if there is
+ * none. Kept until the test ends. */
+const char *row_text(const char *id);
+
+/* A call that must answer `want` (OK, BUSY, ...); b: whose message to show. */
+#define expect(want, b, call)                                                                      \
+	do {                                                                                       \
+		int got_ = (call);                                                                 \
+		cr_assert(got_ == BIZLOCK_##want, "%s: %s, not BIZLOCK_%s: %s", #call,             \
+		          bizlock_err_name(got_), #want, bizlock_errmsg(b));                       \
+	} while (0)
+
+/* The last failed call's message must contain `text`. */
+#define expect_message(b, text)                                                                    \
+	cr_assert(strstr(bizlock_errmsg(b), (text)), "\"%s\" not in: %s", (text), bizlock_errmsg(b))
+
+/* The answer of a peer. */
+#define expect_answer(want, call)                                                                  \
+	do {                                                                                       \
+		struct answer a_ = (call);                                                         \
+		cr_assert(a_.rc == BIZLOCK_##want, "%s: %s, not BIZLOCK_%s: %s", #call,            \
+		          bizlock_err_name(a_.rc), #want, a_.errmsg);                              \
+	} while (0)
+
+/* Ends the test as skipped, which is a failure where BIZLOCK_SKIPS_FAIL=1. */
+#define skip_unless(cond, why)                                                                     \
+	do {                                                                                       \
+		if (!(cond) && skips_fail())                                                       \
+			cr_assert_fail("skipped, which must not be: %s", (why));                   \
+		if (!(cond))                                                                       \
+			cr_skip_test("%s", (why));                                                 \
+	} while (0)
+
+bool skips_fail(void);
+
+/* One acquisition with wait_ms, lease_ms (0: default), not renewed. */
+int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizlock_grant *ret);
+
+/* The same for a named owner, with a lease that outlasts everybody's patience:
+ * a waiter that gets the lock does not owe it to the end of the lease. */
+int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms);
+
+/* Takes "k" and gives it back: the client works. */
+void works(bizlock *b);
+
+/* Opens a client with these options: its code, and its message in `text`. */
+int try_open(const struct world *w, const char *const *options, char text[512]);
+
+/* That must be `want`, and the message contain `word`. */
+#define expect_open(want, w, options, word)                                                        \
+	do {                                                                                       \
+		char text_[512];                                                                   \
+		int got_ = try_open((w), (options), text_);                                        \
+		cr_assert(got_ == BIZLOCK_##want, "%s, not BIZLOCK_%s: %s",                        \
+		          bizlock_err_name(got_), #want, text_);                                   \
+		cr_assert(strstr(text_, (word)), "\"%s\" not in: %s", (word), text_);              \
+	} while (0)
+
+/* A new file in /tmp, which the test removes. */
+void write_file(char path[32], const char *text);
+
+/* Ends every connection to the schema but the test's own. */
+void kill_connections(void);
+
+/* Waits until the lease of `id` is over by the server's clock. */
+void lease_is_over(const char *id);
+
+/* Tests that may cause deadlocks in the server by design (queue=off, parallel
+ * migrations) say so; a test that counts deadlocks shuts them out. Both until
+ * the test ends. */
+void deadlocks_may_happen(void);
+void deadlocks_are_counted(void);
+
+#endif

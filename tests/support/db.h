@@ -1,0 +1,41 @@
+/* The server under test, and SQL to look at it from outside. Statements here
+ * are common to MySQL and MariaDB. What fails, dies. */
+#ifndef TEST_DB_H
+#define TEST_DB_H
+
+#include <mysql.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct server {
+	char host[128], socket[108], user[64], password[128], tls_ca[256];
+	unsigned port;
+};
+
+/* From BIZLOCK_TEST_HOST, _PORT, _SOCKET, _USER, _PASSWORD, _TLS_CA. */
+struct server server_from_env(void);
+
+/* The same server, by host and port alone. */
+struct server server_over_tcp(struct server at, const char *host, unsigned port);
+
+/* schema: may be NULL. One text may hold several statements. */
+MYSQL *db_open(const struct server *at, const char *schema);
+
+void db_run(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* False: the server refused. */
+bool db_try(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The first field of the first row; dies if there is none or it is NULL. */
+long long db_number(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* All rows, a line each, fields parted by '|', NULL as "NULL". To be freed. */
+char *db_text(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The bytes of s as an SQL literal. Static storage, eight calls deep. */
+const char *db_literal(const char *s);
+
+/* How many InnoDB deadlocks the server has seen since it started. */
+long long db_deadlocks(MYSQL *db);
+
+#endif

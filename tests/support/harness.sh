@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# harness.sh SECONDS PROGRAM [ARGS]: runs one test program for ctest, and judges
+# what its exit code does not tell:
+#   - reports of the sanitizers: Criterion calls a test passed that leaked, and
+#     nobody looks at the exit code of a grandchild;
+#   - skipped tests: shown, kept in $BIZLOCK_SKIP_LOG, a failure where
+#     BIZLOCK_SKIPS_FAIL=1. A plain program says "skipped" by exit code 77;
+#   - programs of Criterion in which no test ran;
+#   - processes it left behind, which are killed.
+set -u
+
+limit=$1
+shift
+name=$(basename "$1")
+[[ $name != bash ]] || name=$(basename "$2")
+work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-harness.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# Sanitizers of gcc 12 and clang 14 can not cope with the address randomization
+# of newer kernels. Where it can not be turned off, it is left on.
+prefix=()
+if [[ -n ${BIZLOCK_SANITIZE:-} ]] && setarch -R true 2>/dev/null; then
+	prefix=(setarch -R)
+fi
+reports="log_path=$work/report:detect_leaks=1"
+export ASAN_OPTIONS="$reports:${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="$reports:print_stacktrace=1:${UBSAN_OPTIONS:-}"
+# Tests fork where Criterion has threads.
+export TSAN_OPTIONS="log_path=$work/report:die_after_fork=0:${TSAN_OPTIONS:-}"
+export CRITERION_VERBOSITY_LEVEL=1
+: "${CRITERION_TEST_PATTERN:=}"
+
+# Kills what is left. Known by a mark in their environment: Criterion gives its
+# workers sessions of their own.
+end_all() {
+	local file
+	for file in $(grep -lzx "BIZLOCK_HARNESS=$work" /proc/[0-9]*/environ 2>/dev/null); do
+		kill -KILL "$(cut -d/ -f3 <<<"$file")" 2>/dev/null
+	done
+}
+
+BIZLOCK_HARNESS=$work setsid timeout -s KILL "$limit" "${prefix[@]}" "$@" \
+	</dev/null >"$work/output" 2>&1 &
+pid=$!
+trap 'end_all; exit 1' INT TERM
+wait "$pid" 2>/dev/null
+code=$?
+end_all
+cat "$work/output"
+
+fail() {
+	echo "harness: $name: $*" >&2
+	code=1
+}
+
+((code == 137)) && fail "killed, perhaps after its $limit seconds"
+for report in "$work"/report*; do
+	[[ -s $report ]] || continue
+	cat "$report"
+	fail "a sanitizer has something to say"
+done
+
+skips=$(grep '^\[SKIP\]' "$work/output")
+[[ -n $skips$CRITERION_TEST_PATTERN ]] || ! grep -q 'Synthesis: Tested: 0 ' "$work/output" ||
+	fail "no test ran"
+((code == 77)) && skips=$(tail -n 1 "$work/output")
+if [[ -n $skips ]]; then
+	sed "s/^/$name: /" <<<"$skips" >>"${BIZLOCK_SKIP_LOG:-/dev/null}"
+	[[ ${BIZLOCK_SKIPS_FAIL:-} != 1 ]] || fail "skips are not allowed here"
+fi
+exit "$code"

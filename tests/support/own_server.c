@@ -1,0 +1,141 @@
+#define _GNU_SOURCE 1
+#include "own_server.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "patience.h"
+
+static const char *script(void)
+{
+	const char *path = getenv("BIZLOCK_SERVER_SH");
+
+	return path ? path : "";
+}
+
+bool own_server_possible(void)
+{
+	return script()[0] != '\0';
+}
+
+static void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void shell(const char *fmt, ...)
+{
+	char command[2048];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(command, sizeof(command), fmt, args);
+	va_end(args);
+	if (system(command) != 0)
+		die("failed: %s", command);
+}
+
+static void run_script(const char *what, const char *dir, const char *args)
+{
+	shell("bash '%s' %s '%s' %s >&2", script(), what, dir, args);
+}
+
+/* One line "BIZLOCK_TEST_NAME=value", the value perhaps in quotes. */
+static void take_line(struct server *at, char *line)
+{
+	char *value = strchr(line, '=');
+
+	line[strcspn(line, "\n")] = '\0';
+	if (!value || strncmp(line, "BIZLOCK_TEST_", 13) != 0)
+		return;
+	*value++ = '\0';
+	line += 13;
+	if (strcmp(line, "HOST") == 0)
+		snprintf(at->host, sizeof(at->host), "%s", value);
+	else if (strcmp(line, "PORT") == 0)
+		at->port = (unsigned)strtoul(value, NULL, 10);
+	else if (strcmp(line, "SOCKET") == 0)
+		snprintf(at->socket, sizeof(at->socket), "%s", value);
+	else if (strcmp(line, "USER") == 0)
+		snprintf(at->user, sizeof(at->user), "%s", value);
+	else if (strcmp(line, "PASSWORD") == 0)
+		snprintf(at->password, sizeof(at->password), "%s", value);
+}
+
+static void read_address(struct own_server *s)
+{
+	char command[1024], line[512];
+	FILE *in;
+
+	snprintf(command, sizeof(command), "bash '%s' env '%s'", script(), s->dir);
+	in = popen(command, "r");
+	if (!in)
+		die("failed: %s", command);
+	while (fgets(line, sizeof(line), in))
+		take_line(&s->at, line);
+	if (pclose(in) != 0 || !s->at.socket[0])
+		die("no address from: %s", command);
+}
+
+/* A process that outlives the test by a moment: when the test is gone, and its
+ * end of the pipe with it, what it left behind is removed. */
+static void start_guard(struct own_server *s)
+{
+	static const char clean_up[] = "bash \"$0\" kill \"$1\" && rm -rf \"$1\"";
+	char c;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) != 0 || (s->guard = fork()) < 0)
+		die("no guard process");
+	if (s->guard == 0) {
+		setsid();
+		close(fds[1]);
+		if (read(fds[0], &c, 1) == 0)
+			execlp("bash", "bash", "-c", clean_up, script(), s->dir, (char *)NULL);
+		_exit(0);
+	}
+	close(fds[0]);
+	s->guard_fd = fds[1];
+}
+
+static void make_dir(struct own_server *s)
+{
+	*s = (struct own_server){.dir = "/tmp/bizlock-test-XXXXXX"};
+	if (!mkdtemp(s->dir))
+		die("mkdtemp failed");
+}
+
+void own_server_start(struct own_server *s, const char *args)
+{
+	if (!s->dir[0])
+		make_dir(s);
+	start_guard(s);
+	run_script("start", s->dir, args);
+	read_address(s);
+}
+
+void own_server_copy(struct own_server *s, const struct own_server *of)
+{
+	make_dir(s);
+	shell("cp -a '%s/data' '%s/data.complete' '%s'", of->dir, of->dir, s->dir);
+}
+
+void own_server_do(struct own_server *s, const char *what)
+{
+	run_script(what, s->dir, "");
+}
+
+void own_server_end(struct own_server *s)
+{
+	if (!s->dir[0])
+		return;
+	run_script("kill", s->dir, "");
+	if (write(s->guard_fd, "", 1) != 1)
+		die("the guard is gone");
+	close(s->guard_fd);
+	waitpid(s->guard, NULL, 0);
+	shell("rm -rf '%s'", s->dir);
+	s->dir[0] = '\0';
+}

@@ -1,0 +1,34 @@
+/* A server of a test's own, by tests/support/server.sh: to be killed and
+ * restarted, or started with arguments that suit nobody else. */
+#ifndef TEST_OWN_SERVER_H
+#define TEST_OWN_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "db.h"
+
+struct own_server {
+	char dir[64]; /* "": not started */
+	struct server at;
+	pid_t guard; /* kills the server should the test die */
+	int guard_fd;
+};
+
+/* False: BIZLOCK_SERVER_SH does not say how. */
+bool own_server_possible(void);
+
+/* args: options of the server in one string of shell words; may be "". Fresh
+ * data, unless own_server_copy() gave it some. Dies if it does not come up. */
+void own_server_start(struct own_server *s, const char *args);
+
+/* For the start of s: a copy of the data of `of`, which must be stopped. */
+void own_server_copy(struct own_server *s, const struct own_server *of);
+
+/* "stop", "kill", "restart": as server.sh has them. */
+void own_server_do(struct own_server *s, const char *what);
+
+/* Ends it and removes its data. Takes an all-zero struct. */
+void own_server_end(struct own_server *s);
+
+#endif

@@ -1,0 +1,36 @@
+/* Waiting in tests: for a condition, with a deadline; never just for a while. */
+#ifndef TEST_PATIENCE_H
+#define TEST_PATIENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How long a test waits for what is sure to come. Long: machines that run
+ * tests are shared, and it is only ever waited out by a test that fails. */
+#define PATIENCE_MS 30000
+
+/* On the monotonic clock. */
+int64_t now_ms(void);
+
+/* A short pause. False, without one, once `end` (of now_ms()) has passed. */
+bool pause_before(int64_t end);
+
+void pause_ms(unsigned ms);
+
+/* For what no test is about: says why on stderr and aborts the process. */
+_Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A statement: waits until cond holds, or dies. */
+#define eventually(cond)                                                                           \
+	for (int64_t end_ = now_ms() + PATIENCE_MS; !(cond);)                                      \
+		if (!pause_before(end_))                                                           \
+	die("%s:%d: never happened: %s", __FILE__, __LINE__, #cond)
+
+/* A statement: dies if cond stops to hold within ms. For what must not happen;
+ * too short a time makes the test weaker, never wrong. */
+#define steadily(cond, ms)                                                                         \
+	for (int64_t end_ = now_ms() + (ms); pause_before(end_);)                                  \
+		if (!(cond))                                                                       \
+	die("%s:%d: does not hold any more: %s", __FILE__, __LINE__, #cond)
+
+#endif

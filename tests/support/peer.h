@@ -1,0 +1,43 @@
+/* Another process with a client of its own, which does what the test asks.
+ * It dies with the thread that started it. */
+#ifndef TEST_PEER_H
+#define TEST_PEER_H
+
+#include <bizlock.h>
+#include <sys/types.h>
+
+#include "world.h"
+
+struct peer {
+	pid_t pid;
+	int fd;
+};
+
+struct answer {
+	int rc;
+	bizlock_grant grant; /* of an acquisition */
+	uint32_t depth;      /* that is left after a release */
+	char errmsg[512];    /* "" if OK */
+};
+
+/* Forks: keys are of type "test" throughout, owners the peer's one thread. */
+struct peer peer_start(const struct world *w, const char *const *options);
+
+/* Asks, without waiting for the answer. */
+void peer_ask_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms);
+bool peer_has_answer(const struct peer *p);
+struct answer peer_answer(struct peer *p);
+
+/* Asks and waits. */
+struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms);
+struct answer peer_release(struct peer *p, const char *id);
+struct answer peer_renew(struct peer *p, const char *id);
+struct answer peer_verify(struct peer *p, const char *id);
+
+/* SIGSTOP: returns when it has stopped. SIGKILL: when it is gone. */
+void peer_signal(struct peer *p, int signal);
+
+/* Kills it, unless that was done. */
+void peer_end(struct peer *p);
+
+#endif

@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# A private MariaDB in a folder: for tests, for the demo, and for tests that
+# break servers. Nothing of the machine's own servers is read or touched.
+#
+#   server.sh start DIR [mariadbd options]   new data unless DIR has some; returns when it answers
+#   server.sh restart DIR                    stops it if it runs; same options, same address
+#   server.sh stop DIR | kill DIR            SIGTERM | SIGKILL; returns when it is gone
+#   server.sh wait DIR                       returns when it answers
+#   server.sh env DIR                        where it is: lines BIZLOCK_TEST_NAME=value
+#
+# Durability is the server's default: a lock that an fsync has not reached is
+# not what these tests are about.
+set -euo pipefail
+
+PATIENCE_S=120
+PASSWORD=bizlock-test # of root; on 127.0.0.1 and in a folder of our own
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec"
+
+die() {
+	echo "server.sh: $*" >&2
+	exit 1
+}
+
+show_log() {
+	echo "---- the end of $dir/error.log" >&2
+	tail -n 30 "$dir/error.log" >&2 || true
+}
+
+# The process that $dir/pid names, unless its number has passed to a stranger.
+server_pid() {
+	local pid
+	pid=$(cat "$dir/pid" 2>/dev/null) || return 1
+	{ tr '\0' '\n' <"/proc/$pid/cmdline" | grep -xF -- "--datadir=$dir/data"; } >/dev/null 2>&1 &&
+		echo "$pid"
+}
+
+# A zombie is gone: its parent may be slow to look, or a container's idle init.
+is_gone() {
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ ${stat##*) } == [ZX]* ]]
+}
+
+await_end() {
+	local end=$((SECONDS + $2))
+	until is_gone "$1"; do
+		((SECONDS < end)) || return 1
+		sleep 0.05
+	done
+}
+
+answers() {
+	MYSQL_PWD=$PASSWORD mariadb --no-defaults --socket="$(cat "$dir/socket")" --user=root \
+		--connect-timeout=5 -e 'DO 1' >>"$dir/ping.log" 2>&1
+}
+
+wait_for() {
+	local end=$((SECONDS + PATIENCE_S))
+	until answers; do
+		! is_gone "$(cat "$dir/pid")" || return 1
+		((SECONDS < end)) || return 1
+		sleep 0.05
+	done
+}
+
+# ---- what a first start makes ------------------------------------------------
+
+make_certificates() {
+	local subject="/O=bizlock tests"
+	(
+		cd "$dir"
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 \
+			-subj "$subject/CN=test CA" -keyout ca-key.pem -out ca.pem
+		openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+			-subj "$subject/CN=localhost" -keyout server-key.pem -out server.csr
+		openssl x509 -req -in server.csr -CA ca.pem -CAkey ca-key.pem -set_serial 1 -days 3650 \
+			-extfile <(echo "subjectAltName=DNS:localhost,IP:127.0.0.1") -out server-cert.pem
+	) >"$dir/openssl.log" 2>&1 || die "openssl failed, see $dir/openssl.log"
+}
+
+make_data() {
+	local mark="$dir/data.complete"
+	[[ -e $mark ]] && return
+	rm -rf "$dir/data"
+	cat >"$dir/users.sql" <<-SQL
+		FLUSH PRIVILEGES;
+		ALTER USER root@localhost IDENTIFIED BY '$PASSWORD';
+		CREATE OR REPLACE USER root@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
+		GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+	SQL
+	mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$dir/data" --skip-test-db \
+		--skip-name-resolve --auth-root-authentication-method=normal \
+		--tmpdir="$dir/tmp" --extra-file="$dir/users.sql" >"$dir/install.log" 2>&1 ||
+		die "mariadb-install-db failed, see $dir/install.log"
+	touch "$mark"
+}
+
+# Paths of sockets end at 107 bytes; then the socket gets a short folder.
+choose_socket() {
+	[[ -e $dir/socket ]] && return
+	local folder=$dir
+	if ((${#dir} > 90)); then
+		folder=$(mktemp -d /tmp/bizlock-socket.XXXXXX)
+	fi
+	echo "$folder/s" >"$dir/socket"
+}
+
+# That folder lies outside DIR, so it goes when the server goes; launch() makes
+# it anew.
+remove_short_folder() {
+	local folder
+	folder=$(dirname "$(cat "$dir/socket" 2>/dev/null || echo "$dir/s")")
+	[[ $folder == "$dir" ]] || rm -rf "$folder"
+}
+
+# Below the range from which the kernel takes ports for outgoing connections.
+draw_port() {
+	local port tries
+	for ((tries = 0; tries < 100; tries++)); do
+		port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+	done
+	echo "$port" >"$dir/port"
+}
+
+# ---- running it --------------------------------------------------------------
+
+# What the caller has open stays out of the server: a test's pipe that it held
+# would never end.
+launch() {
+	local fd
+	mkdir -p -m 700 "$(dirname "$(cat "$dir/socket")")"
+	(
+		for fd in /proc/"$BASHPID"/fd/*; do
+			fd=${fd##*/}
+			((fd > 2)) && eval "exec $fd>&-"
+		done
+		exec setsid mariadbd --no-defaults "${as_user[@]}" \
+			--datadir="$dir/data" --socket="$(cat "$dir/socket")" \
+			--bind-address=127.0.0.1 --port="$(cat "$dir/port")" --skip-name-resolve \
+			--pid-file="$dir/mariadbd.pid" --tmpdir="$dir/tmp" \
+			--ssl-ca="$dir/ca.pem" --ssl-cert="$dir/server-cert.pem" \
+			--ssl-key="$dir/server-key.pem" \
+			--innodb-buffer-pool-size=64M --innodb-log-file-size=32M \
+			--key-buffer-size=1M --aria-pagecache-buffer-size=8M --max-connections=500 \
+			"${options[@]}" </dev/null >>"$dir/error.log" 2>&1
+	) &
+	echo $! >"$dir/pid"
+	disown
+}
+
+run() {
+	local options=()
+	mapfile -d '' options <"$dir/options"
+	launch
+	wait_for
+}
+
+port_was_taken() {
+	grep -q 'Bind on TCP/IP port' "$dir/error.log"
+}
+
+start() {
+	local tries
+	# Servers that share a tmpdir delete each other's temporary tables.
+	mkdir -p "$dir/tmp"
+	exec 9>"$dir/lock"
+	flock 9
+	if server_pid >/dev/null; then
+		wait_for || die "it runs but does not answer"
+		return
+	fi
+	printf '%s\0' "$@" >"$dir/options"
+	(($#)) || : >"$dir/options"
+	[[ -e $dir/server-cert.pem ]] || make_certificates
+	make_data
+	choose_socket
+	for ((tries = 0; tries < 10; tries++)); do
+		: >"$dir/error.log"
+		draw_port
+		run && return
+		port_was_taken || break
+	done
+	show_log
+	die "the server did not start"
+}
+
+end_process() {
+	kill "-$1" "$2" 2>/dev/null || true
+	await_end "$2" "$PATIENCE_S" && return
+	kill -KILL "$2" 2>/dev/null || true
+	await_end "$2" 10 || die "process $2 does not end"
+}
+
+end_by() {
+	local pid
+	pid=$(server_pid) || return 0
+	end_process "$1" "$pid"
+	remove_short_folder
+}
+restart() {
+	end_by TERM
+	run || {
+		show_log
+		die "the server did not start again"
+	}
+}
+
+env_lines() {
+	cat <<-EOF
+		BIZLOCK_TEST_SOCKET=$(cat "$dir/socket")
+		BIZLOCK_TEST_HOST=127.0.0.1
+		BIZLOCK_TEST_PORT=$(cat "$dir/port")
+		BIZLOCK_TEST_USER=root
+		BIZLOCK_TEST_PASSWORD=$PASSWORD
+		BIZLOCK_TEST_TLS_CA=$dir/ca.pem
+	EOF
+}
+
+[[ $# -ge 2 ]] || die "usage: server.sh start|restart|stop|kill|wait|env DIR [options]"
+command=$1
+[[ $2 == /* ]] && dir=$2 || dir=$PWD/$2
+shift 2
+as_user=()
+[[ $(id -u) != 0 ]] || as_user=(--user=root)
+
+case $command in
+start) start "$@" ;;
+restart) restart ;;
+stop) end_by TERM ;;
+kill) end_by KILL ;;
+wait) wait_for || die "it does not answer" ;;
+env) env_lines ;;
+*) die "unknown command: $command" ;;
+esac

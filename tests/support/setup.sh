@@ -1,0 +1,109 @@
+# Sourced by tests/run.sh, examples/quickstart.sh and .ci/run: what they need
+# from the system, and a private server. Sets `root`, the top of the tree.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec"
+
+# ---- packages ----------------------------------------------------------------
+
+has() {
+	case $1 in
+	compiler) command -v cc && echo '#include <stdio.h>' | cc -E - ;;
+	c++) command -v c++ ;;
+	connector)
+		pkg-config --exists libmariadb || pkg-config --exists mysqlclient ||
+			ls /usr/include/{mariadb,mysql}/mysql.h
+		;;
+	client) command -v mariadb || command -v mysql ;;
+	criterion) pkg-config --exists criterion || ls /usr/include/criterion/criterion.h ;;
+	server) command -v mariadbd && command -v mariadb-install-db && command -v mariadb ;;
+	clang) echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null ;;
+	*) command -v "$1" ;;
+	esac >/dev/null 2>&1
+}
+
+# The packages of Debian and Ubuntu, then what for.
+package() {
+	case $1 in
+	compiler) echo "gcc libc6-dev: C compiler" ;;
+	c++) echo "g++: the header is also C++" ;;
+	connector) echo "libmariadb-dev: client library" ;;
+	client) echo "$(core mariadb-client): SQL client" ;;
+	criterion) echo "libcriterion-dev: test framework" ;;
+	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
+	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
+	ctags) echo "universal-ctags: length of functions" ;;
+	flock) echo "util-linux: locking" ;;
+	*) echo "$1: build" ;;
+	esac
+}
+
+# The "core" package, where there is one: it starts no service.
+core() {
+	case $(apt-cache policy "$1-core" 2>/dev/null) in
+	*"Candidate: "[0-9]*) echo "$1-core" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+as_root() {
+	if [[ $(id -u) == 0 ]]; then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+# need THING...: installs those that are missing.
+need() {
+	local thing line missing=() packages=() words
+	for thing; do
+		has "$thing" || missing+=("$thing")
+	done
+	((${#missing[@]})) || return 0
+	! has apt-get || as_root apt-get update -q
+	echo "Missing:"
+	for thing in "${missing[@]}"; do
+		line=$(package "$thing")
+		echo "  $line"
+		read -ra words <<<"${line%%:*}"
+		packages+=("${words[@]}")
+	done
+	if ! has apt-get; then
+		echo "These are the names of Debian and Ubuntu. Please install them, and start again." >&2
+		return 1
+	fi
+	# Never at the cost of what is installed: MySQL's server stays.
+	as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -qy --no-install-recommends --no-remove "${packages[@]}"
+	for thing in "${missing[@]}"; do
+		has "$thing" || {
+			echo "Still missing: $(package "$thing")" >&2
+			return 1
+		}
+	done
+}
+
+# ---- the server --------------------------------------------------------------
+
+server_is_given() {
+	[[ -n ${BIZLOCK_TEST_HOST:-}${BIZLOCK_TEST_SOCKET:-} ]]
+}
+
+# Unless a server is given: starts one, exports where it is, and sees to its end.
+begin_server() {
+	server_is_given && return
+	server_dir=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-server.XXXXXX")
+	trap end_server EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	bash "$root/tests/support/server.sh" start "$server_dir"
+	set -a
+	eval "$(bash "$root/tests/support/server.sh" env "$server_dir")"
+	set +a
+}
+
+end_server() {
+	bash "$root/tests/support/server.sh" kill "$server_dir" || true
+	rm -rf "$server_dir"
+}

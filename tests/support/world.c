@@ -1,0 +1,131 @@
+#define _GNU_SOURCE 1
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "patience.h"
+
+void world_make(struct world *w, const struct server *at)
+{
+	unsigned random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		die("getrandom failed");
+	w->at = *at;
+	snprintf(w->schema, sizeof(w->schema), "bizlock_%d_%08x", (int)getpid(), random);
+	w->admin = db_open(at, NULL);
+	db_run(w->admin, "CREATE DATABASE `%s`; USE `%s`", w->schema, w->schema);
+}
+
+void world_migrate(const struct world *w)
+{
+	bizlock *b = client_new(w, NULL);
+
+	if (bizlock_migrate(b) != BIZLOCK_OK)
+		die("migrate: %s", bizlock_errmsg(b));
+	bizlock_close(b);
+}
+
+void world_drop(struct world *w)
+{
+	db_run(w->admin, "DROP DATABASE `%s`", w->schema);
+	mysql_close(w->admin);
+	w->admin = NULL;
+}
+
+struct world world_by_way_of(const struct world *w, const struct server *at)
+{
+	struct world other = *w;
+
+	other.at = *at;
+	return other;
+}
+
+/* ---- clients ------------------------------------------------------------- */
+
+static void set(bizlock *b, const char *option, const char *value)
+{
+	if (bizlock_set(b, option, value) != BIZLOCK_OK)
+		die("set: %s", bizlock_errmsg(b));
+}
+
+static void set_server(bizlock *b, const struct server *at)
+{
+	char port[16];
+
+	snprintf(port, sizeof(port), "%u", at->port);
+	set(b, "host", at->socket[0] ? "localhost" : at->host);
+	if (at->socket[0])
+		set(b, "socket", at->socket);
+	else if (at->port)
+		set(b, "port", port);
+	if (at->user[0])
+		set(b, "user", at->user);
+	if (at->password[0])
+		set(b, "password", at->password);
+}
+
+bizlock *client_new(const struct world *w, const char *const *options)
+{
+	bizlock *b;
+
+	if (bizlock_new(&b) != BIZLOCK_OK)
+		die("new: %s", bizlock_errmsg(NULL));
+	set_server(b, &w->at);
+	set(b, "database", w->schema);
+	for (; options && *options; options += 2)
+		set(b, options[0], options[1]);
+	return b;
+}
+
+bizlock *client_open(const struct world *w, const char *const *options)
+{
+	bizlock *b = client_new(w, options);
+
+	if (bizlock_open(b) != BIZLOCK_OK)
+		die("open: %s", bizlock_errmsg(b));
+	return b;
+}
+
+/* ---- keys and rows ------------------------------------------------------- */
+
+const char *row_where(bizlock_key key)
+{
+	static _Thread_local char texts[2][1024];
+	static _Thread_local unsigned next;
+	char *text = texts[next++ % 2];
+
+	snprintf(text, sizeof(texts[0]), "biz_id = %s AND biz_type = %s", db_literal(key.biz_id),
+	         db_literal(key.biz_type));
+	return text;
+}
+
+struct row row_of(const struct world *w, bizlock_key key)
+{
+	struct row row = {0};
+	char *text = db_text(w->admin,
+	                     "SELECT owner, fence, reentrant,"
+	                     " TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), timeout),"
+	                     " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', timeout), note"
+	                     " FROM biz_lock WHERE %s",
+	                     row_where(key));
+
+	row.there = sscanf(text, "%191[^|]|%llu|%u|%lld|%lld|%255[^\n]", row.owner, &row.fence,
+	                   &row.depth, &row.left_us, &row.timeout_us, row.note) >= 5;
+	if (!row.there && text[0])
+		die("unexpected row: %s", text);
+	free(text);
+	return row;
+}
+
+long long doorbell_waiters(const struct world *w)
+{
+	return db_number(w->admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                 " WHERE DB = '%s' AND STATE = 'User lock'",
+	                 w->schema);
+}

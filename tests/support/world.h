@@ -1,0 +1,54 @@
+/* What a test works in: a schema of its own with bizlock's tables, a view of
+ * it from outside, and clients. Setting it up wrong, dies. */
+#ifndef TEST_WORLD_H
+#define TEST_WORLD_H
+
+#include <bizlock.h>
+
+#include "db.h"
+
+struct world {
+	struct server at;
+	char schema[32]; /* also usable as a user name */
+	MYSQL *admin;    /* this schema is its default */
+};
+
+/* A list of option, value, option, value. */
+#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* A new empty schema; world_migrate() makes the tables. */
+void world_make(struct world *w, const struct server *at);
+void world_migrate(const struct world *w);
+void world_drop(struct world *w);
+
+/* A client of this schema that is not open. options: may be NULL; they
+ * come after those that lead to the server. */
+bizlock *client_new(const struct world *w, const char *const *options);
+
+/* The same, opened. */
+bizlock *client_open(const struct world *w, const char *const *options);
+
+/* w, but clients take another way to the server. */
+struct world world_by_way_of(const struct world *w, const struct server *at);
+
+/* ---- keys and rows ------------------------------------------------------- */
+
+#define KEY(id) ((bizlock_key){"test", id})
+
+struct row {
+	bool there;
+	char owner[192], note[256];
+	unsigned long long fence;
+	unsigned depth;
+	long long left_us, timeout_us; /* of the lease; its end, in µs since 1970 */
+};
+
+struct row row_of(const struct world *w, bizlock_key key);
+
+/* "biz_id = ... AND biz_type = ...". Static storage, two calls deep. */
+const char *row_where(bizlock_key key);
+
+/* How many connections to this schema are waiting at a doorbell. */
+long long doorbell_waiters(const struct world *w);
+
+#endif

@@ -1,0 +1,77 @@
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+#define THREADS 64
+
+static void *note_self(void *arg)
+{
+	struct bl_thread *ret = arg, again;
+
+	*ret = bl_thread_self();
+	again = bl_thread_self();
+	if (again.serial != ret->serial || again.tid != ret->tid)
+		ret->serial = 0;
+	return NULL;
+}
+
+static void expect_distinct(const struct bl_thread *t, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		cr_expect_gt(t[i].serial, 0);
+		for (size_t j = 0; j < i; j++)
+			cr_expect_neq(t[i].serial, t[j].serial);
+	}
+}
+
+Test(thread, is_the_kernels_thread)
+{
+	cr_expect_eq(bl_thread_self().tid, (uint64_t)syscall(SYS_gettid));
+	cr_expect_eq(bl_thread_self().serial, bl_thread_self().serial);
+}
+
+/* One after the other: where the kernel and the C library like to reuse ids. */
+Test(thread, a_new_thread_never_passes_for_one_that_ended)
+{
+	struct bl_thread seen[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_t t;
+
+		cr_assert_eq(pthread_create(&t, NULL, note_self, &seen[i]), 0);
+		pthread_join(t, NULL);
+	}
+	expect_distinct(seen, THREADS);
+}
+
+Test(thread, threads_at_one_time_differ)
+{
+	struct bl_thread seen[THREADS];
+	pthread_t t[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&t[i], NULL, note_self, &seen[i]), 0);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	expect_distinct(seen, THREADS);
+}
+
+Test(thread, a_forked_child_has_its_own_kernel_id)
+{
+	struct bl_thread parent = bl_thread_self();
+	int status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		struct bl_thread self = bl_thread_self();
+
+		_exit(self.tid == (uint64_t)getpid() && self.tid != parent.tid ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
