@@ -287,7 +287,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  *
  * Threads of this process line up in memory first, in order of arrival; one of
  * them waits at the server's doorbell, in order of arrival there. A call that
- * tries once may take up to 200 ms in one rare case: the lock is free, but
+ * tries once may take up to 300 ms in one rare case: the lock is free, but
  * another contender that stands at its door does not move. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
@@ -318,10 +318,10 @@ BIZLOCK_API void bizlock_interrupt(bizlock *);
 
 /* ---- looking and mending ------------------------------------------------ */
 
-/* Calls fn for each row, of one biz_type or (NULL) of all, in key order, stale
- * ones too. Rows are read in pages, each a moment of its own; no connection is
- * held and no lock of the library during fn, which may call bizlock functions.
- * fn returns 0 to go on; anything else ends the walk, which is then OK. */
+/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too, in
+ * order of biz_id, then biz_type. Rows are read in pages, each a moment of its own; no connection
+ * is held and no lock of the library during fn, which may call bizlock functions. fn returns 0 to
+ * go on; anything else ends the walk, which is then OK. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);

@@ -22,6 +22,7 @@ static struct bl_err *begin_error(void)
 	return &scratch;
 }
 
+/* The last look at the client, which leave() may let go away. */
 static int finish(const bizlock *b, const char *what, struct bl_err *err, int rc)
 {
 	if (rc == BIZLOCK_OK)
@@ -165,12 +166,11 @@ static int begin_call(struct bl_call *call, bizlock *b, bizlock_key key, const c
 
 static int finish_call(struct bl_call *call, const char *what, int rc)
 {
-	struct bl_err *err = call->err;
-
-	leave(call->client);
 	if (rc != BIZLOCK_OK)
-		bl_err_wrap(err, "%s/%s", call->key.type, call->key.id);
-	return finish(call->client, what, err, rc);
+		bl_err_wrap(call->err, "%s/%s", call->key.type, call->key.id);
+	finish(call->client, what, call->err, rc);
+	leave(call->client);
+	return rc;
 }
 
 int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
@@ -277,8 +277,9 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	/* The callback may call the library, which would use the thread's scratch. */
 	bl_err_clear(&mine);
 	rc = bl_client_each(b, biz_type, fn, arg, &mine);
+	finish(b, "each", &mine, rc);
 	leave(b);
-	return finish(b, "each", &mine, rc);
+	return rc;
 }
 
 void bizlock_interrupt(bizlock *b)

@@ -22,13 +22,18 @@ static void drop_half_character(char *msg)
 		msg[len - 1 - tail] = '\0';
 }
 
-/* What vsnprintf() answered and left behind, made fit to be shown. */
+/* What vsnprintf() answered and left behind, made fit to be shown. Keys, owners
+ * and the server's words are data: a line feed or an escape sequence among them
+ * must not forge a line of somebody's log. */
 static void settle(char *text, size_t size, int len)
 {
 	if (len < 0)
 		text[0] = '\0';
 	else if ((size_t)len >= size)
 		drop_half_character(text);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 }
 
 int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)

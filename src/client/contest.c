@@ -32,7 +32,8 @@ struct contest {
 	struct bl_contender me;
 	struct bl_line *line; /* NULL: a try, which does not stand in line */
 	unsigned failures;
-	bl_time end;       /* of our patience: the deadline, or a try's grace */
+	bl_time end;       /* of our patience: the deadline; a try's is a grace that begins
+	                      with its first look, for connecting may take longer */
 	uint64_t stuck_by; /* connection whose doorbell stands still; 0: none */
 	bl_time stuck_until;
 };
@@ -139,6 +140,8 @@ static int turn(struct contest *c)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	if (c->end == BL_NEVER && once(c))
+		c->end = bl_now() + GRACE_NS + 2 * GRACE_JITTER_NS;
 	if (bl_contender_owns(&c->me))
 		return bl_contender_adopt(&c->me);
 	return c->me.row.found && c->me.row.left_us > 0 ? while_held(c) : while_free(c);
@@ -213,7 +216,7 @@ int bl_contest(struct bl_call *call, const struct bl_request *request, struct bl
 	               .hold = hold,
 	               .won = ret,
 	               .bells = b->bells && !(request->flags & BIZLOCK_NO_QUEUE)},
-	        .end = request->once ? bl_now() + GRACE_NS + GRACE_JITTER_NS : call->deadline,
+	        .end = request->once ? BL_NEVER : call->deadline,
 	};
 	int rc = request->once ? run(&c) : run_in_line(&c);
 

@@ -6,16 +6,44 @@
 #include "client/retry.h"
 #include "store/page.h"
 
-int bl_client_break(struct bl_call *call, uint64_t seen_fence)
+static int borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_change change = {.what = BL_CHANGE_BREAK, .ref = {&call->key, NULL, seen_fence}};
+	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	int rc;
+
+	pthread_mutex_lock(&b->mu);
+	rc = bl_pool_take(&b->pool, deadline, ret, err);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static void put(struct bizlock *b, struct bl_conn *conn)
+{
+	pthread_mutex_lock(&b->mu);
+	bl_pool_put(&b->pool, conn);
+	pthread_mutex_unlock(&b->mu);
+}
+
+/* A holder that has to be broken most often hangs: it would keep the doorbell,
+ * and those who wait at it would sleep to the end of the lease they saw. */
+static void wake_waiters(struct bl_call *call, uint64_t bell_by)
+{
+	struct bl_err ignored;
+	struct bl_conn *conn;
+
+	if (!bell_by || borrow(call->client, &conn, &ignored) != BIZLOCK_OK)
+		return;
+	bl_bell_kick(&conn->session, call->bell, bell_by);
+	put(call->client, conn);
+}
+
+/* Nothing was broken: why? */
+static int not_broken(struct bl_call *call, const struct bl_change *change)
+{
 	struct bl_row row;
 	char holder[320];
-	int rc = bl_retry_change(call, &change);
+	int rc = bl_retry_look(call, &row, call->err);
 
-	if (rc != BIZLOCK_OK || change.matched)
-		return rc;
-	rc = bl_retry_look(call, &row, call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (row.found && row.left_us > 0) {
@@ -23,28 +51,37 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 		return bl_err_set(call->err, BIZLOCK_BUSY, "%s", holder);
 	}
 	/* Gone, and a reply was lost on the way: it was this call that broke it. */
-	if (change.repeated)
+	if (change->repeated)
 		return BIZLOCK_OK;
 	return bl_err_set(call->err, BIZLOCK_LOST,
-	                  "nobody holds it with fence %" PRIu64 " any more", seen_fence);
+	                  "nobody holds it with fence %" PRIu64 " any more", change->ref.fence);
+}
+
+int bl_client_break(struct bl_call *call, uint64_t seen_fence)
+{
+	struct bl_change change = {.what = BL_CHANGE_BREAK, .ref = {&call->key, NULL, seen_fence}};
+	struct bl_row row;
+	int rc = bl_retry_look(call, &row, call->err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_retry_change(call, &change);
+	if (rc == BIZLOCK_OK && !change.matched)
+		rc = not_broken(call, &change);
+	if (rc == BIZLOCK_OK && row.found && row.fence == seen_fence)
+		wake_waiters(call, row.bell);
+	return rc;
 }
 
 static int read_page(struct bizlock *b, const struct bl_page_row *after, const char *biz_type,
                      struct bl_page *ret, struct bl_err *err)
 {
-	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
 	struct bl_conn *conn;
-	int rc;
+	int rc = borrow(b, &conn, err);
 
-	pthread_mutex_lock(&b->mu);
-	rc = bl_pool_take(&b->pool, deadline, &conn, err);
-	pthread_mutex_unlock(&b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_page_read(&conn->session, after->id, after->type, biz_type, ret, err);
-	pthread_mutex_lock(&b->mu);
-	bl_pool_put(&b->pool, conn);
-	pthread_mutex_unlock(&b->mu);
+	put(b, conn);
 	return rc;
 }
 

@@ -157,11 +157,23 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	return rc;
 }
 
+/* From here on nobody finds it. */
+static void disconnect(struct bl_pool *p, struct bl_conn *c)
+{
+	c->id = 0;
+	c->bells = 0;
+	pthread_mutex_unlock(p->mu);
+	bl_session_close(&c->session);
+	pthread_mutex_lock(p->mu);
+}
+
 static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
 	c->lent = true;
+	if (c->id && bl_session_ended(&c->session))
+		disconnect(p, c);
 	if (!c->id)
 		rc = connect_lent(p, c, err);
 	if (rc == BIZLOCK_OK)
@@ -186,9 +198,14 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_
 
 	if (c && c->lent)
 		return wait_in_turn(p, id, deadline, ret, err);
-	if (c)
-		c->lent = true;
-	*ret = c;
+	*ret = NULL;
+	if (!c)
+		return BIZLOCK_OK;
+	c->lent = true;
+	if (!bl_session_ended(&c->session))
+		*ret = c;
+	else
+		bl_pool_put(p, c);
 	return BIZLOCK_OK;
 }
 
@@ -214,13 +231,8 @@ void bl_pool_bell_over(struct bl_pool *p)
 
 void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 {
-	if (c->session.gone) {
-		c->id = 0; /* from here on nobody finds it */
-		c->bells = 0;
-		pthread_mutex_unlock(p->mu);
-		bl_session_close(&c->session);
-		pthread_mutex_lock(p->mu);
-	}
+	if (c->session.gone)
+		disconnect(p, c);
 	c->lent = false;
 	serve(p, c);
 }

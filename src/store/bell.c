@@ -92,13 +92,27 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	return BIZLOCK_OK;
 }
 
+static int run_text(struct bl_session *s, struct bl_err *err)
+{
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+}
+
 int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
 	bl_sql_free_bell(&s->text, bell);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	return run_text(s, err);
+}
+
+void bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	bl_sql_kick_bell(&s->text, bell, by);
+	run_text(s, &ignored);
 }
 
 bool bl_bell_works(struct bl_session *s, const char *name)

@@ -1,6 +1,6 @@
 #include "store/session.h"
 
-#include <errmsg.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -92,6 +92,15 @@ void bl_session_forget(struct bl_session *s)
 		close(nowhere[0]);
 	}
 	bl_session_close(s);
+}
+
+/* A server that was not asked says nothing but farewell. */
+bool bl_session_ended(struct bl_session *s)
+{
+	struct pollfd fd = {.fd = bl_connector_fd(s->mysql), .events = POLLIN};
+
+	s->gone |= poll(&fd, 1, 0) > 0;
+	return s->gone;
 }
 
 /* Reads what is left of a packet's results. The first error wins; there is

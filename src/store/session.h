@@ -44,6 +44,10 @@ void bl_session_close(struct bl_session *s);
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
 
+/* Has the server ended it while it lay idle? Then nothing is sent, and no answer
+ * can be lost. Sets `gone`. */
+bool bl_session_ended(struct bl_session *s);
+
 /* Runs one or more statements as text and throws results away. *ret_affected
  * (or NULL): rows of the first one. */
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,

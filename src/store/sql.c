@@ -136,6 +136,11 @@ void bl_sql_free_bell(struct bl_buf *ret, const char *bell)
 	bl_buf_addf(ret, "DO RELEASE_LOCK('%s')", bell);
 }
 
+void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by)
+{
+	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", bell, by, by);
+}
+
 static void add_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len)
 {
 	bl_buf_addf(ret, "%s x'", charset);

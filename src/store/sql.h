@@ -54,6 +54,7 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
+void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                           const char *owner, uint64_t fence, const char *bell);
 

@@ -1,5 +1,6 @@
 /* Looking at locks, and breaking one. */
 #define _GNU_SOURCE 1
+#include <signal.h>
 #include <stdio.h>
 
 #include "cr_test.h"
@@ -217,4 +218,23 @@ Test(mend, break_is_for_one_key)
 	expect(LOST, b, bizlock_break(b, KEY("K"), grant.fence));
 	expect(LOST, b, bizlock_break(b, KEY("k "), grant.fence));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+}
+
+/* A holder that hangs keeps its doorbell: who waits there must not sleep on to
+ * the end of a lease that is no more. */
+Test(mend, break_wakes_those_who_wait_for_a_hanging_holder)
+{
+	struct peer holder = peer_start(&world, NULL);
+	bizlock *mender = client(NULL), *b = client(NULL);
+	struct answer held = peer_acquire(&holder, "k", 0, 600000);
+	struct call call;
+
+	peer_signal(&holder, SIGSTOP);
+	call_start(&call, b, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	expect(OK, mender, bizlock_break(mender, KEY("k"), held.grant.fence));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	peer_signal(&holder, SIGCONT);
+	expect_answer(LOST, peer_release(&holder, "k"));
+	peer_end(&holder);
 }

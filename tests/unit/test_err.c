@@ -102,10 +102,12 @@ Test(err, long_messages_are_cut_between_characters)
 
 	for (size_t i = 0; i < 4; i++) {
 		for (size_t ascii = 0; ascii < 8; ascii++) {
+			size_t width = strlen(characters[i]), len = ascii;
+
 			memset(text, 'a', ascii);
-			text[ascii] = '\0';
-			while (strlen(text) < 600)
-				strncat(text, characters[i], 5);
+			for (; len < 600; len += width)
+				memcpy(text + len, characters[i], width);
+			text[len] = '\0';
 			bl_err_set(&e, BIZLOCK_DB, "%s", text);
 			expect_cut(e.msg, characters[i], ascii);
 			bl_err_wrap(&e, "p");
@@ -115,6 +117,18 @@ Test(err, long_messages_are_cut_between_characters)
 			expect_cut(e.msg, characters[i], ascii);
 		}
 	}
+}
+
+Test(err, control_characters_do_not_get_through)
+{
+	struct bl_err e;
+
+	bl_err_set(&e, BIZLOCK_BUSY, "a%sb", "\n\x1b[2J\x7f\xc3\xa1");
+	cr_expect_str_eq(e.msg, "a??[2J?\xc3\xa1"
+	                        "b");
+	bl_err_wrap(&e, "%s", "order/\r1");
+	cr_expect_str_eq(e.msg, "order/?1: a??[2J?\xc3\xa1"
+	                        "b");
 }
 
 Test(err, exactly_511_bytes_fit)

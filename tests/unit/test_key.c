@@ -23,7 +23,7 @@ static const char *long_text(size_t len, const char *tail)
 	char *text = texts[turn++ % 4];
 
 	memset(text, 'x', len);
-	strncpy(text + len, tail, sizeof(texts[0]) - len);
+	memcpy(text + len, tail, strlen(tail) + 1);
 	return text;
 }
 
