@@ -121,6 +121,15 @@ static void run(struct board *board, const struct world *w, const struct setup *
 			atomic_fetch_add(&board->errors, 1);
 }
 
+/* A sanitizer makes everybody so slow that few stand in line: who is served is
+ * then up to the scheduler. */
+static bool fairness_counts(void)
+{
+	const char *sanitizer = getenv("BIZLOCK_SANITIZE");
+
+	return !sanitizer || !*sanitizer;
+}
+
 static bool report(const struct board *board, const struct setup *setup, long long deadlocks)
 {
 	unsigned long least = board->served[0], most = 0, sum = 0;
@@ -142,7 +151,7 @@ static bool report(const struct board *board, const struct setup *setup, long lo
 	printf("  least served %lu, most served %lu: %.2f\n", least, most, fair);
 	fflush(stdout);
 	return sum > 0 && !board->overlaps && !board->backward && !board->errors &&
-	       deadlocks == 0 && (setup->keys > 1 || fair >= FAIR);
+	       deadlocks == 0 && (setup->keys > 1 || !fairness_counts() || fair >= FAIR);
 }
 
 static bool hammer(const struct setup *setup)
