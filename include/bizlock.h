@@ -1,7 +1,8 @@
 /* bizlock: distributed, reentrant locks kept as rows of one InnoDB table.
  *
  * For C99 and C++11 programs that already use MySQL 8.0 (8.0.17 or later) or
- * MariaDB 10.6 (or later). This header is the manual; README.md has the tour.
+ * MariaDB 10.6 (or later). This header is the manual, with bizlock_ops.h for
+ * those who look after locks; README.md has the tour.
  *
  *
  * WHAT THE WORDS MEAN
@@ -22,7 +23,8 @@
  *          another. Only the owner re-enters, renews or releases.
  *
  * lease    How long a hold lasts unless it is renewed, judged by the server's
- *          clock alone. When it is over, anybody may take the lock over.
+ *          clock alone. When it is over, anybody may take the lock over. The
+ *          client renews it every third of its length while the hold lasts.
  *
  * fence    The fencing token: a number that every first acquisition of a key
  *          gets, larger than any earlier one of that key, across release,
@@ -46,7 +48,7 @@
  *     bizlock_set(b, "database", "shop");
  *     if (bizlock_open(b) != BIZLOCK_OK)              die(bizlock_errmsg(b));
  *     if (bizlock_acquire(b, key, NULL, &grant) == BIZLOCK_OK) {
- *         ... work, for no longer than the lease ...
+ *         ... work; stop when bizlock_left_ms() says so ...
  *         bizlock_release(b, key, NULL, NULL);
  *     }
  *     bizlock_close(b);
@@ -61,21 +63,35 @@
  *                     contender then takes over, gets a larger fence, and is
  *                     told so by BIZLOCK_TOOK_OVER: what the lock guards may
  *                     have been left half done.
- * the holder stalls   Past its lease it no longer holds, whether it knows or
- *                     not. bizlock_left_ms() tells without a round trip; it
- *                     runs on a clock that counts suspended time and that
- *                     started before the statement was sent, so it never
+ * the holder stalls   A process that is stopped, or a machine that sleeps, does
+ *                     not renew. Past its lease it no longer holds, whether it
+ *                     knows or not. bizlock_left_ms() tells without a round
+ *                     trip; it runs on a clock that counts suspended time and
+ *                     that started before the statement was sent, so it never
  *                     believes in a lease longer than the server does. Check it
  *                     before touching what the lock guards, and pass the fence.
- * the network breaks  A call whose reply was lost reconnects and reads the row
- *                     to find out what happened. Only when it can not find out
- *                     does it answer BIZLOCK_UNKNOWN: the lock may be held
- *                     until its lease ends; do not act as its holder.
+ * the lock is lost    As soon as a lease is over by that clock, or the server
+ *                     says that it is: the function set by bizlock_on_lost() is
+ *                     called, every call on the hold answers BIZLOCK_LOST, and
+ *                     bizlock_left_ms() is <= 0. What is lost is not taken again
+ *                     by re-entry: release every level first.
+ * the network breaks  A call whose reply was lost reconnects and finds out what
+ *                     happened. Only when the server can not be asked in time
+ *                     does it answer BIZLOCK_UNKNOWN: do not act as the holder.
+ *                     A row that may be there all the same is removed as soon
+ *                     as the server is back; until then no thread of this client
+ *                     gets the same lock.
  * the server dies     Rows and the fence counter are durable as the server's
  *                     own settings make them; doorbells are gone and are
- *                     rebuilt by use.
- * a thread ends       What it holds stays locked until the lease ends. Release
- *                     first, or name an owner that outlives the thread.
+ *                     rebuilt by use. With several hosts the next one that
+ *                     takes writes is used.
+ * the server's clock  A step forward ends leases early: until its next renewal
+ *   steps             a holder may not know. A step back makes them last longer
+ *                     for the others, never for the holder.
+ * a thread ends       What it holds is reported lost and no longer renewed; it
+ *                     stays locked until the lease ends, for what it guards may
+ *                     be half done. Release first, or name an owner that
+ *                     outlives the thread.
  * the process forks   The child holds nothing and its calls on the parent's
  *                     client answer BIZLOCK_MISUSE; it opens a client of its
  *                     own. bizlock_close() in the child frees memory and
@@ -144,7 +160,7 @@ extern "C" {
  * SCHEMA       tables missing, older or newer than this library
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
- * LIMIT        a limit of this library was reached (re-entry depth)
+ * LIMIT        a limit was reached (re-entry depth, size of a buffer)
  * NOMEM        out of memory
  * UNSUPPORTED  a server that bizlock can not work with */
 #define BIZLOCK_ERRORS(X)                                                                          \
@@ -191,15 +207,18 @@ typedef struct bizlock_acquire_opts {
 	int64_t wait_ms;   /* 0: once (BUSY), -1: for ever, n: TIMEOUT after n ms */
 	uint32_t lease_ms; /* 100 ms to 24 h; 0: the client's option lease_ms */
 	uint32_t flags;
-	const char *owner; /* NULL: the calling thread. Else a name of 1 to 64
-	                      printable ASCII bytes without space and '@', not
-	                      only digits; the same in every call on this hold */
-	const char *note;  /* NULL or why, for people who look: up to 255 bytes */
+	const char *owner;    /* NULL: the calling thread. Else a name of 1 to 64
+	                         printable ASCII bytes without space and '@', not
+	                         only digits; the same in every call on this hold */
+	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
+	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
+	                         holder that hangs then loses the lock. Up to 2^32-1;
+	                         0: the client's option max_hold_ms */
 } bizlock_acquire_opts;
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
 	{                                                                                          \
-		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL                                 \
+		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0                              \
 	}
 
 /* Flags of bizlock_grant. */
@@ -218,16 +237,6 @@ typedef struct bizlock_grant {
 		sizeof(bizlock_grant), 0, 0, 0, 0                                                  \
 	}
 
-/* One row, as bizlock_each() shows it. Valid during the callback. */
-typedef struct bizlock_info {
-	size_t size;                                  /* set by the library */
-	const char *biz_type, *biz_id, *owner, *note; /* note: "" when none */
-	uint64_t fence;
-	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
-	int64_t held_ms; /* since the hold began */
-	uint32_t depth;
-} bizlock_info;
-
 /* ---- a client: new, set, open, close ------------------------------------ */
 
 /* Makes a client that is not connected yet. NOMEM, INVALID (ret is NULL). */
@@ -237,8 +246,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  * environment (BIZLOCK_<OPTION>), that before the groups [bizlock] and then
  * [client] of the option files, and those before the default.
  *
- *   host                localhost; "localhost" means the socket, when there is one
- *   port                3306
+ *   host                localhost; "localhost" means the socket, when there is one.
+ *                       Or several, such as "db1,db2:3307,[::1]:3308": tried in this
+ *                       order, past those that are down or refuse writes
+ *   port                3306; of each host that names none
  *   socket              the connector's default
  *   user, password      the connector's defaults: the login name; none
  *   database            required: where the tables are
@@ -248,6 +259,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   ssl_ca, ssl_cert, ssl_key   PEM files
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
+ *   renew               on | off: leases are renewed until released
+ *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are
+ *   release_on_close    on | off: bizlock_close() releases what is held
  *   connect_timeout_ms  5000 (1 to 600000), rounded up to seconds
  *   io_timeout_ms       10000 (1 to 600000), of each read and write, rounded up
  *                       to seconds (the connectors know no finer)
@@ -264,9 +278,15 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, co
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have
- * left, closes the connections and frees the client. What is still held is
- * *not* released: it stays locked until its lease ends. Takes NULL and clients
- * that were never opened. In a forked child it only frees memory. */
+ * left, releases what is still held (every level; option release_on_close),
+ * closes the connections and frees the client. What a thread held that has
+ * ended, and what was lost, is not released. Takes NULL and clients that were
+ * never opened. Not to be called by the function of bizlock_on_lost(). In a
+ * forked child it only frees memory.
+ *
+ * With a server that does not answer it returns within io_timeout_ms, or
+ * connect_timeout_ms if that is longer; what it could not release stays locked
+ * until its lease ends. */
 BIZLOCK_API void bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Needs no
@@ -295,13 +315,14 @@ bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizloc
 /* Gives one level back; the last one frees the lock and wakes the next waiter.
  * owner NULL: the calling thread. ret_depth may be NULL: levels left.
  * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran
- * out and somebody took it, or it was broken; the level is given back all the
- * same. CONN, UNKNOWN: the level is given back here; the row may stay until its
- * lease ends. */
+ * out, or it was broken; the level is given back all the same. CONN, UNKNOWN:
+ * the level is given back here; a last one is removed at the server as soon as
+ * that can be reached. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
-/* Starts the lease anew, from now: lease_ms, or the length it was acquired
- * with if 0. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
+/* Starts the lease anew, from now: lease_ms, which is then what it is renewed
+ * with, or if 0 the length it has. Not needed where the client renews.
+ * NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 
@@ -312,24 +333,20 @@ BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
 
+/* Calls fn(arg, key, fence) once for each hold that is lost, whoever its owner is:
+ * as soon as its lease is over by the local clock, the server says that it is,
+ * or the thread that holds it has ended. fn is called by a thread of the
+ * library's own, one call at a time, with no lock of the library held: it may
+ * call any bizlock function but bizlock_close(); while it runs no other loss is
+ * reported. key is valid during the call. fn NULL: nobody is called any more.
+ * The last call of this function counts, from when it returns; a call of the
+ * earlier fn may still be running then. */
+BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
+                                void *arg);
+
 /* Wakes every waiting thread of this client; their calls answer CANCELLED.
  * Calls that start later wait as usual. Async-signal-safe. */
 BIZLOCK_API void bizlock_interrupt(bizlock *);
-
-/* ---- looking and mending ------------------------------------------------ */
-
-/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too, in
- * order of biz_id, then biz_type. Rows are read in pages, each a moment of its own; no connection
- * is held and no lock of the library during fn, which may call bizlock functions. fn returns 0 to
- * go on; anything else ends the walk, which is then OK. */
-BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
-                                                int (*fn)(void *arg, const bizlock_info *),
-                                                void *arg);
-
-/* An operator's force-unlock: frees the lock if its fence still is
- * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
- * another fence, named in the message. LOST: nobody holds it any more. */
-BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- errors ------------------------------------------------------------- */
 
@@ -351,5 +368,7 @@ BIZLOCK_API const char *bizlock_version(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include "bizlock_ops.h"
 
 #endif

@@ -6,6 +6,8 @@
 #include "core/key.h"
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
+/* What the first version had. */
+#define OPTS_SIZE_MIN offsetof(bizlock_acquire_opts, max_hold_ms)
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
 static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
@@ -62,13 +64,13 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	int rc = BIZLOCK_OK;
 
 	if (opts) {
-		rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
+		rc = check_size("bizlock_acquire_opts", opts->size, OPTS_SIZE_MIN, err);
 		if (rc == BIZLOCK_OK)
 			rc = check_tail(opts, err);
 		if (rc == BIZLOCK_OK)
 			rc = check_values(opts, err);
 		if (rc == BIZLOCK_OK)
-			memcpy(&o, opts, sizeof(o));
+			memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
 	}
 	if (rc == BIZLOCK_OK && ret)
 		rc = check_size("bizlock_grant", ret->size, sizeof(*ret), err);

@@ -6,46 +6,54 @@
 
 #include "core/key.h"
 
-enum kind { TEXT, PREFIX, NUMBER, SSL_MODE, QUEUE };
+enum kind { TEXT, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
 
 struct option {
 	const char *name;
 	enum kind kind;
-	size_t offset;       /* in struct bl_config */
-	uint32_t min, max;   /* NUMBER: both included */
-	const char *initial; /* NULL: not given */
+	size_t offset;            /* in struct bl_config */
+	uint32_t min, max;        /* NUMBER: both included */
+	const char *initial;      /* NULL: not given */
+	const char *const *words; /* CHOICE: the value is the index */
 };
 
 #define AT(field) offsetof(struct bl_config, field)
 
-/* Order and names as in bizlock.h, by bizlock_set(). */
-static const struct option options[BL_OPT_COUNT] = {
-        [BL_OPT_HOST] = {"host", TEXT, AT(host), 0, 0, NULL},
-        [BL_OPT_PORT] = {"port", NUMBER, AT(port), 1, 65535, NULL},
-        [BL_OPT_SOCKET] = {"socket", TEXT, AT(socket), 0, 0, NULL},
-        [BL_OPT_USER] = {"user", TEXT, AT(user), 0, 0, NULL},
-        [BL_OPT_PASSWORD] = {"password", TEXT, AT(password), 0, 0, NULL},
-        [BL_OPT_DATABASE] = {"database", TEXT, AT(database), 0, 0, NULL},
-        [BL_OPT_DEFAULTS_FILE] = {"defaults_file", TEXT, AT(defaults_file), 0, 0, NULL},
-        [BL_OPT_DEFAULTS_GROUP] = {"defaults_group", TEXT, AT(defaults_group), 0, 0, "bizlock"},
-        [BL_OPT_SSL_MODE] = {"ssl_mode", SSL_MODE, AT(ssl_mode), 0, 0, "preferred"},
-        [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL},
-        [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL},
-        [BL_OPT_SSL_KEY] = {"ssl_key", TEXT, AT(ssl_key), 0, 0, NULL},
-        [BL_OPT_TABLE_PREFIX] = {"table_prefix", PREFIX, AT(table_prefix), 0, 0, ""},
-        [BL_OPT_LEASE_MS] = {"lease_ms", NUMBER, AT(lease_ms), BIZLOCK_LEASE_MIN_MS,
-                             BIZLOCK_LEASE_MAX_MS, "30000"},
-        [BL_OPT_CONNECT_TIMEOUT_MS] = {"connect_timeout_ms", NUMBER, AT(connect_timeout_ms), 1,
-                                       600000, "5000"},
-        [BL_OPT_IO_TIMEOUT_MS] = {"io_timeout_ms", NUMBER, AT(io_timeout_ms), 1, 600000, "10000"},
-        [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16"},
-        [BL_OPT_QUEUE] = {"queue", QUEUE, AT(queue), 0, 0, "auto"},
-};
-
-/* The index is the enum's, and queue's bool. */
 static const char *const ssl_modes[] = {"preferred", "disabled",        "required",
                                         "verify_ca", "verify_identity", NULL};
 static const char *const queue_modes[] = {"off", "auto", NULL};
+static const char *const switches[] = {"off", "on", NULL};
+
+/* Order and names as in bizlock.h, by bizlock_set(). */
+static const struct option options[BL_OPT_COUNT] = {
+        [BL_OPT_HOST] = {"host", TEXT, AT(host), 0, 0, NULL, NULL},
+        [BL_OPT_PORT] = {"port", NUMBER, AT(port), 1, 65535, NULL, NULL},
+        [BL_OPT_SOCKET] = {"socket", TEXT, AT(socket), 0, 0, NULL, NULL},
+        [BL_OPT_USER] = {"user", TEXT, AT(user), 0, 0, NULL, NULL},
+        [BL_OPT_PASSWORD] = {"password", TEXT, AT(password), 0, 0, NULL, NULL},
+        [BL_OPT_DATABASE] = {"database", TEXT, AT(database), 0, 0, NULL, NULL},
+        [BL_OPT_DEFAULTS_FILE] = {"defaults_file", TEXT, AT(defaults_file), 0, 0, NULL, NULL},
+        [BL_OPT_DEFAULTS_GROUP] = {"defaults_group", TEXT, AT(defaults_group), 0, 0, "bizlock",
+                                   NULL},
+        [BL_OPT_SSL_MODE] = {"ssl_mode", CHOICE, AT(ssl_mode), 0, 0, "preferred", ssl_modes},
+        [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_KEY] = {"ssl_key", TEXT, AT(ssl_key), 0, 0, NULL, NULL},
+        [BL_OPT_TABLE_PREFIX] = {"table_prefix", PREFIX, AT(table_prefix), 0, 0, "", NULL},
+        [BL_OPT_LEASE_MS] = {"lease_ms", NUMBER, AT(lease_ms), BIZLOCK_LEASE_MIN_MS,
+                             BIZLOCK_LEASE_MAX_MS, "30000", NULL},
+        [BL_OPT_RENEW] = {"renew", CHOICE, AT(renew), 0, 0, "on", switches},
+        [BL_OPT_MAX_HOLD_MS] = {"max_hold_ms", NUMBER, AT(max_hold_ms), 0, UINT32_MAX, "0", NULL},
+        [BL_OPT_RELEASE_ON_CLOSE] = {"release_on_close", CHOICE, AT(release_on_close), 0, 0, "on",
+                                     switches},
+        [BL_OPT_CONNECT_TIMEOUT_MS] = {"connect_timeout_ms", NUMBER, AT(connect_timeout_ms), 1,
+                                       600000, "5000", NULL},
+        [BL_OPT_IO_TIMEOUT_MS] = {"io_timeout_ms", NUMBER, AT(io_timeout_ms), 1, 600000, "10000",
+                                  NULL},
+        [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16",
+                                    NULL},
+        [BL_OPT_QUEUE] = {"queue", CHOICE, AT(queue), 0, 0, "auto", queue_modes},
+};
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */
 #define NEAR 2          /* slips of the pen that still point at an option */
@@ -194,7 +202,7 @@ static bool same_word(const char *value, const char *word)
 static int check_choice(const struct option *o, const char *value, uint32_t *ret,
                         struct bl_err *err)
 {
-	const char *const *words = o->kind == SSL_MODE ? ssl_modes : queue_modes;
+	const char *const *words = o->words;
 
 	for (uint32_t i = 0; words[i]; i++) {
 		if (same_word(value, words[i])) {
@@ -234,8 +242,7 @@ static int check(const struct option *o, const char *value, uint32_t *number, st
 		return check_prefix(o, value, err);
 	case NUMBER:
 		return check_number(o, value, number, err);
-	case SSL_MODE:
-	case QUEUE:
+	case CHOICE:
 		break;
 	}
 	return check_choice(o, value, number, err);
@@ -255,20 +262,9 @@ static int store_text(char **field, const char *value, struct bl_err *err)
 static int store(struct bl_config *c, const struct option *o, const char *value, uint32_t number,
                  struct bl_err *err)
 {
-	switch (o->kind) {
-	case TEXT:
-	case PREFIX:
+	if (holds_text(o))
 		return store_text(field_of(c, o), value, err);
-	case NUMBER:
-		*(uint32_t *)field_of(c, o) = number;
-		break;
-	case SSL_MODE:
-		c->ssl_mode = (enum bl_ssl_mode)number;
-		break;
-	case QUEUE:
-		c->queue = number;
-		break;
-	}
+	*(uint32_t *)field_of(c, o) = number;
 	return BIZLOCK_OK;
 }
 

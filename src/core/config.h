@@ -42,6 +42,9 @@ enum bl_option {
 	BL_OPT_SSL_KEY,
 	BL_OPT_TABLE_PREFIX,
 	BL_OPT_LEASE_MS,
+	BL_OPT_RENEW,
+	BL_OPT_MAX_HOLD_MS,
+	BL_OPT_RELEASE_ON_CLOSE,
 	BL_OPT_CONNECT_TIMEOUT_MS,
 	BL_OPT_IO_TIMEOUT_MS,
 	BL_OPT_MAX_CONNECTIONS,
@@ -50,12 +53,12 @@ enum bl_option {
 };
 
 struct bl_config {
-	char *host, *socket, *user, *password, *database; /* NULL: not given */
+	char *host, *socket, *user, *password, *database; /* NULL: not given; host: a list */
 	char *defaults_file, *defaults_group, *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
 	uint32_t port; /* 0: not given */
-	uint32_t lease_ms, connect_timeout_ms, io_timeout_ms, max_connections;
-	enum bl_ssl_mode ssl_mode;
-	bool queue; /* auto */
+	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
+	uint32_t ssl_mode;                       /* enum bl_ssl_mode */
+	uint32_t queue, renew, release_on_close; /* 0: off */
 	enum bl_source source[BL_OPT_COUNT];
 };
 

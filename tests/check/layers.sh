@@ -12,7 +12,7 @@ judge() {
 	own=$(cut -d/ -f2 <<<"$file")
 	theirs=${name%%/*}
 	case $name in
-	bizlock.h | bizlock_tx.h) return ;;
+	bizlock.h | bizlock_ops.h | bizlock_tx.h) return ;;
 	*/*) ;;
 	*) object "$file:$line: \"$name\": write it as \"layer/file.h\"" && return ;;
 	esac

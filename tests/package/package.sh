@@ -84,7 +84,7 @@ step "exports"
 {
 	echo '#define BIZLOCK_API DECLARED'
 	grep -v 'define BIZLOCK_API' "$prefix/include/bizlock.h"
-} | "$CC" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
+} | "$CC" -I"$prefix/include" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
 	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' | sort >declared
 nm -D --defined-only "$libdir/libbizlock.so" | awk '{ print $3 }' | sort >exported
 [[ -s declared ]] || die "found no declaration"

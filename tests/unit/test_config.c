@@ -40,6 +40,9 @@ Test(config, names_are_the_documented_ones)
 	        "ssl_key",
 	        "table_prefix",
 	        "lease_ms",
+	        "renew",
+	        "max_hold_ms",
+	        "release_on_close",
 	        "connect_timeout_ms",
 	        "io_timeout_ms",
 	        "max_connections",
@@ -109,9 +112,9 @@ Test(config, every_option_can_be_set)
 
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
 		const char *name = bl_option_name((enum bl_option)i);
-		const char *value = i == BL_OPT_SSL_MODE ? "required"
-		                    : i == BL_OPT_QUEUE  ? "off"
-		                                         : "123";
+		bool choice =
+		        i == BL_OPT_QUEUE || i == BL_OPT_RENEW || i == BL_OPT_RELEASE_ON_CLOSE;
+		const char *value = i == BL_OPT_SSL_MODE ? "required" : choice ? "off" : "123";
 
 		expect_set(&c, name, value, BL_FROM_ENV);
 		cr_expect_eq(c.source[i], BL_FROM_ENV);

@@ -1,0 +1,86 @@
+/* bizlock, the part for those who look after locks: what is there, what is
+ * broken, what was counted. bizlock.h includes it; its rules hold here too. */
+#ifndef BIZLOCK_OPS_H
+#define BIZLOCK_OPS_H
+
+#include "bizlock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- looking and mending ------------------------------------------------ */
+
+/* One row, as bizlock_each() shows it. Valid during the callback. */
+typedef struct bizlock_info {
+	size_t size;                                  /* set by the library */
+	const char *biz_type, *biz_id, *owner, *note; /* note: "" when none */
+	uint64_t fence;
+	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
+	int64_t held_ms; /* since the hold began */
+	uint32_t depth;
+} bizlock_info;
+
+/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too, in
+ * order of biz_id, then biz_type. Rows are read in pages, each a moment of its own; no connection
+ * is held and no lock of the library during fn, which may call bizlock functions. fn returns 0 to
+ * go on; anything else ends the walk, which is then OK. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
+                                                int (*fn)(void *arg, const bizlock_info *),
+                                                void *arg);
+
+/* An operator's force-unlock: frees the lock if its fence still is
+ * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
+ * another fence, named in the message. LOST: nobody holds it any more. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* Upper bounds of the histogram of waits, in milliseconds; the last is open. */
+#define BIZLOCK_WAIT_BOUNDS_MS 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 30000
+#define BIZLOCK_WAIT_BUCKETS 13
+
+/* What a client has counted since it was opened. */
+typedef struct bizlock_numbers {
+	size_t size;         /* sizeof(bizlock_numbers), set by the caller */
+	uint64_t held;       /* now */
+	uint64_t acquired;   /* first acquisitions, takeovers among them */
+	uint64_t taken_over; /* from an owner that never released */
+	uint64_t reentered;
+	uint64_t busy, timed_out, cancelled, unknown; /* acquisitions that ended so */
+	uint64_t released;                            /* last levels given back */
+	uint64_t lost;                                /* holds */
+	uint64_t renewals;                            /* leases renewed by the client itself */
+	uint64_t renew_lag_us, renew_lag_max_us;      /* later than due: sum, longest */
+	uint64_t retried_conflict; /* statements repeated: deadlock, lock wait, certification */
+	uint64_t retried_stopped;  /* ended from outside, or by a time limit of the server */
+	uint64_t retried_lost;     /* their connection was lost */
+	uint64_t reconnects;       /* connections opened in place of lost ones */
+	uint64_t clock_steps;      /* of the server's clock, noticed when renewing */
+	uint64_t wait_us;          /* of all that were acquired, the sum */
+	uint64_t waits[BIZLOCK_WAIT_BUCKETS]; /* how many waited how long, each in one bucket */
+} bizlock_numbers;
+
+#define BIZLOCK_NUMBERS_INIT                                                                       \
+	{                                                                                          \
+		sizeof(bizlock_numbers), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+
+/* INVALID, MISUSE. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret);
+
+/* The same in Prometheus' text exposition format, NUL-terminated, into ret, which
+ * is `size` bytes. *ret_len (may be NULL): the length it has, without the NUL;
+ * also set, to what is needed, on LIMIT: size is too small. 4 KB is enough.
+ * INVALID, MISUSE. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
+                                                            size_t *ret_len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
