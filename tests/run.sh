@@ -2,8 +2,8 @@
 # tests/run.sh [--long] [--label LABEL] [arguments of ctest]
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
-# runs the tests, cleans up. Labels: unit, integration, stress, package, check.
-# --long: stress tests take a minute each.
+# runs the tests, cleans up. Labels: unit, integration, stress, fault, package,
+# check. --long: stress tests take a minute each, and every fault comes 20 times.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
@@ -19,7 +19,7 @@ while (($#)); do
 		sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 		exit
 		;;
-	--long) export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60} ;;
+	--long) export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60} BIZLOCK_FAULT_LONG=1 ;;
 	--label)
 		ctest_args+=(--label-regex "^(${2:?--label needs a label})\$")
 		shift
@@ -35,7 +35,7 @@ build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
 
 things=(compiler cmake make pkg-config connector criterion c++ ctags)
-server_is_given || things+=(server openssl flock)
+server_is_given || things+=(server openssl flock faketime)
 need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"
 cmake --build "$build" -j "$(nproc)"
