@@ -216,13 +216,16 @@ struct crowd *crowd_start(const struct world *w, const struct crowd_plan *plan,
 	c->options = options;
 	c->since_us = now_us();
 	for (unsigned i = 0; i < plan->processes; i++) {
-		if ((c->pids[i] = fork()) < 0)
+		pid_t pid = fork();
+
+		if (pid < 0)
 			die("fork failed");
-		if (c->pids[i] == 0) {
+		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			work(c, w, i);
 			_exit(0);
 		}
+		c->pids[i] = pid; /* not by the child: c is shared */
 	}
 	eventually(atomic_load(&c->ready) == plan->processes);
 	return c;
