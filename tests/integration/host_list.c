@@ -74,8 +74,7 @@ Test(host_list, if_all_are_down_it_says_so)
 /* Connections are taken by the kernel, and nobody says a word. */
 static int mute_server(unsigned *ret_port)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET,
-	                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(at);
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -102,8 +101,11 @@ static struct world worlds[2];
 
 static void end_own_worlds(void)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		if (worlds[i].admin)
+			mysql_close(worlds[i].admin);
 		own_server_end(&servers[i]);
+	}
 }
 
 TestSuite(own_host_list, .fini = end_own_worlds, .timeout = 240);
@@ -133,14 +135,14 @@ static void begin_two(void)
  * not write where only an administrator may. */
 static bizlock *client_of_both(void)
 {
-	const char *hosts = list("127.0.0.1:%u,127.0.0.1:%u", servers[0].at.port,
-	                         servers[1].at.port);
+	const char *hosts =
+	        list("127.0.0.1:%u,127.0.0.1:%u", servers[0].at.port, servers[1].at.port);
 	struct world w = worlds[0];
 
 	snprintf(w.at.user, sizeof(w.at.user), "app");
 	snprintf(w.at.password, sizeof(w.at.password), "secret");
-	return client_open(&w, OPTIONS("host", hosts, "io_timeout_ms", "1000",
-	                               "connect_timeout_ms", "1000"));
+	return client_open(
+	        &w, OPTIONS("host", hosts, "io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
 }
 
 static bool is_on(int i, const char *id)

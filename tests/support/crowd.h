@@ -26,12 +26,12 @@ struct crowd_plan {
 };
 
 struct crowd_tale {
-	unsigned long acquired, lost;  /* holds */
-	unsigned long codes[16];       /* what acquire and release answered */
-	unsigned overlaps, backward;   /* two believed to hold a key; a fence was not larger */
-	int64_t overlap_us, gap_us;    /* the longest; without any acquisition */
-	unsigned long steps;           /* of the clock, that clients noticed */
-	unsigned errors;               /* answers that nothing excuses; they are on stderr */
+	unsigned long acquired, lost; /* holds */
+	unsigned long codes[16];      /* what acquire and release answered */
+	unsigned overlaps, backward;  /* two believed to hold a key; a fence was not larger */
+	int64_t overlap_us, gap_us;   /* the longest; without any acquisition */
+	unsigned long steps;          /* of the clock, that clients noticed */
+	unsigned errors;              /* answers that nothing excuses; they are on stderr */
 };
 
 /* Returns when all have a client and have begun. options: for each client. */
