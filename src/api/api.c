@@ -188,6 +188,8 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	if (rc != BIZLOCK_OK)
 		return finish(b, "acquire", err, rc);
 	request = (struct bl_request){.lease_ms = o.lease_ms ? o.lease_ms : b->config.lease_ms,
+	                              .max_hold_ms =
+	                                      o.max_hold_ms ? o.max_hold_ms : b->config.max_hold_ms,
 	                              .flags = o.flags,
 	                              .note = o.note,
 	                              .once = o.wait_ms == 0};
@@ -280,6 +282,16 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	finish(b, "each", &mine, rc);
 	leave(b);
 	return rc;
+}
+
+int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
+{
+	struct bl_err *err = begin_error();
+	int rc = check_process(b, err);
+
+	if (rc == BIZLOCK_OK)
+		bl_client_on_lost(b, fn, arg);
+	return finish(b, "on_lost", err, rc);
 }
 
 void bizlock_interrupt(bizlock *b)

@@ -7,7 +7,7 @@
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
 /* What the first version had. */
-#define OPTS_SIZE_MIN offsetof(bizlock_acquire_opts, max_hold_ms)
+#define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, max_hold_ms)
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
 static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
@@ -64,7 +64,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	int rc = BIZLOCK_OK;
 
 	if (opts) {
-		rc = check_size("bizlock_acquire_opts", opts->size, OPTS_SIZE_MIN, err);
+		if (opts->size != OPTS_SIZE_FIRST)
+			rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
 		if (rc == BIZLOCK_OK)
 			rc = check_tail(opts, err);
 		if (rc == BIZLOCK_OK)

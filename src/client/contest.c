@@ -131,7 +131,7 @@ static int survive(struct contest *c, int rc)
 	}
 	if (!conn)
 		return refuse(c);
-	return err->code = c->me.maybe ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
+	return err->code = c->me.hold->unsure ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
 }
 
 static int turn(struct contest *c)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct bl_pool_waiter {
@@ -22,7 +23,7 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config 
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	p->size = config->max_connections;
 	for (unsigned i = 0; i < p->size; i++)
-		p->conns[i].wake_fd = -1;
+		p->conns[i].fd = p->conns[i].wake_fd = -1;
 	return BIZLOCK_OK;
 }
 
@@ -150,10 +151,12 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	pthread_mutex_unlock(p->mu);
 	rc = connect_unlocked(p, c, err);
 	pthread_mutex_lock(p->mu);
-	if (rc == BIZLOCK_OK)
+	if (rc == BIZLOCK_OK) {
 		c->id = ++p->last_id;
-	else
+		c->fd = bl_connector_fd(c->session.mysql);
+	} else {
 		bl_pool_put(p, c);
+	}
 	return rc;
 }
 
@@ -162,6 +165,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
 	c->bells = 0;
+	c->fd = -1;
 	pthread_mutex_unlock(p->mu);
 	bl_session_close(&c->session);
 	pthread_mutex_lock(p->mu);
@@ -235,6 +239,13 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 		disconnect(p, c);
 	c->lent = false;
 	serve(p, c);
+}
+
+void bl_pool_cut(struct bl_pool *p)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].lent && p->conns[i].fd >= 0)
+			shutdown(p->conns[i].fd, SHUT_RDWR);
 }
 
 void bl_conn_quiet(struct bl_conn *c)

@@ -18,6 +18,7 @@ struct bl_conn {
 	struct bl_session session;
 	uint64_t id;    /* never used twice; 0: not connected */
 	unsigned bells; /* it holds */
+	int fd;         /* of the connection, to be cut off; -1: none */
 	bool lent;
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
@@ -63,6 +64,9 @@ void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection s
 
 /* Gives it back, or closes it if its session is gone. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
+
+/* Ends every connection that is lent: whoever waits for an answer gets an error. */
+void bl_pool_cut(struct bl_pool *p);
 
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */
 void bl_conn_quiet(struct bl_conn *conn);

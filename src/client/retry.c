@@ -44,6 +44,8 @@ static int change_on(struct bl_session *s, struct bl_change *ch, const char *bel
 		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_DROP:
 		return bl_lock_drop(s, ch->ref, bell, &ch->matched, err);
+	case BL_CHANGE_SWEEP:
+		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BELL:
@@ -62,7 +64,7 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 		return rc;
 	ch->sent = bl_now();
 	rc = change_on(&conn->session, ch, bell, call->err);
-	ch->repeated |= rc == BIZLOCK_CONN;
+	ch->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
 	/* Refused, the packet's second half was not run: the bell is still held,
 	 * and only this connection's end is sure to release it. */
 	if (bell && rc != BIZLOCK_OK)
@@ -77,7 +79,7 @@ static bool worth_another(const struct bl_call *call, const struct bl_err *err)
 
 	if (err->code != BIZLOCK_CONN && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return false;
-	return !bl_passed(call->io_deadline);
+	return !bl_passed(call->io_deadline) && !bl_call_closing(call);
 }
 
 static void pause_before(struct bl_call *call, unsigned attempt)

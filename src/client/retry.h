@@ -9,6 +9,7 @@ enum bl_change_kind {
 	BL_CHANGE_DEPTH,
 	BL_CHANGE_RENEW,
 	BL_CHANGE_DROP, /* and releases the bell */
+	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
 	BL_CHANGE_BELL /* releases the bell alone */
 };
