@@ -23,7 +23,8 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config 
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	p->size = config->max_connections;
 	for (unsigned i = 0; i < p->size; i++)
-		p->conns[i].fd = p->conns[i].wake_fd = -1;
+		p->conns[i].fd = -1;
+		p->conns[i].wake_fd = -1;
 	return BIZLOCK_OK;
 }
 
