@@ -11,6 +11,7 @@
 #include "client/line.h"
 #include "client/pool.h"
 #include "core/held.h"
+#include "core/numbers.h"
 #include "store/bell.h"
 #include "store/lock.h"
 #include "store/server.h"
@@ -35,6 +36,7 @@ struct bizlock {
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_lines lines;
+	struct bl_numbers numbers; /* not guarded: atomics */
 };
 
 /* One call on one key. */
@@ -88,6 +90,7 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence);
 int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 
 /* "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
 void bl_describe(const struct bl_row *row, char *ret, size_t size);

@@ -47,6 +47,16 @@ struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 	return (struct bl_ref){&call->key, call->owner_full, h->fence};
 }
 
+/* With the mutex: whoever counts what is held looks at holds that are not its own. */
+static void mark_lost(struct bizlock *b, struct bl_hold *h)
+{
+	pthread_mutex_lock(&b->mu);
+	if (h->state != BL_HOLD_LOST)
+		bl_count(&b->numbers, BL_COUNT_LOST);
+	h->state = BL_HOLD_LOST;
+	pthread_mutex_unlock(&b->mu);
+}
+
 /* Who has it now is worth a look; that the look may fail is not worth a word. */
 int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
 {
@@ -54,7 +64,7 @@ int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
 	struct bl_err ignored;
 	char holder[320] = "nobody has taken it since";
 
-	h->state = BL_HOLD_LOST;
+	mark_lost(call->client, h);
 	if (bl_retry_look(call, &row, &ignored) == BIZLOCK_OK && row.found && row.left_us > 0)
 		bl_describe(&row, holder, sizeof(holder));
 	return bl_err_set(call->err, BIZLOCK_LOST, "the hold is over; %s", holder);
@@ -133,4 +143,16 @@ int64_t bl_client_left_ms(struct bl_call *call)
 	left = h ? bl_hold_left_ms(h) : 0;
 	pthread_mutex_unlock(&b->mu);
 	return left;
+}
+
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret)
+{
+	const struct bl_hold *h = NULL;
+	uint64_t held = 0;
+
+	pthread_mutex_lock(&b->mu);
+	while ((h = bl_held_walk(&b->held, h)) != NULL)
+		held += bl_hold_left_ms(h) > 0;
+	pthread_mutex_unlock(&b->mu);
+	bl_numbers_read(&b->numbers, held, ret);
 }

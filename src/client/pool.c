@@ -13,9 +13,9 @@ struct bl_pool_waiter {
 };
 
 int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
-                 const struct bl_sql *sql, struct bl_err *err)
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err)
 {
-	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql};
+	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql, .numbers = numbers};
 	p->last = &p->first;
 	p->conns = calloc(config->max_connections, sizeof(*p->conns));
 	if (!p->conns)
@@ -150,10 +150,14 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	pthread_mutex_unlock(p->mu);
 	rc = connect_unlocked(p, c, err);
 	pthread_mutex_lock(p->mu);
-	if (rc == BIZLOCK_OK)
-		c->id = ++p->last_id;
-	else
+	if (rc != BIZLOCK_OK) {
 		bl_pool_put(p, c);
+		return rc;
+	}
+	if (c->lost)
+		bl_count(p->numbers, BL_COUNT_RECONNECTS);
+	c->lost = false;
+	c->id = ++p->last_id;
 	return rc;
 }
 
@@ -162,6 +166,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
 	c->bells = 0;
+	c->lost = !c->session.left;
 	pthread_mutex_unlock(p->mu);
 	bl_session_close(&c->session);
 	pthread_mutex_lock(p->mu);

@@ -32,11 +32,10 @@ static int connect_to(struct bl_session *s, const struct bl_config *c, struct bl
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
 
 	if (!mysql_real_connect(s->mysql, c->host, c->user, c->password, c->database, c->port,
-	                        c->socket, flags)) {
-		bl_err_native(err, mysql_errno(s->mysql), mysql_error(s->mysql));
-		err->code = BIZLOCK_CONN;
-		return bl_err_wrap(err, "connect");
-	}
+	                        c->socket, flags))
+		/* No native number: that of a statement which was sent is counted. */
+		return bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)", mysql_error(s->mysql),
+		                  mysql_errno(s->mysql));
 	if (!bl_connector_tls_ok(s->mysql, c))
 		return bl_err_set(err, BIZLOCK_CONN,
 		                  "connect: ssl_mode asks for TLS, the server has none");
@@ -101,6 +100,12 @@ bool bl_session_ended(struct bl_session *s)
 
 	s->gone |= poll(&fd, 1, 0) > 0;
 	return s->gone;
+}
+
+void bl_session_leave(struct bl_session *s)
+{
+	s->left |= !s->gone;
+	s->gone = true;
 }
 
 /* Reads what is left of a packet's results. The first error wins; there is
