@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/args.h"
+#include "api/door.h"
 #include "client/client.h"
 
 /* Like errno: each thread has its own, so that one thread's error never speaks
@@ -68,6 +69,19 @@ static void leave(bizlock *b)
 	if (--b->calls == 0)
 		pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->mu);
+}
+
+int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)
+{
+	*ret_err = begin_error();
+	return finish(b, what, *ret_err, enter(b, *ret_err));
+}
+
+int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
+{
+	finish(b, what, err, rc);
+	leave(b);
+	return rc;
 }
 
 int bizlock_new(bizlock **ret)

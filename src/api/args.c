@@ -80,11 +80,30 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	return rc;
 }
 
+int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
+{
+	if (!ret)
+		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	return check_size("bizlock_numbers", ret->size, sizeof(*ret), err);
+}
+
+/* A struct of the caller's, which begins with its size. */
+static void give(void *ret, const void *known, size_t known_size)
+{
+	size_t size;
+
+	memcpy(&size, ret, sizeof(size));
+	memset(ret, 0, size);
+	memcpy(ret, known, known_size);
+	memcpy(ret, &size, sizeof(size));
+}
+
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
 {
-	size_t size = ret->size;
+	give(ret, grant, sizeof(*grant));
+}
 
-	memset(ret, 0, size);
-	memcpy(ret, grant, sizeof(*grant));
-	ret->size = size;
+void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
+{
+	give(ret, numbers, sizeof(*numbers));
 }

@@ -170,7 +170,7 @@ static void end(struct bizlock *b, struct bl_hold *h)
 		bl_hold_drop(b, h);
 }
 
-int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+static int acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
 {
 	struct bizlock *b = call->client;
 	bool took_over = false, first;
@@ -189,5 +189,41 @@ int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bi
 	pthread_mutex_lock(&b->mu);
 	end(b, h);
 	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static void count_acquired(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+{
+	if (grant->depth > 1) {
+		bl_count(n, BL_COUNT_REENTERED);
+		return;
+	}
+	bl_count(n, BL_COUNT_ACQUIRED);
+	if (grant->flags & BIZLOCK_TOOK_OVER)
+		bl_count(n, BL_COUNT_TAKEN_OVER);
+	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
+}
+
+static void count_refused(struct bl_numbers *n, int rc)
+{
+	if (rc == BIZLOCK_BUSY)
+		bl_count(n, BL_COUNT_BUSY);
+	else if (rc == BIZLOCK_TIMEOUT)
+		bl_count(n, BL_COUNT_TIMED_OUT);
+	else if (rc == BIZLOCK_CANCELLED)
+		bl_count(n, BL_COUNT_CANCELLED);
+	else if (rc == BIZLOCK_UNKNOWN)
+		bl_count(n, BL_COUNT_UNKNOWN);
+}
+
+int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+{
+	bl_time began = bl_now();
+	int rc = acquire(call, request, ret);
+
+	if (rc == BIZLOCK_OK)
+		count_acquired(&call->client->numbers, ret, began);
+	else
+		count_refused(&call->client->numbers, rc);
 	return rc;
 }

@@ -77,7 +77,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)
-		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, err);
+		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, &b->numbers, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_watch_start(b, err);
 	if (rc == BIZLOCK_OK)

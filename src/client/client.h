@@ -13,6 +13,7 @@
 #include "client/renewer.h"
 #include "client/watch.h"
 #include "core/held.h"
+#include "core/numbers.h"
 #include "store/bell.h"
 #include "store/lock.h"
 #include "store/server.h"
@@ -39,6 +40,7 @@ struct bizlock {
 	struct bl_lines lines;
 	struct bl_watch watch;
 	struct bl_renewer renewer;
+	struct bl_numbers numbers; /* not guarded: atomics */
 };
 
 /* One call on one key. */
@@ -98,6 +100,7 @@ int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 
 /* "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
 void bl_describe(const struct bl_row *row, char *ret, size_t size);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "client/contender.h"
+#include "client/retry.h"
 #include "store/errclass.h"
 
 /* How long a doorbell may stand still in front of a free row before somebody
@@ -126,6 +127,7 @@ static int survive(struct contest *c, int rc)
 	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return rc;
 	if (!over) {
+		bl_retry_count(c->me.client, err);
 		bl_contender_pause(&c->me, c->end);
 		return BL_AGAIN;
 	}

@@ -257,3 +257,15 @@ int64_t bl_client_left_ms(struct bl_call *call)
 	pthread_mutex_unlock(&b->mu);
 	return left;
 }
+
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret)
+{
+	const struct bl_hold *h = NULL;
+	uint64_t held = 0;
+
+	pthread_mutex_lock(&b->mu);
+	while ((h = bl_held_walk(&b->held, h)) != NULL)
+		held += bl_hold_left_ms(h) > 0;
+	pthread_mutex_unlock(&b->mu);
+	bl_numbers_read(&b->numbers, held, ret);
+}

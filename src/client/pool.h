@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "core/numbers.h"
 #include "store/session.h"
 
 /* Each doorbell a connection holds makes its statements a little slower on
@@ -20,6 +21,7 @@ struct bl_conn {
 	unsigned bells; /* it holds */
 	int fd;         /* of the connection, to be cut off; -1: none */
 	bool lent;
+	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
 };
@@ -30,6 +32,7 @@ struct bl_pool {
 	pthread_mutex_t *mu;
 	const struct bl_config *config;
 	const struct bl_sql *sql;
+	struct bl_numbers *numbers;
 	struct bl_conn *conns;
 	unsigned size;
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
@@ -39,7 +42,7 @@ struct bl_pool {
 
 /* NOMEM. */
 int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
-                 const struct bl_sql *sql, struct bl_err *err);
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err);
 
 /* forked: in a child, where the connections are the parent's. Takes an all-zero
  * pool. Nothing may be lent. */

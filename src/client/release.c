@@ -69,6 +69,8 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 	rc = release_level(call, h);
 	if (rc == BIZLOCK_OK)
 		*ret_depth = last ? 0 : h->depth;
+	if (rc == BIZLOCK_OK && last)
+		bl_count(&b->numbers, BL_COUNT_RELEASED);
 	pthread_mutex_lock(&b->mu);
 	end(b, h, last, rc);
 	pthread_mutex_unlock(&b->mu);

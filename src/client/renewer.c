@@ -100,7 +100,7 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	                                                   : bl_retry_change(&call, &change);
 	pthread_mutex_lock(&b->mu);
 	b->renewer.at_work = false;
-	if (rc == BIZLOCK_OK || bl_classify(err.native) == BL_CLASS_OTHER) {
+	if (rc == BIZLOCK_OK || (rc == BIZLOCK_DB && bl_classify(err.native) == BL_CLASS_OTHER)) {
 		/* Refused for good, it stays until its lease ends. */
 		b->renewer.failures = 0;
 		bl_hold_drop(b, h);
@@ -150,7 +150,7 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 }
 
 /* Leases are the server's time: a clock that was set ends them early or late. */
-static void compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
+static bool compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
 {
 	bl_time now = bl_now();
 	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
@@ -159,6 +159,18 @@ static void compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent
 
 	r->step_us = step > tolerance || step < -tolerance ? step : 0;
 	r->offset_us = offset;
+	return r->step_us != 0;
+}
+
+static void count_renewal(struct bizlock *b, const struct bl_hold *h)
+{
+	bl_time late = bl_now() - h->due;
+
+	bl_count(&b->numbers, BL_COUNT_RENEWALS);
+	if (late <= 0)
+		return;
+	bl_count_add(&b->numbers, BL_COUNT_RENEW_LAG_US, (uint64_t)late / 1000);
+	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
 }
 
 static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
@@ -171,6 +183,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 		if (!h || h->state != BL_HOLD_HELD)
 			continue;
 		if (matched) {
+			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy) { /* else a release took it away */
 			h->step_us = b->renewer.step_us;
@@ -191,7 +204,8 @@ static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint3
 	int rc = bl_many_renew(&r->session, items, n, b->process.suffix, lease_ms, &got, err);
 
 	if (rc == BIZLOCK_OK) {
-		compare_clocks(r, got.server_us, sent);
+		if (compare_clocks(r, got.server_us, sent))
+			bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
 		if (got.matched == n || n == 1) {
 			answered(b, items, n, sent, lease_ms, got.matched == n);
 			return rc;

@@ -26,6 +26,10 @@ struct bl_change {
 	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
 };
 
+/* A statement failed with err and will be sent again. Where it could not be sent,
+ * for want of a connection, nothing is repeated, and nothing is counted. */
+void bl_retry_count(struct bizlock *b, const struct bl_err *err);
+
 /* UNKNOWN: sent, and never answered. CONN: never sent. DB, NOMEM, TIMEOUT. */
 int bl_retry_change(struct bl_call *call, struct bl_change *change);
 

@@ -39,11 +39,10 @@ static int connect_to(struct bl_session *s, const struct bl_config *c, const str
 	if (!s->mysql)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (!mysql_real_connect(s->mysql, name, c->user, c->password, c->database,
-	                        host->port ? host->port : c->port, c->socket, flags)) {
-		bl_err_native(err, mysql_errno(s->mysql), mysql_error(s->mysql));
-		err->code = BIZLOCK_CONN;
-		return bl_err_wrap(err, "connect");
-	}
+	                        host->port ? host->port : c->port, c->socket, flags))
+		/* No native number: that of a statement which was sent is counted. */
+		return bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)", mysql_error(s->mysql),
+		                  mysql_errno(s->mysql));
 	if (!bl_connector_tls_ok(s->mysql, c))
 		return bl_err_set(err, BIZLOCK_CONN,
 		                  "connect: ssl_mode asks for TLS, the server has none");
@@ -140,6 +139,12 @@ bool bl_session_ended(struct bl_session *s)
 
 	s->gone |= poll(&fd, 1, 0) > 0;
 	return s->gone;
+}
+
+void bl_session_leave(struct bl_session *s)
+{
+	s->left |= !s->gone;
+	s->gone = true;
 }
 
 static int64_t first_number(MYSQL_RES *rows)

@@ -30,6 +30,7 @@ struct bl_session {
 	struct bl_params params;
 	struct bl_buf text;
 	bool gone; /* of no use any more: close it */
+	bool left; /* gone because we gave it up, not because it was lost */
 };
 
 /* Connects to the first host that is there and fixes the settings. ret must stay where it is while
@@ -47,6 +48,9 @@ void bl_session_forget(struct bl_session *s);
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */
 bool bl_session_ended(struct bl_session *s);
+
+/* Gives up a connection that may well work, but in a state nobody else can use. */
+void bl_session_leave(struct bl_session *s);
 
 /* Runs one or more statements as text and throws results away. *ret_affected
  * (or NULL): rows of the first one. */
