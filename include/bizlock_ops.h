@@ -74,8 +74,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret
 
 /* The same in Prometheus' text exposition format, NUL-terminated, into ret, which
  * is `size` bytes. *ret_len (may be NULL): the length it has, without the NUL;
- * also set, to what is needed, on LIMIT: size is too small. 4 KB is enough.
- * INVALID, MISUSE. */
+ * also set, to the size that is needed, on LIMIT: size is too small. 4 KB is enough.
+ * INVALID, MISUSE, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
                                                             size_t *ret_len);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/args.h"
+#include "api/door.h"
 #include "client/client.h"
 
 /* Like errno: each thread has its own, so that one thread's error never speaks
@@ -68,6 +69,19 @@ static void leave(bizlock *b)
 	if (--b->calls == 0)
 		pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->mu);
+}
+
+int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)
+{
+	*ret_err = begin_error();
+	return finish(b, what, *ret_err, enter(b, *ret_err));
+}
+
+int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
+{
+	finish(b, what, err, rc);
+	leave(b);
+	return rc;
 }
 
 int bizlock_new(bizlock **ret)
@@ -188,6 +202,8 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	if (rc != BIZLOCK_OK)
 		return finish(b, "acquire", err, rc);
 	request = (struct bl_request){.lease_ms = o.lease_ms ? o.lease_ms : b->config.lease_ms,
+	                              .max_hold_ms =
+	                                      o.max_hold_ms ? o.max_hold_ms : b->config.max_hold_ms,
 	                              .flags = o.flags,
 	                              .note = o.note,
 	                              .once = o.wait_ms == 0};
@@ -280,6 +296,16 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	finish(b, "each", &mine, rc);
 	leave(b);
 	return rc;
+}
+
+int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
+{
+	struct bl_err *err = begin_error();
+	int rc = check_process(b, err);
+
+	if (rc == BIZLOCK_OK)
+		bl_client_on_lost(b, fn, arg);
+	return finish(b, "on_lost", err, rc);
 }
 
 void bizlock_interrupt(bizlock *b)

@@ -7,7 +7,7 @@
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
 /* What the first version had. */
-#define OPTS_SIZE_MIN offsetof(bizlock_acquire_opts, max_hold_ms)
+#define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, max_hold_ms)
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
 static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
@@ -64,7 +64,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	int rc = BIZLOCK_OK;
 
 	if (opts) {
-		rc = check_size("bizlock_acquire_opts", opts->size, OPTS_SIZE_MIN, err);
+		if (opts->size != OPTS_SIZE_FIRST)
+			rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
 		if (rc == BIZLOCK_OK)
 			rc = check_tail(opts, err);
 		if (rc == BIZLOCK_OK)
@@ -79,11 +80,30 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	return rc;
 }
 
+int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
+{
+	if (!ret)
+		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	return check_size("bizlock_numbers", ret->size, sizeof(*ret), err);
+}
+
+/* A struct of the caller's, which begins with its size. */
+static void give(void *ret, const void *known, size_t known_size)
+{
+	size_t size;
+
+	memcpy(&size, ret, sizeof(size));
+	memset(ret, 0, size);
+	memcpy(ret, known, known_size);
+	memcpy(ret, &size, sizeof(size));
+}
+
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
 {
-	size_t size = ret->size;
+	give(ret, grant, sizeof(*grant));
+}
 
-	memset(ret, 0, size);
-	memcpy(ret, grant, sizeof(*grant));
-	ret->size = size;
+void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
+{
+	give(ret, numbers, sizeof(*numbers));
 }

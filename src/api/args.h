@@ -11,7 +11,11 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 /* 0 is fine: a default. */
 int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
 
+/* ret: as the caller has initialised it. */
+int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
+
 /* Writes as much as the caller's size has room for, and zeros past what is known. */
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
+void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret);
 
 #endif

@@ -1,6 +1,8 @@
 #include "base/thread.h"
 
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,4 +22,77 @@ struct bl_thread bl_thread_self(void)
 	ret.serial = own_serial;
 	ret.tid = (uint64_t)syscall(SYS_gettid); /* not kept: a fork changes it */
 	return ret;
+}
+
+bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	bool started;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	started = pthread_create(ret, NULL, fn, arg) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+struct bl_token {
+	atomic_uint users; /* the thread itself is one while it runs */
+	atomic_bool ended;
+};
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_made;
+
+void bl_token_drop(struct bl_token *token)
+{
+	if (token && atomic_fetch_sub(&token->users, 1) == 1)
+		free(token);
+}
+
+bool bl_token_ended(const struct bl_token *token)
+{
+	return token && atomic_load(&token->ended);
+}
+
+/* Called by the ending thread itself. */
+static void end(void *arg)
+{
+	struct bl_token *token = arg;
+
+	atomic_store(&token->ended, true);
+	bl_token_drop(token);
+}
+
+static void make_key(void)
+{
+	key_made = pthread_key_create(&key, end) == 0;
+}
+
+static struct bl_token *own_token(void)
+{
+	struct bl_token *token = pthread_getspecific(key);
+
+	if (token)
+		return token;
+	token = calloc(1, sizeof(*token));
+	if (!token)
+		return NULL;
+	atomic_init(&token->users, 1);
+	if (pthread_setspecific(key, token) == 0)
+		return token;
+	free(token);
+	return NULL;
+}
+
+struct bl_token *bl_token_self(void)
+{
+	struct bl_token *token;
+
+	pthread_once(&key_once, make_key);
+	token = key_made ? own_token() : NULL;
+	if (token)
+		atomic_fetch_add(&token->users, 1);
+	return token;
 }

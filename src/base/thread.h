@@ -3,6 +3,8 @@
 #ifndef BL_BASE_THREAD_H
 #define BL_BASE_THREAD_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bl_thread {
@@ -11,5 +13,15 @@ struct bl_thread {
 };
 
 struct bl_thread bl_thread_self(void);
+
+/* A thread that takes no signals: those are the program's. false: none can be had. */
+bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
+
+/* Tells others whether a thread has ended. Shared; freed by the last drop. */
+struct bl_token;
+
+struct bl_token *bl_token_self(void); /* of the calling thread, to be dropped; NULL: no memory */
+void bl_token_drop(struct bl_token *token);        /* takes NULL */
+bool bl_token_ended(const struct bl_token *token); /* false for NULL */
 
 #endif

@@ -1,6 +1,9 @@
+#include "base/thread.h"
 #include "client/contest.h"
 #include "client/hold.h"
-#include "core/lease.h"
+
+/* How long a try waits for what the renewer most often does at once. */
+#define TRY_NS (200 * BL_NS_PER_MS)
 
 static void grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
 {
@@ -18,47 +21,58 @@ static int deepen(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	                           .depth = h->depth + 1,
 	                           .lease_ms = lease_ms};
 	int rc = bl_retry_change(call, &change);
-	bl_time expires;
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (!change.matched)
+	if (!change.matched || !bl_hold_confirmed(call, h, change.sent, lease_ms))
 		return bl_hold_lost(call, h);
-	expires = bl_lease_end(change.sent, lease_ms * 1000LL);
-	pthread_mutex_lock(&call->client->mu);
 	h->depth = h->stored = change.depth;
-	h->expires = expires > h->expires ? expires : h->expires;
-	pthread_mutex_unlock(&call->client->mu);
 	return BIZLOCK_OK;
+}
+
+/* A level that is counted in memory alone. false: the row has to know. */
+static bool deepen_locally(struct bl_call *call, struct bl_hold *h, uint32_t flags)
+{
+	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY;
+
+	if (!local)
+		return false;
+	pthread_mutex_lock(&call->client->mu);
+	local = bl_hold_left_ms(h) > 0;
+	if (local)
+		h->depth++;
+	pthread_mutex_unlock(&call->client->mu);
+	return local;
 }
 
 static int reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
-	bool local =
-	        ((h->flags | request->flags) & BIZLOCK_LOCAL_REENTRY) && bl_hold_left_ms(h) > 0;
-
-	if (h->state == BL_HOLD_LOST)
+	if (!bl_hold_held(call, h)) {
+		bl_hold_lost(call, h);
 		return bl_err_set(call->err, BIZLOCK_LOST,
-		                  "an earlier hold was lost: release its %u levels first",
-		                  h->depth);
+		                  "an earlier hold was lost: release its %u levels first (%s)",
+		                  h->depth, call->err->msg);
+	}
 	if (h->depth >= BIZLOCK_DEPTH_MAX)
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
-	if (!local)
-		return deepen(call, h, request->lease_ms);
-	pthread_mutex_lock(&call->client->mu);
-	h->depth++;
-	pthread_mutex_unlock(&call->client->mu);
-	return BIZLOCK_OK;
+	if (deepen_locally(call, h, request->flags))
+		return BIZLOCK_OK;
+	return deepen(call, h, request->lease_ms);
 }
 
-static void settle(struct bl_hold *h, const struct bl_won *won, const struct bl_request *request)
+/* With the mutex held. */
+static void settle(struct bizlock *b, struct bl_hold *h, const struct bl_won *won,
+                   const struct bl_request *request)
 {
 	h->state = BL_HOLD_HELD;
+	h->unsure = false;
 	h->depth = h->stored = 1;
 	h->fence = won->fence;
 	h->flags = request->flags;
 	h->lease_ms = request->lease_ms;
-	h->expires = bl_lease_end(won->sent, request->lease_ms * 1000LL);
+	h->until =
+	        request->max_hold_ms ? won->sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
+	bl_hold_confirm(b, h, won->sent, request->lease_ms);
 }
 
 static int acquire_first(struct bl_call *call, const struct bl_request *request, struct bl_hold *h,
@@ -68,16 +82,95 @@ static int acquire_first(struct bl_call *call, const struct bl_request *request,
 	struct bl_won won;
 	int rc = bl_contest(call, request, h, &won);
 
+	pthread_mutex_lock(&b->mu);
 	if (rc == BIZLOCK_OK) {
-		pthread_mutex_lock(&b->mu);
-		settle(h, &won, request);
-		pthread_mutex_unlock(&b->mu);
+		settle(b, h, &won, request);
 		*ret_took_over = won.took_over;
 	}
+	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
 
-int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+/* A row may stand there that an earlier call knows nothing certain of: it is
+ * cleaned up as soon as the server can be asked. */
+static bool littered(const struct bizlock *b, const struct bl_key *key)
+{
+	const struct bl_hold *h = bl_held_of_key(&b->held, key);
+
+	while (h && !(h->state == BL_HOLD_LITTER && h->unsure && h->fence == 0))
+		h = bl_held_next_of_key(h);
+	return h != NULL;
+}
+
+/* With the mutex held. */
+static int wait_for_cleaning(struct bl_call *call, bool once)
+{
+	static const char why[] = "the outcome of an earlier acquisition by this process is not "
+	                          "known yet";
+	bl_time end = once ? bl_now() + TRY_NS : call->deadline;
+
+	while (littered(call->client, &call->key)) {
+		int rc = bl_call_check(call);
+
+		if (rc != BIZLOCK_OK)
+			return rc;
+		if (!bl_cond_wait_until(&call->client->changed, &call->client->mu, end))
+			return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s",
+			                  why);
+	}
+	return BIZLOCK_OK;
+}
+
+/* A new hold of this call's owner, ACQUIRING and busy. With the mutex held. */
+static struct bl_hold *add_hold(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_token *thread = call->owner.thread ? bl_token_self() : NULL;
+	struct bl_hold *h = NULL;
+
+	if (thread || !call->owner.thread)
+		h = bl_held_add(&b->held, &call->key, &call->owner);
+	if (!h) {
+		bl_token_drop(thread);
+		bl_err_set(call->err, BIZLOCK_NOMEM, "out of memory");
+		return NULL;
+	}
+	h->thread = thread;
+	h->busy = true;
+	return h;
+}
+
+/* The hold to be worked on, which may be a new one. With the mutex held. */
+static int begin(struct bl_call *call, bool once, struct bl_hold **ret)
+{
+	int rc;
+
+	for (;;) {
+		*ret = bl_hold_begin(call, &rc);
+		if (rc != BIZLOCK_OK || *ret)
+			return rc;
+		if (!littered(call->client, &call->key))
+			break;
+		rc = wait_for_cleaning(call, once);
+		if (rc != BIZLOCK_OK)
+			return rc;
+	}
+	*ret = add_hold(call);
+	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
+}
+
+/* With the mutex held. */
+static void end(struct bizlock *b, struct bl_hold *h)
+{
+	if (h->state != BL_HOLD_ACQUIRING)
+		bl_hold_done(b, h);
+	else if (h->unsure)
+		bl_hold_litter(b, h, true);
+	else
+		bl_hold_drop(b, h);
+}
+
+static int acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
 {
 	struct bizlock *b = call->client;
 	bool took_over = false, first;
@@ -85,15 +178,8 @@ int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bi
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
-	h = bl_hold_begin(call, &rc);
-	first = rc == BIZLOCK_OK && !h;
-	if (first) {
-		h = bl_held_add(&b->held, &call->key, &call->owner);
-		if (h)
-			h->busy = true;
-		else
-			rc = bl_err_set(call->err, BIZLOCK_NOMEM, "out of memory");
-	}
+	rc = begin(call, request->once, &h);
+	first = rc == BIZLOCK_OK && h->state == BL_HOLD_ACQUIRING;
 	pthread_mutex_unlock(&b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -101,10 +187,43 @@ int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bi
 	if (rc == BIZLOCK_OK)
 		grant(h, request->lease_ms, took_over, ret);
 	pthread_mutex_lock(&b->mu);
-	if (first && rc != BIZLOCK_OK)
-		bl_hold_drop(b, h);
-	else
-		bl_hold_done(b, h);
+	end(b, h);
 	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static void count_acquired(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+{
+	if (grant->depth > 1) {
+		bl_count(n, BL_COUNT_REENTERED);
+		return;
+	}
+	bl_count(n, BL_COUNT_ACQUIRED);
+	if (grant->flags & BIZLOCK_TOOK_OVER)
+		bl_count(n, BL_COUNT_TAKEN_OVER);
+	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
+}
+
+static void count_refused(struct bl_numbers *n, int rc)
+{
+	if (rc == BIZLOCK_BUSY)
+		bl_count(n, BL_COUNT_BUSY);
+	else if (rc == BIZLOCK_TIMEOUT)
+		bl_count(n, BL_COUNT_TIMED_OUT);
+	else if (rc == BIZLOCK_CANCELLED)
+		bl_count(n, BL_COUNT_CANCELLED);
+	else if (rc == BIZLOCK_UNKNOWN)
+		bl_count(n, BL_COUNT_UNKNOWN);
+}
+
+int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+{
+	bl_time began = bl_now();
+	int rc = acquire(call, request, ret);
+
+	if (rc == BIZLOCK_OK)
+		count_acquired(&call->client->numbers, ret, began);
+	else
+		count_refused(&call->client->numbers, rc);
 	return rc;
 }

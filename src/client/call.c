@@ -33,6 +33,16 @@ int bl_call_check(const struct bl_call *call)
 	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
 }
 
+bool bl_call_closing(const struct bl_call *call)
+{
+	bool closing;
+
+	pthread_mutex_lock(&call->client->mu);
+	closing = call->client->state == BL_CLIENT_CLOSING;
+	pthread_mutex_unlock(&call->client->mu);
+	return closing;
+}
+
 void bl_call_sleep(const struct bl_call *call, bl_time until)
 {
 	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();

@@ -77,12 +77,22 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)
-		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, err);
+		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, &b->numbers, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_watch_start(b, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_renewer_start(b, err);
 	return rc;
 }
 
-static void tear_down(struct bizlock *b, bool forked)
+void bl_client_tear_down(struct bizlock *b, bool forked)
 {
+	if (forked) {
+		bl_renewer_forget(b);
+	} else {
+		bl_renewer_stop(b);
+		bl_watch_stop(b);
+	}
 	bl_pool_free(&b->pool, forked);
 	bl_held_free(&b->held);
 	bl_sql_free(&b->sql);
@@ -105,7 +115,7 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 		bl_config_free(&as_set);
 		return rc;
 	}
-	tear_down(b, false);
+	bl_client_tear_down(b, false);
 	bl_config_free(&b->config);
 	b->config = as_set;
 	return rc;
@@ -138,25 +148,10 @@ void bl_client_interrupt(struct bizlock *b)
 	bl_pool_wake(&b->pool);
 }
 
-/* In a child the mutex may be held by a thread that does not exist there, and
- * what it was working on is half changed; then memory is left alone. */
-bool bl_client_close(struct bizlock *b)
+void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
-	bool forked = b->pid != getpid();
-
-	if (forked && b->calls > 0)
-		return false;
-	if (!forked) {
-		pthread_mutex_lock(&b->mu);
-		b->state = BL_CLIENT_CLOSING;
-		bl_client_interrupt(b);
-		while (b->calls > 0)
-			pthread_cond_wait(&b->changed, &b->mu);
-		pthread_mutex_unlock(&b->mu);
-		pthread_cond_destroy(&b->changed);
-		pthread_mutex_destroy(&b->mu);
-	}
-	tear_down(b, forked);
-	bl_config_free(&b->config);
-	return true;
+	pthread_mutex_lock(&b->mu);
+	b->watch.fn = fn;
+	b->watch.arg = arg;
+	pthread_mutex_unlock(&b->mu);
 }

@@ -10,7 +10,10 @@
 
 #include "client/line.h"
 #include "client/pool.h"
+#include "client/renewer.h"
+#include "client/watch.h"
 #include "core/held.h"
+#include "core/numbers.h"
 #include "store/bell.h"
 #include "store/lock.h"
 #include "store/server.h"
@@ -35,6 +38,9 @@ struct bizlock {
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_lines lines;
+	struct bl_watch watch;
+	struct bl_renewer renewer;
+	struct bl_numbers numbers; /* not guarded: atomics */
 };
 
 /* One call on one key. */
@@ -57,6 +63,8 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 /* CANCELLED if an interrupt came since the call began, else OK. */
 int bl_call_check(const struct bl_call *call);
 
+bool bl_call_closing(const struct bl_call *call); /* the client is being closed */
+
 /* Sleeps until `until` or the deadline; an interrupt ends it early. */
 void bl_call_sleep(const struct bl_call *call, bl_time until);
 
@@ -67,14 +75,17 @@ uint64_t bl_client_random(struct bizlock *b);
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 int bl_client_migrate(struct bizlock *b, struct bl_err *err);
 
-/* false: leave the memory of *b alone as well (see client.c). */
+/* false: leave the memory of *b alone as well (see close.c). */
 bool bl_client_close(struct bizlock *b);
+
+/* What open has built. forked: nothing of it is ours but the memory. */
+void bl_client_tear_down(struct bizlock *b, bool forked);
 
 /* Fills the configuration from environment and option files. */
 int bl_sources_read(struct bl_config *config, struct bl_err *err);
 
 struct bl_request {
-	uint32_t lease_ms, flags;
+	uint32_t lease_ms, max_hold_ms, flags;
 	const char *note;
 	bool once; /* wait_ms 0 */
 };
@@ -88,6 +99,8 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence);
 int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
+void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 
 /* "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
 void bl_describe(const struct bl_row *row, char *ret, size_t size);

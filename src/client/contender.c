@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/backoff.h"
+#include "core/lease.h"
+#include "store/errclass.h"
 
 static void lock(struct bl_contender *c)
 {
@@ -66,7 +68,7 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 	bl_time sent = bl_now();
 	int rc = bl_lock_take(&conn->session, &claim, &taken, c->call->err);
 
-	c->maybe |= rc == BIZLOCK_CONN;
+	c->hold->unsure |= rc == BIZLOCK_CONN && bl_may_have_run(c->call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (bell && ring && taken.what != BL_TOOK_NOTHING)
@@ -74,7 +76,11 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 	if (taken.what != BL_TOOK_ROW)
 		return BL_AGAIN;
 	*c->won = (struct bl_won){taken.fence, sent, taken.took_over};
-	return BIZLOCK_OK;
+	if (bl_lease_end(sent, c->request->lease_ms * 1000LL) > bl_now())
+		return BIZLOCK_OK;
+	/* We slept through the lease: a row of ours that may be over. */
+	c->hold->unsure = true;
+	return BL_AGAIN;
 }
 
 int bl_contender_attempt(struct bl_contender *c, bool ring)
@@ -166,7 +172,7 @@ bool bl_contender_owns(const struct bl_contender *c)
 {
 	const struct bl_hold *h;
 
-	if (!c->maybe || !c->row.found || c->row.left_us <= 0 ||
+	if (!c->hold->unsure || !c->row.found || c->row.left_us <= 0 ||
 	    strcmp(c->row.owner, c->call->owner_full) != 0)
 		return false;
 	pthread_mutex_lock(&c->client->mu);

@@ -15,7 +15,6 @@ struct bl_contender {
 	struct bl_won *won;
 	struct bl_row row; /* as seen last */
 	bool bells;        /* this contest uses them */
-	bool maybe;        /* the reply to a take was lost: the row may be ours */
 	unsigned pauses;
 };
 

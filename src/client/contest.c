@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "client/contender.h"
+#include "client/retry.h"
 #include "store/errclass.h"
 
 /* How long a doorbell may stand still in front of a free row before somebody
@@ -126,12 +127,13 @@ static int survive(struct contest *c, int rc)
 	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return rc;
 	if (!over) {
+		bl_retry_count(c->me.client, err);
 		bl_contender_pause(&c->me, c->end);
 		return BL_AGAIN;
 	}
 	if (!conn)
 		return refuse(c);
-	return err->code = c->me.maybe ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
+	return err->code = c->me.hold->unsure ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
 }
 
 static int turn(struct contest *c)

@@ -10,7 +10,7 @@ struct bl_won {
 	bool took_over;
 };
 
-/* hold: ours, ACQUIRING and busy; its `bell` is kept up to date all along.
+/* hold: ours, ACQUIRING and busy; its `bell` and `unsure` are kept up to date.
  * BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN, DB, NOMEM: nothing is held. */
 int bl_contest(struct bl_call *call, const struct bl_request *request, struct bl_hold *hold,
                struct bl_won *ret);

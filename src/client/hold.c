@@ -1,8 +1,9 @@
 /* What the calls on a hold share, and the small ones: renew, verify, left. */
 #include "client/hold.h"
-#include "core/lease.h"
 
-#include "client/retry.h"
+#include <inttypes.h>
+
+#include "core/lease.h"
 
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 {
@@ -20,8 +21,11 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 			return NULL;
 		}
 	}
-	if (h)
-		h->busy = true;
+	if (!h)
+		return NULL;
+	h->busy = true;
+	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
+		bl_lose(b, h, BL_LOSS_OVER);
 	return h;
 }
 
@@ -33,8 +37,28 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 
 void bl_hold_drop(struct bizlock *b, struct bl_hold *h)
 {
-	bl_held_remove(&b->held, h);
+	bl_watch_drop(b, h);
 	pthread_cond_broadcast(&b->changed);
+}
+
+void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure)
+{
+	h->state = BL_HOLD_LITTER;
+	h->unsure = unsure;
+	bl_renewer_by(b, 0);
+	bl_hold_done(b, h);
+}
+
+void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
+{
+	bl_time expires = bl_lease_end(sent, lease_ms * 1000LL);
+	bl_time due = bl_lease_due(sent, h->lease_ms);
+	bool renewed = b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && due < h->until;
+
+	h->expires = expires > h->expires ? expires : h->expires;
+	h->due = renewed ? due : BL_NEVER;
+	bl_watch_by(b, h->expires);
+	bl_renewer_by(b, h->due);
 }
 
 int64_t bl_hold_left_ms(const struct bl_hold *h)
@@ -42,22 +66,65 @@ int64_t bl_hold_left_ms(const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
 }
 
+bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)
+{
+	bool held;
+
+	pthread_mutex_lock(&call->client->mu);
+	held = h->state == BL_HOLD_HELD;
+	pthread_mutex_unlock(&call->client->mu);
+	return held;
+}
+
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 {
 	return (struct bl_ref){&call->key, call->owner_full, h->fence};
 }
 
+static const char *why_lost(const struct bl_hold *h)
+{
+	switch (h->why) {
+	case BL_LOSS_OVER:
+		return "the lease was over before it was renewed";
+	case BL_LOSS_THREAD:
+		return "the thread that held it has ended";
+	case BL_LOSS_GONE:
+		break;
+	}
+	return "the server has it no more";
+}
+
+/* A renewer that was told so knows whether the server's clock was set. */
+static int lost_before(struct bl_call *call, const struct bl_hold *h)
+{
+	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s", why_lost(h));
+	if (h->step_us)
+		bl_err_set(call->err, BIZLOCK_LOST,
+		           "%s; the server's clock was set %s by %" PRId64 " ms", call->err->msg,
+		           h->step_us > 0 ? "forward" : "back",
+		           (h->step_us > 0 ? h->step_us : -h->step_us) / 1000);
+	return BIZLOCK_LOST;
+}
+
 /* Who has it now is worth a look; that the look may fail is not worth a word. */
-int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
+static int lost_now(struct bl_call *call, struct bl_hold *h)
 {
 	struct bl_row row = {.found = false};
 	struct bl_err ignored;
 	char holder[320] = "nobody has taken it since";
 
-	h->state = BL_HOLD_LOST;
+	pthread_mutex_lock(&call->client->mu);
+	if (h->state == BL_HOLD_HELD)
+		bl_lose(call->client, h, BL_LOSS_GONE);
+	pthread_mutex_unlock(&call->client->mu);
 	if (bl_retry_look(call, &row, &ignored) == BIZLOCK_OK && row.found && row.left_us > 0)
 		bl_describe(&row, holder, sizeof(holder));
 	return bl_err_set(call->err, BIZLOCK_LOST, "the hold is over; %s", holder);
+}
+
+int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
+{
+	return bl_hold_held(call, h) ? lost_now(call, h) : lost_before(call, h);
 }
 
 int bl_hold_none(struct bl_call *call)
@@ -66,60 +133,116 @@ int bl_hold_none(struct bl_call *call)
 	                  call->owner_full);
 }
 
-int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
+bool bl_hold_confirmed(struct bl_call *call, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
+{
+	bool held;
+
+	pthread_mutex_lock(&call->client->mu);
+	held = h->state == BL_HOLD_HELD;
+	if (held)
+		bl_hold_confirm(call->client, h, sent, lease_ms);
+	pthread_mutex_unlock(&call->client->mu);
+	return held;
+}
+
+/* What the renewer sent must not arrive after a shorter lease, and lengthen it
+ * behind our back. With the mutex held. */
+static int after_renewer(struct bl_call *call, const struct bl_hold *h)
 {
 	struct bizlock *b = call->client;
-	struct bl_change change = {.what = BL_CHANGE_RENEW};
+
+	while (h->renewing)
+		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline))
+			return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+			                  "a renewal of it is under way, and gets no answer");
+	return BIZLOCK_OK;
+}
+
+/* The hold this call is about, busy, and still held; else *ret_rc says why not. */
+static struct bl_hold *begin_held(struct bl_call *call, int *ret_rc)
+{
+	struct bizlock *b = call->client;
 	struct bl_hold *h;
+
+	pthread_mutex_lock(&b->mu);
+	h = bl_hold_begin(call, ret_rc);
+	pthread_mutex_unlock(&b->mu);
+	if (!h && *ret_rc == BIZLOCK_OK)
+		*ret_rc = bl_hold_none(call);
+	return h;
+}
+
+static int end_held(struct bl_call *call, struct bl_hold *h, int rc)
+{
+	pthread_mutex_lock(&call->client->mu);
+	bl_hold_done(call->client, h);
+	pthread_mutex_unlock(&call->client->mu);
+	return rc;
+}
+
+static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
+{
+	struct bizlock *b = call->client;
+	struct bl_change change = {.what = BL_CHANGE_RENEW,
+	                           .ref = bl_hold_ref(call, h),
+	                           .lease_ms = lease_ms ? lease_ms : h->lease_ms};
+	bool held = false;
 	bl_time expires;
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
-	h = bl_hold_begin(call, &rc);
-	if (h) {
-		change.ref = bl_hold_ref(call, h);
-		change.lease_ms = lease_ms ? lease_ms : h->lease_ms;
-		/* A shorter lease may begin at any moment from now on. */
-		expires = bl_lease_end(bl_now(), change.lease_ms * 1000LL);
-		h->expires = bl_earlier(h->expires, expires);
-	}
-	pthread_mutex_unlock(&b->mu);
-	if (!h)
-		return rc != BIZLOCK_OK ? rc : bl_hold_none(call);
-	rc = h->state == BL_HOLD_LOST ? bl_hold_lost(call, h) : bl_retry_change(call, &change);
-	if (rc == BIZLOCK_OK && !change.matched)
-		rc = bl_hold_lost(call, h);
-	pthread_mutex_lock(&b->mu);
+	rc = after_renewer(call, h);
+	/* A shorter lease may begin at any moment from now on. */
+	expires = bl_lease_end(bl_now(), change.lease_ms * 1000LL);
 	if (rc == BIZLOCK_OK)
-		h->expires = bl_lease_end(change.sent, change.lease_ms * 1000LL);
-	bl_hold_done(b, h);
+		h->expires = bl_earlier(h->expires, expires);
 	pthread_mutex_unlock(&b->mu);
-	return rc;
+	if (rc == BIZLOCK_OK && bl_hold_held(call, h))
+		rc = bl_retry_change(call, &change);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (change.matched) {
+		h->lease_ms = change.lease_ms;
+		held = bl_hold_confirmed(call, h, change.sent, change.lease_ms);
+	}
+	return held ? BIZLOCK_OK : bl_hold_lost(call, h);
+}
+
+int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
+{
+	int rc;
+	struct bl_hold *h = begin_held(call, &rc);
+
+	return h ? end_held(call, h, renew(call, h, lease_ms)) : rc;
+}
+
+static int verify(struct bl_call *call, struct bl_hold *h)
+{
+	struct bizlock *b = call->client;
+	bl_time sent = bl_now();
+	struct bl_row row;
+	bool held;
+	int rc;
+
+	if (!bl_hold_held(call, h))
+		return bl_hold_lost(call, h);
+	rc = bl_retry_look(call, &row, call->err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	held = h->state == BL_HOLD_HELD && row.found && row.fence == h->fence && row.left_us > 0;
+	if (held)
+		h->expires = bl_lease_end(sent, row.left_us);
+	pthread_mutex_unlock(&b->mu);
+	return held ? rc : bl_hold_lost(call, h);
 }
 
 int bl_client_verify(struct bl_call *call)
 {
-	struct bizlock *b = call->client;
-	struct bl_row row;
-	struct bl_hold *h;
-	bl_time sent = bl_now();
 	int rc;
+	struct bl_hold *h = begin_held(call, &rc);
 
-	pthread_mutex_lock(&b->mu);
-	h = bl_hold_begin(call, &rc);
-	pthread_mutex_unlock(&b->mu);
-	if (!h)
-		return rc != BIZLOCK_OK ? rc : bl_hold_none(call);
-	rc = h->state == BL_HOLD_LOST ? bl_hold_lost(call, h)
-	                              : bl_retry_look(call, &row, call->err);
-	if (rc == BIZLOCK_OK && (!row.found || row.fence != h->fence || row.left_us <= 0))
-		rc = bl_hold_lost(call, h);
-	pthread_mutex_lock(&b->mu);
-	if (rc == BIZLOCK_OK)
-		h->expires = bl_lease_end(sent, row.left_us);
-	bl_hold_done(b, h);
-	pthread_mutex_unlock(&b->mu);
-	return rc;
+	return h ? end_held(call, h, verify(call, h)) : rc;
 }
 
 int64_t bl_client_left_ms(struct bl_call *call)
@@ -133,4 +256,16 @@ int64_t bl_client_left_ms(struct bl_call *call)
 	left = h ? bl_hold_left_ms(h) : 0;
 	pthread_mutex_unlock(&b->mu);
 	return left;
+}
+
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret)
+{
+	const struct bl_hold *h = NULL;
+	uint64_t held = 0;
+
+	pthread_mutex_lock(&b->mu);
+	while ((h = bl_held_walk(&b->held, h)) != NULL)
+		held += bl_hold_left_ms(h) > 0;
+	pthread_mutex_unlock(&b->mu);
+	bl_numbers_read(&b->numbers, held, ret);
 }

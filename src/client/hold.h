@@ -10,9 +10,21 @@
  * or *ret_rc says why the wait ended. */
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc);
 void bl_hold_done(struct bizlock *b, struct bl_hold *h);
-void bl_hold_drop(struct bizlock *b, struct bl_hold *h); /* instead of done: it is no more */
 
-int64_t bl_hold_left_ms(const struct bl_hold *h);
+/* Instead of done: it is no more; or it is the renewer's to clean up. unsure: its
+ * row may be there, and has to go. */
+void bl_hold_drop(struct bizlock *b, struct bl_hold *h);
+void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure);
+
+/* With the mutex held: the server has said that the lease lasts lease_ms from
+ * `sent` on, at least. */
+void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
+
+/* The same with the mutex free; false: it was lost meanwhile, and stays so. */
+bool bl_hold_confirmed(struct bl_call *call, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
+
+int64_t bl_hold_left_ms(const struct bl_hold *h);                 /* with the mutex held */
+bool bl_hold_held(struct bl_call *call, const struct bl_hold *h); /* mutex free: not LOST yet */
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 
 /* Both set the error and return it. lost, with the mutex free, also marks the

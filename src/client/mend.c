@@ -113,8 +113,10 @@ int bl_client_each(struct bizlock *b, const char *biz_type,
 	while (more) {
 		int rc = read_page(b, &after, biz_type, &page, err);
 
-		if (rc == BIZLOCK_CONN) /* an idle connection may have been closed */
+		if (rc == BIZLOCK_CONN) { /* an idle connection may have been closed */
+			bl_retry_count(b, err);
 			rc = read_page(b, &after, biz_type, &page, err);
+		}
 		if (rc != BIZLOCK_OK)
 			return rc;
 		more = page.count == BL_PAGE_ROWS;

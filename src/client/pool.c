@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct bl_pool_waiter {
@@ -13,16 +14,18 @@ struct bl_pool_waiter {
 };
 
 int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
-                 const struct bl_sql *sql, struct bl_err *err)
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err)
 {
-	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql};
+	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql, .numbers = numbers};
 	p->last = &p->first;
 	p->conns = calloc(config->max_connections, sizeof(*p->conns));
 	if (!p->conns)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	p->size = config->max_connections;
-	for (unsigned i = 0; i < p->size; i++)
+	for (unsigned i = 0; i < p->size; i++) {
+		p->conns[i].fd = -1;
 		p->conns[i].wake_fd = -1;
+	}
 	return BIZLOCK_OK;
 }
 
@@ -150,10 +153,15 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	pthread_mutex_unlock(p->mu);
 	rc = connect_unlocked(p, c, err);
 	pthread_mutex_lock(p->mu);
-	if (rc == BIZLOCK_OK)
-		c->id = ++p->last_id;
-	else
+	if (rc != BIZLOCK_OK) {
 		bl_pool_put(p, c);
+		return rc;
+	}
+	if (c->lost)
+		bl_count(p->numbers, BL_COUNT_RECONNECTS);
+	c->lost = false;
+	c->id = ++p->last_id;
+	c->fd = bl_connector_fd(c->session.mysql);
 	return rc;
 }
 
@@ -162,6 +170,8 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
 	c->bells = 0;
+	c->fd = -1;
+	c->lost = !c->session.left;
 	pthread_mutex_unlock(p->mu);
 	bl_session_close(&c->session);
 	pthread_mutex_lock(p->mu);
@@ -235,6 +245,13 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 		disconnect(p, c);
 	c->lent = false;
 	serve(p, c);
+}
+
+void bl_pool_cut(struct bl_pool *p)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].lent && p->conns[i].fd >= 0)
+			shutdown(p->conns[i].fd, SHUT_RDWR);
 }
 
 void bl_conn_quiet(struct bl_conn *c)

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "core/numbers.h"
 #include "store/session.h"
 
 /* Each doorbell a connection holds makes its statements a little slower on
@@ -18,7 +19,9 @@ struct bl_conn {
 	struct bl_session session;
 	uint64_t id;    /* never used twice; 0: not connected */
 	unsigned bells; /* it holds */
+	int fd;         /* of the connection, to be cut off; -1: none */
 	bool lent;
+	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
 };
@@ -29,6 +32,7 @@ struct bl_pool {
 	pthread_mutex_t *mu;
 	const struct bl_config *config;
 	const struct bl_sql *sql;
+	struct bl_numbers *numbers;
 	struct bl_conn *conns;
 	unsigned size;
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
@@ -38,7 +42,7 @@ struct bl_pool {
 
 /* NOMEM. */
 int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
-                 const struct bl_sql *sql, struct bl_err *err);
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err);
 
 /* forked: in a child, where the connections are the parent's. Takes an all-zero
  * pool. Nothing may be lent. */
@@ -63,6 +67,9 @@ void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection s
 
 /* Gives it back, or closes it if its session is gone. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
+
+/* Ends every connection that is lent: whoever waits for an answer gets an error. */
+void bl_pool_cut(struct bl_pool *p);
 
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */
 void bl_conn_quiet(struct bl_conn *conn);

@@ -1,19 +1,17 @@
 #include "client/hold.h"
 
+/* One level less, in the row if that knows of it. */
 static int shallower(struct bl_call *call, struct bl_hold *h)
 {
 	struct bl_change change = {
 	        .what = BL_CHANGE_DEPTH, .ref = bl_hold_ref(call, h), .depth = h->depth - 1};
-	int rc = BIZLOCK_OK;
+	bool known = h->stored > change.depth;
+	int rc = known ? bl_retry_change(call, &change) : BIZLOCK_OK;
 
-	if (h->stored > change.depth) {
-		rc = bl_retry_change(call, &change);
-		h->stored = change.depth;
-	}
 	h->depth = change.depth;
-	if (rc == BIZLOCK_OK && h->stored == change.depth && change.sent && !change.matched)
-		return bl_hold_lost(call, h);
-	return rc;
+	if (known)
+		h->stored = change.depth;
+	return rc == BIZLOCK_OK && known && !change.matched ? bl_hold_lost(call, h) : rc;
 }
 
 static int last_level(struct bl_call *call, struct bl_hold *h)
@@ -21,25 +19,36 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 	struct bl_change change = {
 	        .what = BL_CHANGE_DROP, .ref = bl_hold_ref(call, h), .bell = h->bell};
 	int rc = bl_retry_change(call, &change);
+	bool ours;
 
 	if (rc != BIZLOCK_OK || change.matched)
 		return rc;
 	/* Within the lease nobody else can have removed the row: it was us, by
-	 * the statement whose reply was lost. */
-	if (change.repeated && bl_hold_left_ms(h) > 0)
-		return BIZLOCK_OK;
-	return bl_hold_lost(call, h);
+	 * the statement whose reply was lost. (But for a break at that moment.) */
+	pthread_mutex_lock(&call->client->mu);
+	ours = change.repeated && bl_hold_left_ms(h) > 0;
+	pthread_mutex_unlock(&call->client->mu);
+	return ours ? BIZLOCK_OK : bl_hold_lost(call, h);
 }
 
 static int release_level(struct bl_call *call, struct bl_hold *h)
 {
-	struct bl_change ring = {.what = BL_CHANGE_BELL, .bell = h->bell};
-
-	if (h->state == BL_HOLD_HELD)
+	if (bl_hold_held(call, h))
 		return h->depth > 1 ? shallower(call, h) : last_level(call, h);
-	if (--h->depth == 0 && h->bell)
-		bl_retry_change(call, &ring);
-	return bl_err_set(call->err, BIZLOCK_LOST, "the hold was lost before");
+	h->depth--;
+	return bl_hold_lost(call, h);
+}
+
+/* With the mutex held. What is lost, or could not be removed, is cleaned up when
+ * the server can be asked: giving it back must not take long. */
+static void end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+{
+	if (!last)
+		bl_hold_done(b, h);
+	else if (rc == BIZLOCK_OK)
+		bl_hold_drop(b, h);
+	else
+		bl_hold_litter(b, h, true);
 }
 
 int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
@@ -60,11 +69,10 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 	rc = release_level(call, h);
 	if (rc == BIZLOCK_OK)
 		*ret_depth = last ? 0 : h->depth;
+	if (rc == BIZLOCK_OK && last)
+		bl_count(&b->numbers, BL_COUNT_RELEASED);
 	pthread_mutex_lock(&b->mu);
-	if (last)
-		bl_hold_drop(b, h);
-	else
-		bl_hold_done(b, h);
+	end(b, h, last, rc);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }

@@ -44,6 +44,8 @@ static int change_on(struct bl_session *s, struct bl_change *ch, const char *bel
 		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_DROP:
 		return bl_lock_drop(s, ch->ref, bell, &ch->matched, err);
+	case BL_CHANGE_SWEEP:
+		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BELL:
@@ -62,11 +64,11 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 		return rc;
 	ch->sent = bl_now();
 	rc = change_on(&conn->session, ch, bell, call->err);
-	ch->repeated |= rc == BIZLOCK_CONN;
+	ch->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
 	/* Refused, the packet's second half was not run: the bell is still held,
 	 * and only this connection's end is sure to release it. */
 	if (bell && rc != BIZLOCK_OK)
-		conn->session.gone = true;
+		bl_session_leave(&conn->session);
 	put(call, conn, bell);
 	return rc;
 }
@@ -77,11 +79,24 @@ static bool worth_another(const struct bl_call *call, const struct bl_err *err)
 
 	if (err->code != BIZLOCK_CONN && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return false;
-	return !bl_passed(call->io_deadline);
+	return !bl_passed(call->io_deadline) && !bl_call_closing(call);
 }
 
-static void pause_before(struct bl_call *call, unsigned attempt)
+void bl_retry_count(struct bizlock *b, const struct bl_err *err)
 {
+	enum bl_class class = bl_classify(err->native);
+
+	if (class == BL_CLASS_RETRY)
+		bl_count(&b->numbers, BL_COUNT_RETRIED_CONFLICT);
+	else if (class == BL_CLASS_STOPPED)
+		bl_count(&b->numbers, BL_COUNT_RETRIED_STOPPED);
+	else if (class == BL_CLASS_GONE)
+		bl_count(&b->numbers, BL_COUNT_RETRIED_LOST);
+}
+
+static void pause_before(struct bl_call *call, const struct bl_err *err, unsigned attempt)
+{
+	bl_retry_count(call->client, err);
 	bl_call_sleep(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
 }
 
@@ -90,7 +105,7 @@ int bl_retry_change(struct bl_call *call, struct bl_change *change)
 	int rc = try_once(call, change);
 
 	for (unsigned i = 0; rc != BIZLOCK_OK && worth_another(call, call->err); i++) {
-		pause_before(call, i);
+		pause_before(call, call->err, i);
 		rc = try_once(call, change);
 	}
 	if (rc == BIZLOCK_CONN && change->repeated)
@@ -116,7 +131,7 @@ int bl_retry_look(struct bl_call *call, struct bl_row *ret, struct bl_err *err)
 	int rc = look_once(call, ret, err);
 
 	for (unsigned i = 0; rc != BIZLOCK_OK && worth_another(call, err); i++) {
-		pause_before(call, i);
+		pause_before(call, err, i);
 		rc = look_once(call, ret, err);
 	}
 	return rc;

@@ -9,6 +9,7 @@ enum bl_change_kind {
 	BL_CHANGE_DEPTH,
 	BL_CHANGE_RENEW,
 	BL_CHANGE_DROP, /* and releases the bell */
+	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
 	BL_CHANGE_BELL /* releases the bell alone */
 };
@@ -24,6 +25,10 @@ struct bl_change {
 	bool repeated; /* an earlier try may have done it already */
 	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
 };
+
+/* A statement failed with err and will be sent again. Where it could not be sent,
+ * for want of a connection, nothing is repeated, and nothing is counted. */
+void bl_retry_count(struct bizlock *b, const struct bl_err *err);
 
 /* UNKNOWN: sent, and never answered. CONN: never sent. DB, NOMEM, TIMEOUT. */
 int bl_retry_change(struct bl_call *call, struct bl_change *change);

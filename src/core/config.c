@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hosts.h"
 #include "core/key.h"
 
-enum kind { TEXT, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
+enum kind { TEXT, HOSTS, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
 
 struct option {
 	const char *name;
@@ -26,7 +27,7 @@ static const char *const switches[] = {"off", "on", NULL};
 
 /* Order and names as in bizlock.h, by bizlock_set(). */
 static const struct option options[BL_OPT_COUNT] = {
-        [BL_OPT_HOST] = {"host", TEXT, AT(host), 0, 0, NULL, NULL},
+        [BL_OPT_HOST] = {"host", HOSTS, AT(host), 0, 0, NULL, NULL},
         [BL_OPT_PORT] = {"port", NUMBER, AT(port), 1, 65535, NULL, NULL},
         [BL_OPT_SOCKET] = {"socket", TEXT, AT(socket), 0, 0, NULL, NULL},
         [BL_OPT_USER] = {"user", TEXT, AT(user), 0, 0, NULL, NULL},
@@ -79,7 +80,7 @@ static struct shown show(const char *value)
 
 static bool holds_text(const struct option *o)
 {
-	return o->kind == TEXT || o->kind == PREFIX;
+	return o->kind == TEXT || o->kind == HOSTS || o->kind == PREFIX;
 }
 
 static void *field_of(struct bl_config *c, const struct option *o)
@@ -238,6 +239,8 @@ static int check(const struct option *o, const char *value, uint32_t *number, st
 	switch (o->kind) {
 	case TEXT:
 		return BIZLOCK_OK;
+	case HOSTS:
+		return bl_hosts_check(value, err);
 	case PREFIX:
 		return check_prefix(o, value, err);
 	case NUMBER:

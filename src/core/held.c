@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/thread.h"
+
 #define FIRST_BUCKETS 16
 
 /* By key alone, so that all owners of a key share a chain. */
@@ -26,7 +28,7 @@ void bl_held_free(struct bl_held *t)
 		while (h) {
 			struct bl_hold *next = h->next;
 
-			free(h);
+			bl_hold_free(h);
 			h = next;
 		}
 	}
@@ -39,7 +41,7 @@ struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
 {
 	struct bl_hold *h = bl_held_of_key(t, key);
 
-	while (h && !bl_owner_equal(&h->owner, owner))
+	while (h && (h->state == BL_HOLD_LITTER || !bl_owner_equal(&h->owner, owner)))
 		h = bl_held_next_of_key(h);
 	return h;
 }
@@ -86,7 +88,13 @@ struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
 	return h;
 }
 
-void bl_held_remove(struct bl_held *t, struct bl_hold *h)
+void bl_hold_free(struct bl_hold *h)
+{
+	bl_token_drop(h->thread);
+	free(h);
+}
+
+void bl_held_take_out(struct bl_held *t, struct bl_hold *h)
 {
 	struct bl_hold **link = bucket_of(t, &h->key);
 
@@ -94,7 +102,12 @@ void bl_held_remove(struct bl_held *t, struct bl_hold *h)
 		link = &(*link)->next;
 	*link = h->next;
 	t->count--;
-	free(h);
+}
+
+void bl_held_remove(struct bl_held *t, struct bl_hold *h)
+{
+	bl_held_take_out(t, h);
+	bl_hold_free(h);
 }
 
 /* The first hold of the key in this chain, from h on. */

@@ -12,13 +12,23 @@
 
 /*             acquire              row is ours
  *   (none) -----------> ACQUIRING -------------> HELD ---> LOST
- *     ^                     | not obtained         | last release  |
- *     +---------------------+----------------------+---------------+
+ *     ^                  |  |                     | |       | last release, or
+ *     |     not obtained |  | nobody knows        | |       | its thread ended
+ *     +------------------+  +------> LITTER <-----|-+-------+
+ *     |                                |          | last release
+ *     +--------------------------------+----------+
  */
 enum bl_hold_state {
 	BL_HOLD_ACQUIRING, /* no row yet, as far as we know */
 	BL_HOLD_HELD,      /* the server said so; judge by `expires` */
-	BL_HOLD_LOST       /* the server said it is over; every call answers LOST */
+	BL_HOLD_LOST,      /* it is over; every call answers LOST */
+	BL_HOLD_LITTER     /* nobody's any more: the renewer cleans up at the server */
+};
+
+enum bl_loss {
+	BL_LOSS_OVER,  /* the lease, by our clock: nothing confirmed it in time */
+	BL_LOSS_GONE,  /* the server said so */
+	BL_LOSS_THREAD /* the thread that held it has ended */
 };
 
 struct bl_hold {
@@ -26,13 +36,22 @@ struct bl_hold {
 	struct bl_key key;
 	struct bl_owner owner;
 	enum bl_hold_state state;
-	bool busy;       /* a call is working on it; others on the same hold wait */
-	uint32_t depth;  /* > 0 while HELD or LOST */
-	uint32_t stored; /* the depth the row has: less than depth with local re-entry */
+	enum bl_loss why;        /* LOST */
+	int64_t step_us;         /* LOST: by which the server's clock was found set, or 0 */
+	struct bl_token *thread; /* of an owner that is a thread, else NULL */
+	bool busy;               /* a call is working on it; others on the same hold wait */
+	bool renewing;           /* the renewer's statement has it: no call may shorten the lease */
+	bool untold;             /* it was lost, and that is not reported yet */
+	bool unsure;             /* ACQUIRING: a reply was lost, and the row may be there.
+	                            LITTER: it may still be, and has to go */
+	uint32_t depth;          /* > 0 while HELD or LOST */
+	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
 	uint64_t fence;
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
+	bl_time due;     /* to be renewed; BL_NEVER: not */
+	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 };
 
@@ -44,6 +63,7 @@ struct bl_held {
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
+/* Not litter, which belongs to nobody. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 
@@ -52,7 +72,9 @@ struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
 struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
                             const struct bl_owner *owner);
 
+void bl_held_take_out(struct bl_held *t, struct bl_hold *h);
 void bl_held_remove(struct bl_held *t, struct bl_hold *h); /* and frees it */
+void bl_hold_free(struct bl_hold *h);
 
 /* The holds of one key, whoever owns them: first, then the next after h. */
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key);

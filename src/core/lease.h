@@ -15,4 +15,11 @@
  *    twice what two clocks under NTP's care can differ by. */
 bl_time bl_lease_end(bl_time sent, int64_t us);
 
+/* When to renew it: at a third, so that two attempts may fail before it ends. */
+bl_time bl_lease_due(bl_time sent, uint32_t lease_ms);
+
+/* How much earlier than due a lease is renewed along with others: it makes few
+ * statements of many, and costs no more than one renewal in two more a lease. */
+bl_time bl_lease_early(uint32_t lease_ms);
+
 #endif

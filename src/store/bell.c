@@ -87,7 +87,10 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
 	if (ready == READY_ANSWER)
 		return read_ring(s, ret, err);
-	s->gone = true; /* an answer may still come: nobody must read it as another's */
+	/* An answer may still come: nobody must read it as another's. */
+	if (ready == READY_WAKE)
+		bl_session_leave(s);
+	s->gone = true;
 	*ret = ready == READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
 	return BIZLOCK_OK;
 }

@@ -5,27 +5,27 @@
 
 /* A socket on the same machine needs no TLS; both connectors take no host and
  * "localhost" to mean it. */
-static bool over_network(const struct bl_config *c)
+static bool over_network(const char *host)
 {
-	return c->host && strcmp(c->host, "localhost") != 0;
+	return host && strcmp(host, "localhost") != 0;
 }
 
-static bool wants_tls(const struct bl_config *c)
+static bool wants_tls(const struct bl_config *c, const char *host)
 {
 	return c->ssl_mode > BL_SSL_DISABLED ||
-	       (c->ssl_mode == BL_SSL_PREFERRED && over_network(c));
+	       (c->ssl_mode == BL_SSL_PREFERRED && over_network(host));
 }
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
 
 /* Connector/C verifies chain and name together or not at all, so verify_ca is
  * as strict as verify_identity here. */
-static void set_tls(MYSQL *mysql, const struct bl_config *c)
+static void set_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 {
 	my_bool on = 1;
 	my_bool verify = c->ssl_mode >= BL_SSL_VERIFY_CA;
 
-	if (wants_tls(c)) {
+	if (wants_tls(c, host)) {
 		mysql_ssl_set(mysql, c->ssl_key, c->ssl_cert, c->ssl_ca, NULL, NULL);
 		mysql_optionsv(mysql, MYSQL_OPT_SSL_ENFORCE, &on);
 	}
@@ -49,7 +49,7 @@ int bl_connector_fd(MYSQL *mysql)
 
 #else
 
-static void set_tls(MYSQL *mysql, const struct bl_config *c)
+static void set_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 {
 	static const unsigned modes[] = {
 	        [BL_SSL_PREFERRED] = SSL_MODE_PREFERRED,
@@ -60,7 +60,7 @@ static void set_tls(MYSQL *mysql, const struct bl_config *c)
 	};
 	unsigned mode = modes[c->ssl_mode];
 
-	if (wants_tls(c)) {
+	if (wants_tls(c, host)) {
 		mysql_options(mysql, MYSQL_OPT_SSL_KEY, c->ssl_key);
 		mysql_options(mysql, MYSQL_OPT_SSL_CERT, c->ssl_cert);
 		mysql_options(mysql, MYSQL_OPT_SSL_CA, c->ssl_ca);
@@ -97,7 +97,7 @@ static void init_library(void)
 	mysql_library_init(0, NULL, NULL);
 }
 
-MYSQL *bl_connector_new(const struct bl_config *c)
+MYSQL *bl_connector_new(const struct bl_config *c, const char *host)
 {
 	/* The first mysql_init() of a process initialises the connector, and is
 	 * not safe against a second one in another thread. */
@@ -113,7 +113,7 @@ MYSQL *bl_connector_new(const struct bl_config *c)
 	mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-	set_tls(mysql, c);
+	set_tls(mysql, c, host);
 	set_peculiar(mysql, c);
 	return mysql;
 }

@@ -14,9 +14,9 @@ typedef my_bool bl_bool; /* what MYSQL_BIND points to */
 typedef bool bl_bool;
 #endif
 
-/* A handle with all options set, to be connected by mysql_real_connect() and
- * freed by mysql_close(). NULL: out of memory. */
-MYSQL *bl_connector_new(const struct bl_config *c);
+/* A handle with all options set, to be connected to `host` (NULL: the default)
+ * by mysql_real_connect() and freed by mysql_close(). NULL: out of memory. */
+MYSQL *bl_connector_new(const struct bl_config *c, const char *host);
 
 /* After connecting: does the connection keep what ssl_mode asks for? */
 bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);

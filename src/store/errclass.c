@@ -9,6 +9,7 @@ enum {
 	MARIADB_CHECKREAD = 1020, /* innodb_snapshot_isolation: row changed since the snapshot */
 	MARIADB_KILLED = 1927,    /* ER_CONNECTION_KILLED */
 	MARIADB_STATEMENT_TIMEOUT = 1969, /* max_statement_time */
+	READ_ONLY_MODE = 1836,            /* ER_READ_ONLY_MODE */
 	MYSQL_QUERY_TIMEOUT = 3024,       /* max_execution_time */
 	MYSQL_USER_LOCK_DEADLOCK = 3058,  /* GET_LOCK would wait in a circle */
 	MYSQL_KILLED = 3169,              /* ER_SESSION_WAS_KILLED */
@@ -27,7 +28,6 @@ static const struct {
         {CR_COMMANDS_OUT_OF_SYNC, BL_CLASS_GONE},
         {CR_MALFORMED_PACKET, BL_CLASS_GONE},
         {CR_SSL_CONNECTION_ERROR, BL_CLASS_GONE},
-        {ER_SERVER_SHUTDOWN, BL_CLASS_GONE},
         {ER_NET_READ_ERROR, BL_CLASS_GONE},
         {ER_NET_READ_INTERRUPTED, BL_CLASS_GONE},
         {ER_NET_ERROR_ON_WRITE, BL_CLASS_GONE},
@@ -35,6 +35,11 @@ static const struct {
         {MARIADB_KILLED, BL_CLASS_GONE},
         {MYSQL_KILLED, BL_CLASS_GONE},
         {MYSQL_IDLE, BL_CLASS_GONE},
+        {ER_SERVER_SHUTDOWN, BL_CLASS_AWAY},
+        {ER_UNKNOWN_COM_ERROR, BL_CLASS_AWAY}, /* a Galera node that is not ready */
+        {ER_OPTION_PREVENTS_STATEMENT, BL_CLASS_AWAY},
+        {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, BL_CLASS_AWAY},
+        {READ_ONLY_MODE, BL_CLASS_AWAY},
         {ER_LOCK_DEADLOCK, BL_CLASS_RETRY}, /* also Galera's certification failure */
         {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
         {MARIADB_CHECKREAD, BL_CLASS_RETRY},
@@ -55,9 +60,19 @@ enum bl_class bl_classify(unsigned native)
 	return BL_CLASS_OTHER;
 }
 
+bool bl_class_is_away(enum bl_class class)
+{
+	return class == BL_CLASS_GONE || class == BL_CLASS_AWAY;
+}
+
+bool bl_may_have_run(const struct bl_err *err)
+{
+	return bl_classify(err->native) == BL_CLASS_GONE;
+}
+
 int bl_err_native(struct bl_err *err, unsigned native, const char *text)
 {
-	int code = bl_classify(native) == BL_CLASS_GONE ? BIZLOCK_CONN : BIZLOCK_DB;
+	int code = bl_class_is_away(bl_classify(native)) ? BIZLOCK_CONN : BIZLOCK_DB;
 
 	bl_err_set(err, code, "%s (%u)", text, native);
 	err->native = native;

@@ -2,11 +2,15 @@
 #ifndef BL_STORE_ERRCLASS_H
 #define BL_STORE_ERRCLASS_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 enum bl_class {
 	BL_CLASS_OTHER,   /* the statement is refused: tell the caller */
 	BL_CLASS_GONE,    /* the connection is of no use any more; a statement may have run */
+	BL_CLASS_AWAY,    /* refused by a server that is leaving, not ready or read-only: it
+	                     counts as not there, and nothing has run */
 	BL_CLASS_RETRY,   /* nothing happened, and the same again may succeed */
 	BL_CLASS_NULL,    /* 1048: a NULL where none may be; in acquire: the doorbell is taken */
 	BL_CLASS_MISSING, /* no such table or database */
@@ -15,7 +19,13 @@ enum bl_class {
 
 enum bl_class bl_classify(unsigned native);
 
-/* Sets err to CONN (class GONE) or DB, with the server's words. Returns the code. */
+/* The connection is of no use any more. */
+bool bl_class_is_away(enum bl_class class);
+
+/* May the statement have run all the same? */
+bool bl_may_have_run(const struct bl_err *err);
+
+/* Sets err to CONN (classes GONE and AWAY) or DB, with the server's words. Returns the code. */
 int bl_err_native(struct bl_err *err, unsigned native, const char *text);
 
 #endif

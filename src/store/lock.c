@@ -165,6 +165,11 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, boo
 	return rc;
 }
 
+int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
+{
+	return run_matching(s, BL_STMT_SWEEP, hold, ret_matched, err);
+}
+
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	hold.owner = NULL;

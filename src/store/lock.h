@@ -67,6 +67,9 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, bool *ret_matched,
                  struct bl_err *err);
 
+/* Whatever row hold.owner has but the one with hold.fence. */
+int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
+
 /* Whoever the owner is: hold.owner is not asked for. */
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
 

@@ -1,13 +1,15 @@
 #include "store/session.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/hosts.h"
 #include "store/errclass.h"
 
-#define TEXT_MAX 65536
+#define TEXT_MAX (1 << 20)
 
 /* Short lock waits: a statement that meets a locked row or a running ALTER
  * TABLE comes back soon, and the deadline of the call decides what then.
@@ -22,46 +24,82 @@ int bl_session_error(struct bl_session *s, struct bl_err *err)
 {
 	unsigned native = mysql_errno(s->mysql);
 
-	s->gone |= bl_classify(native) == BL_CLASS_GONE;
+	s->gone |= bl_class_is_away(bl_classify(native));
 	return bl_err_native(err, native, mysql_error(s->mysql));
 }
 
-static int connect_to(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
+static int connect_to(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                      struct bl_err *err)
 {
 	/* Affected rows must mean changed rows: no CLIENT_FOUND_ROWS. */
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
+	const char *name = host->name[0] ? host->name : NULL;
 
-	if (!mysql_real_connect(s->mysql, c->host, c->user, c->password, c->database, c->port,
-	                        c->socket, flags)) {
-		bl_err_native(err, mysql_errno(s->mysql), mysql_error(s->mysql));
-		err->code = BIZLOCK_CONN;
-		return bl_err_wrap(err, "connect");
-	}
+	s->mysql = bl_connector_new(c, name);
+	if (!s->mysql)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (!mysql_real_connect(s->mysql, name, c->user, c->password, c->database,
+	                        host->port ? host->port : c->port, c->socket, flags))
+		/* No native number: that of a statement which was sent is counted. */
+		return bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)", mysql_error(s->mysql),
+		                  mysql_errno(s->mysql));
 	if (!bl_connector_tls_ok(s->mysql, c))
 		return bl_err_set(err, BIZLOCK_CONN,
 		                  "connect: ssl_mode asks for TLS, the server has none");
 	return BIZLOCK_OK;
 }
 
-int bl_session_open(struct bl_session *ret, const struct bl_config *config,
-                    const struct bl_sql *sql, struct bl_err *err)
+/* Of several hosts only one that takes writes is of use: a replica would show
+ * the rows of a moment ago. */
+static int check_writable(struct bl_session *s, struct bl_err *err)
+{
+	int64_t read_only = 0;
+	static const char query[] = "SELECT @@global.read_only";
+	int rc = bl_session_ask(s, query, strlen(query), NULL, &read_only, err);
+
+	if (rc == BIZLOCK_OK && read_only)
+		rc = bl_err_set(err, BIZLOCK_CONN, "the server is read-only");
+	return rc;
+}
+
+static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
+{
+	int rc = bl_session_run(s, settings, strlen(settings), NULL, err);
+
+	if (rc != BIZLOCK_OK)
+		return bl_err_wrap(err, "session settings");
+	return bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
+}
+
+static int open_at(struct bl_session *s, const struct bl_config *c, const struct bl_sql *sql,
+                   const struct bl_host *host, struct bl_err *err)
 {
 	int rc;
 
-	memset(ret, 0, sizeof(*ret));
-	ret->sql = sql;
-	ret->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
-	ret->mysql = bl_connector_new(config);
-	if (!ret->mysql)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = connect_to(ret, config, err);
-	if (rc == BIZLOCK_OK) {
-		rc = bl_session_run(ret, settings, strlen(settings), NULL, err);
-		if (rc != BIZLOCK_OK)
-			bl_err_wrap(err, "session settings");
-	}
+	memset(s, 0, sizeof(*s));
+	s->sql = sql;
+	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
+	rc = connect_to(s, c, host, err);
+	if (rc == BIZLOCK_OK)
+		rc = set_up(s, c, err);
+	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
+		bl_err_wrap(err, "%s", host->name);
 	if (rc != BIZLOCK_OK)
-		bl_session_close(ret);
+		bl_session_close(s);
+	return rc;
+}
+
+int bl_session_open(struct bl_session *ret, const struct bl_config *config,
+                    const struct bl_sql *sql, struct bl_err *err)
+{
+	const char *at = config->host;
+	int rc;
+
+	do {
+		struct bl_host host = bl_hosts_next(&at);
+
+		rc = open_at(ret, config, sql, &host, err);
+	} while (rc == BIZLOCK_CONN && at && *at);
 	return rc;
 }
 
@@ -103,37 +141,61 @@ bool bl_session_ended(struct bl_session *s)
 	return s->gone;
 }
 
+void bl_session_leave(struct bl_session *s)
+{
+	s->left |= !s->gone;
+	s->gone = true;
+}
+
+static int64_t first_number(MYSQL_RES *rows)
+{
+	MYSQL_ROW row = mysql_fetch_row(rows);
+
+	return row && row[0] ? strtoll(row[0], NULL, 10) : 0;
+}
+
 /* Reads what is left of a packet's results. The first error wins; there is
  * nothing more to read after one. */
-static int drain(struct bl_session *s, struct bl_err *err)
+static int drain(struct bl_session *s, int64_t *ret_number, struct bl_err *err)
 {
 	int next;
 
 	do {
 		MYSQL_RES *rows = mysql_store_result(s->mysql);
 
-		if (rows)
+		if (rows) {
+			*ret_number = first_number(rows);
 			mysql_free_result(rows);
-		else if (mysql_field_count(s->mysql) > 0)
+		} else if (mysql_field_count(s->mysql) > 0) {
 			return bl_session_error(s, err);
+		}
 		next = mysql_next_result(s->mysql);
 	} while (next == 0);
 	return next > 0 ? bl_session_error(s, err) : BIZLOCK_OK;
 }
 
-int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
-                   struct bl_err *err)
+int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   int64_t *ret_number, struct bl_err *err)
 {
 	uint64_t affected;
+	int64_t number = 0;
 	int rc;
 
 	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
 		return bl_session_error(s, err);
 	affected = mysql_affected_rows(s->mysql);
-	rc = drain(s, err);
+	rc = drain(s, &number, err);
 	if (rc == BIZLOCK_OK && ret_affected)
 		*ret_affected = affected;
+	if (rc == BIZLOCK_OK && ret_number)
+		*ret_number = number;
 	return rc;
+}
+
+int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   struct bl_err *err)
+{
+	return bl_session_ask(s, sql, len, ret_affected, NULL, err);
 }
 
 int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err)

@@ -30,11 +30,12 @@ struct bl_session {
 	struct bl_params params;
 	struct bl_buf text;
 	bool gone; /* of no use any more: close it */
+	bool left; /* gone because we gave it up, not because it was lost */
 };
 
-/* Connects and fixes the settings. ret must stay where it is while open.
- * sql may be NULL for a session that runs no prepared statement.
- * CONN, NOMEM; DB when the settings are refused. */
+/* Connects to the first host that is there and fixes the settings. ret must stay where it is while
+ * open. sql may be NULL for a session that runs no prepared statement. CONN, NOMEM; DB when the
+ * settings are refused. */
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
                     const struct bl_sql *sql, struct bl_err *err);
 
@@ -48,10 +49,18 @@ void bl_session_forget(struct bl_session *s);
  * can be lost. Sets `gone`. */
 bool bl_session_ended(struct bl_session *s);
 
+/* Gives up a connection that may well work, but in a state nobody else can use. */
+void bl_session_leave(struct bl_session *s);
+
 /* Runs one or more statements as text and throws results away. *ret_affected
  * (or NULL): rows of the first one. */
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err);
+
+/* The same; *ret_number: the first field of the first row of the last result
+ * that had rows, 0 if none had. */
+int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   int64_t *ret_number, struct bl_err *err);
 
 /* Runs one query as text; the caller frees the result. */
 int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err);

@@ -60,6 +60,11 @@ static const struct {
                            {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
         [BL_STMT_DROP] = {"DELETE FROM @T WHERE " MINE,
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+        /* Of an owner that may have a row it does not know of; but not one that an
+         * ended thread of the same number left. */
+        [BL_STMT_SWEEP] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND owner = ? AND "
+                           "fence <> ?",
+                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
         [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
                            {BL_P_ID, BL_P_TYPE, BL_P_FENCE}},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
@@ -141,22 +146,37 @@ void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by)
 	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", bell, by, by);
 }
 
-static void add_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len)
+void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len)
 {
-	bl_buf_addf(ret, "%s x'", charset);
+	bl_buf_adds(ret, charset);
+	bl_buf_adds(ret, " x'");
 	bl_buf_add_hex(ret, text, len);
 	bl_buf_adds(ret, "'");
+}
+
+void bl_sql_renew_many(const struct bl_sql *sql, struct bl_buf *ret, int64_t lease_us)
+{
+	bl_buf_addf(ret,
+	            "UPDATE %s SET timeout = GREATEST(timeout, " NOW " + INTERVAL %" PRId64
+	            " MICROSECOND), gmt_modified = " NOW,
+	            sql->table, lease_us);
+}
+
+void bl_sql_living_and_time(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " AND timeout > " NOW
+	                 ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
 }
 
 void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                           const char *owner, uint64_t fence, const char *bell)
 {
 	bl_buf_addf(ret, "DELETE FROM %s WHERE biz_id = ", sql->table);
-	add_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
 	bl_buf_adds(ret, " AND biz_type = ");
-	add_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
 	bl_buf_adds(ret, " AND owner = ");
-	add_literal(ret, "_ascii", owner, strlen(owner));
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
 	bl_buf_addf(ret, " AND fence = %" PRIu64 ";", fence);
 	bl_sql_free_bell(ret, bell);
 }

@@ -16,6 +16,7 @@ enum bl_stmt {
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
+	BL_STMT_SWEEP,
 	BL_STMT_BREAK,
 	BL_STMT_PAGE,      /* rows after a key */
 	BL_STMT_PAGE_TYPE, /* the same of one biz_type */
@@ -55,6 +56,9 @@ void bl_sql_free(struct bl_sql *sql);
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
+void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
+void bl_sql_renew_many(const struct bl_sql *sql, struct bl_buf *ret, int64_t lease_us);
+void bl_sql_living_and_time(struct bl_buf *ret); /* ends its WHERE; then asks for the time */
 void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                           const char *owner, uint64_t fence, const char *bell);
 

@@ -86,7 +86,7 @@ static int stmt_error(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err
 {
 	unsigned native = mysql_stmt_errno(stmt);
 
-	s->gone |= bl_classify(native) == BL_CLASS_GONE;
+	s->gone |= bl_class_is_away(bl_classify(native));
 	return bl_err_native(err, native, mysql_stmt_error(stmt));
 }
 

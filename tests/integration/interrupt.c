@@ -166,9 +166,23 @@ Test(interrupt, close_ends_the_wait_of_a_thread_that_polls)
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
 }
 
-Test(interrupt, close_does_not_release)
+Test(interrupt, close_releases_every_level)
 {
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
+
+	for (int i = 0; i < 3; i++)
+		expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire_as(b, "other", "task-1", 0));
+	bizlock_close(b);
+	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(!row_of(&world, KEY("other")).there);
+	works(stranger);
+}
+
+Test(interrupt, close_does_not_release_where_it_is_told_not_to)
+{
+	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
+	bizlock *stranger = client(NULL);
 
 	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
 	bizlock_close(b);

@@ -3,6 +3,7 @@
 
 bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 bizlock_grant grant = BIZLOCK_GRANT_INIT;
+bizlock_numbers numbers = BIZLOCK_NUMBERS_INIT;
 
 #define AS_CASE(name, number, text) case BIZLOCK_##name:
 

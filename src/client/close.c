@@ -1,0 +1,103 @@
+/* The end of a client: it lasts no longer than a server may take to answer. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "client/client.h"
+
+/* Does its row have to go? What an ended thread held may be half done. */
+static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
+{
+	if (h->state == BL_HOLD_LITTER)
+		return h->unsure && h->fence;
+	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
+}
+
+/* Moves as many as one statement takes from the table to items. */
+static size_t pick(struct bizlock *b, struct bl_item *items)
+{
+	struct bl_hold *h = bl_held_walk(&b->held, NULL), *next;
+	size_t n = 0, bytes = 0;
+
+	for (; h && n < BL_MANY_MAX && bytes < BL_MANY_BYTES; h = next) {
+		next = bl_held_walk(&b->held, h);
+		if (!has_to_go(b, h))
+			continue;
+		bytes += h->key.id_len + h->key.type_len;
+		items[n++] = (struct bl_item){h->key, h->fence};
+		bl_held_remove(&b->held, h);
+	}
+	return n;
+}
+
+/* The doorbells go with their connections. */
+static void release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
+{
+	struct bl_err ignored;
+	size_t n;
+
+	while (!s->gone && (n = pick(b, items)) > 0)
+		if (bl_many_drop(s, items, n, b->process.suffix, &ignored) != BIZLOCK_OK)
+			break;
+}
+
+/* The last thread: the mutex is for the pool, and for who cuts us off. */
+static void release_all(struct bizlock *b, bl_time deadline)
+{
+	size_t room = b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX;
+	struct bl_item *items = room ? calloc(room, sizeof(*items)) : NULL;
+	struct bl_err ignored;
+	struct bl_conn *conn;
+
+	pthread_mutex_lock(&b->mu);
+	if (items && !bl_passed(deadline) &&
+	    bl_pool_take(&b->pool, deadline, &conn, &ignored) == BIZLOCK_OK) {
+		pthread_mutex_unlock(&b->mu);
+		release_on(b, &conn->session, items);
+		pthread_mutex_lock(&b->mu);
+		bl_pool_put(&b->pool, conn);
+	}
+	pthread_mutex_unlock(&b->mu);
+	free(items);
+}
+
+static void leave_open_state(struct bizlock *b)
+{
+	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+
+	pthread_mutex_lock(&b->mu);
+	b->state = BL_CLIENT_CLOSING;
+	bl_client_interrupt(b);
+	b->watch.cut_at = deadline;
+	bl_watch_by(b, deadline);
+	while (b->calls > 0)
+		pthread_cond_wait(&b->changed, &b->mu);
+	pthread_mutex_unlock(&b->mu);
+	bl_renewer_stop(b);
+	release_all(b, deadline);
+	bl_watch_stop(b);
+}
+
+/* In a child the mutex may be held by a thread that does not exist there, and
+ * what it was working on is half changed; then memory is left alone. */
+static bool forked_whole(struct bizlock *b)
+{
+	return b->calls == 0 && !b->renewer.at_work && pthread_mutex_trylock(&b->mu) == 0;
+}
+
+bool bl_client_close(struct bizlock *b)
+{
+	bool forked = b->pid != getpid();
+
+	if (forked && !forked_whole(b))
+		return false;
+	if (!forked && b->state == BL_CLIENT_OPEN)
+		leave_open_state(b);
+	bl_client_tear_down(b, forked);
+	bl_config_free(&b->config);
+	if (!forked) {
+		pthread_cond_destroy(&b->changed);
+		pthread_mutex_destroy(&b->mu);
+	}
+	return true;
+}

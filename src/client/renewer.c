@@ -1,0 +1,347 @@
+#include "client/hold.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/rnd.h"
+#include "base/thread.h"
+#include "core/backoff.h"
+#include "core/lease.h"
+#include "store/errclass.h"
+
+/* A hold that a call is at work on: look again then. */
+#define BUSY_NS (50 * BL_NS_PER_MS)
+
+/* A server's clock that differs by more from what it was, next to ours, was set. */
+#define STEP_US 1000000
+
+void bl_renewer_by(struct bizlock *b, bl_time when)
+{
+	if (when >= b->renewer.at)
+		return;
+	b->renewer.at = when;
+	pthread_cond_signal(&b->renewer.wake);
+}
+
+static bl_time later(bl_time a, bl_time b)
+{
+	return a > b ? a : b;
+}
+
+static bl_time job_at(const struct bizlock *b, const struct bl_hold *h, bl_time now)
+{
+	bl_time when = BL_NEVER;
+
+	if (h->state == BL_HOLD_LITTER)
+		when = 0;
+	else if (h->state == BL_HOLD_HELD && !bl_token_ended(h->thread))
+		when = h->due;
+	if (when == BL_NEVER)
+		return when;
+	return later(b->renewer.not_before, h->busy ? later(when, now + BUSY_NS) : when);
+}
+
+static struct bl_hold *first_job(const struct bizlock *b, bl_time *ret_when)
+{
+	struct bl_hold *first = NULL;
+	bl_time now = bl_now();
+
+	*ret_when = BL_NEVER;
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		bl_time when = job_at(b, h, now);
+
+		if (when < *ret_when) {
+			*ret_when = when;
+			first = h;
+		}
+	}
+	return first;
+}
+
+static void failed(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_rnd_next(&b->jitter));
+}
+
+/* ---- cleaning up ----------------------------------------------------------- */
+
+/* A row of the same owner that is not the litter: what a thread with the same
+ * number left when it ended. */
+static uint64_t twin(const struct bizlock *b, const struct bl_hold *litter)
+{
+	const struct bl_hold *h = bl_held_of_key(&b->held, &litter->key);
+
+	while (h && (h->fence == 0 || strcmp(h->owner.name, litter->owner.name) != 0))
+		h = bl_held_next_of_key(h);
+	return h ? h->fence : 0;
+}
+
+static void clean_up(struct bizlock *b, struct bl_hold *h)
+{
+	struct bl_change change = {.what = BL_CHANGE_BELL, .bell = h->bell};
+	struct bl_call call;
+	struct bl_err err;
+	int rc;
+
+	bl_err_clear(&err);
+	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
+	call.io_deadline = bl_now(); /* once: leases are waiting */
+	if (h->unsure)
+		change.what = h->fence ? BL_CHANGE_DROP : BL_CHANGE_SWEEP;
+	change.ref = bl_hold_ref(&call, h);
+	if (change.what == BL_CHANGE_SWEEP)
+		change.ref.fence = twin(b, h);
+	h->busy = b->renewer.at_work = true;
+	pthread_mutex_unlock(&b->mu);
+	rc = change.what == BL_CHANGE_BELL && !change.bell ? BIZLOCK_OK
+	                                                   : bl_retry_change(&call, &change);
+	pthread_mutex_lock(&b->mu);
+	b->renewer.at_work = false;
+	if (rc == BIZLOCK_OK || (rc == BIZLOCK_DB && bl_classify(err.native) == BL_CLASS_OTHER)) {
+		/* Refused for good, it stays until its lease ends. */
+		b->renewer.failures = 0;
+		bl_hold_drop(b, h);
+	} else {
+		failed(b);
+		bl_hold_done(b, h);
+	}
+}
+
+/* ---- renewing ---------------------------------------------------------------- */
+
+static struct bl_hold *find(struct bizlock *b, const struct bl_item *item)
+{
+	struct bl_hold *h = bl_held_of_key(&b->held, &item->key);
+
+	while (h && h->fence != item->fence)
+		h = bl_held_next_of_key(h);
+	return h;
+}
+
+static void close_session(struct bizlock *b)
+{
+	pthread_mutex_lock(&b->mu);
+	b->renewer.fd = -1;
+	pthread_mutex_unlock(&b->mu);
+	bl_session_close(&b->renewer.session);
+}
+
+static int connect_session(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc = BIZLOCK_OK;
+
+	if (r->session.mysql && bl_session_ended(&r->session))
+		close_session(b);
+	if (r->session.mysql)
+		return rc;
+	rc = bl_session_open(&r->session, &b->config, &b->sql, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	r->fd = bl_connector_fd(r->session.mysql);
+	if (r->stop)
+		shutdown(r->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+/* Leases are the server's time: a clock that was set ends them early or late. */
+static bool compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
+{
+	bl_time now = bl_now();
+	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
+	int64_t step = r->offset_us ? offset - r->offset_us : 0;
+	int64_t tolerance = STEP_US + (now - sent) / 1000;
+
+	r->step_us = step > tolerance || step < -tolerance ? step : 0;
+	r->offset_us = offset;
+	return r->step_us != 0;
+}
+
+static void count_renewal(struct bizlock *b, const struct bl_hold *h)
+{
+	bl_time late = bl_now() - h->due;
+
+	bl_count(&b->numbers, BL_COUNT_RENEWALS);
+	if (late <= 0)
+		return;
+	bl_count_add(&b->numbers, BL_COUNT_RENEW_LAG_US, (uint64_t)late / 1000);
+	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
+}
+
+static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
+                     uint32_t lease_ms, bool matched)
+{
+	pthread_mutex_lock(&b->mu);
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h = find(b, &items[i]);
+
+		if (!h || h->state != BL_HOLD_HELD)
+			continue;
+		if (matched) {
+			count_renewal(b, h);
+			bl_hold_confirm(b, h, sent, lease_ms);
+		} else if (!h->busy) { /* else a release took it away */
+			h->step_us = b->renewer.step_us;
+			bl_lose(b, h, BL_LOSS_GONE);
+		}
+	}
+	pthread_mutex_unlock(&b->mu);
+}
+
+/* Halves what did not go through as a whole, down to the hold that is lost or
+ * whose row is locked. */
+static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                 struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	struct bl_renewed got;
+	bl_time sent = bl_now();
+	int rc = bl_many_renew(&r->session, items, n, b->process.suffix, lease_ms, &got, err);
+
+	if (rc == BIZLOCK_OK) {
+		if (compare_clocks(r, got.server_us, sent))
+			bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
+		if (got.matched == n || n == 1) {
+			answered(b, items, n, sent, lease_ms, got.matched == n);
+			return rc;
+		}
+	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
+		return rc;
+	}
+	rc = renew(b, items, n / 2, lease_ms, err);
+	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
+		rc = renew(b, items + n / 2, n - n / 2, lease_ms, err);
+	return rc;
+}
+
+static bool make_room(struct bl_renewer *r, size_t n)
+{
+	struct bl_item *items;
+
+	if (n <= r->room)
+		return true;
+	items = realloc(r->items, 2 * n * sizeof(*items));
+	if (!items)
+		return false;
+	r->items = items;
+	r->room = 2 * n;
+	return true;
+}
+
+/* All that share the lease of `first` and are due soon: in one statement. */
+static size_t gather(struct bizlock *b, const struct bl_hold *first)
+{
+	struct bl_renewer *r = &b->renewer;
+	bl_time soon = bl_now() + bl_lease_early(first->lease_ms);
+	size_t n = 0, bytes = 0;
+
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		if (h->busy || h->lease_ms != first->lease_ms || job_at(b, h, 0) > soon ||
+		    h->state != BL_HOLD_HELD)
+			continue;
+		bytes += h->key.id_len + h->key.type_len;
+		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))
+			break;
+		h->renewing = true;
+		r->items[n++] = (struct bl_item){h->key, h->fence};
+	}
+	return n;
+}
+
+static void renew_due(struct bizlock *b, const struct bl_hold *first)
+{
+	struct bl_renewer *r = &b->renewer;
+	uint32_t lease_ms = first->lease_ms;
+	size_t n = gather(b, first);
+	struct bl_err err;
+	int rc;
+
+	bl_err_clear(&err);
+	r->at_work = true;
+	pthread_mutex_unlock(&b->mu);
+	rc = n == 0 ? BIZLOCK_NOMEM : connect_session(b, &err);
+	if (rc == BIZLOCK_OK)
+		rc = renew(b, r->items, n, lease_ms, &err);
+	if (r->session.gone)
+		close_session(b);
+	pthread_mutex_lock(&b->mu);
+	r->at_work = false;
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h = find(b, &r->items[i]);
+
+		if (h)
+			h->renewing = false;
+	}
+	pthread_cond_broadcast(&b->changed);
+	if (rc == BIZLOCK_OK)
+		r->failures = 0;
+	else
+		failed(b);
+}
+
+/* ---- the thread ---------------------------------------------------------------- */
+
+static void *run(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_renewer *r = &b->renewer;
+
+	pthread_mutex_lock(&b->mu);
+	while (!r->stop) {
+		struct bl_hold *h = first_job(b, &r->at);
+
+		if (r->at > bl_now())
+			bl_cond_wait_until(&r->wake, &b->mu, r->at);
+		else if (h->state == BL_HOLD_LITTER)
+			clean_up(b, h);
+		else
+			renew_due(b, h);
+	}
+	pthread_mutex_unlock(&b->mu);
+	return NULL;
+}
+
+int bl_renewer_start(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	*r = (struct bl_renewer){.fd = -1};
+	if (bl_cond_init(&r->wake) != 0)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	r->running = bl_thread_start(&r->thread, run, b);
+	if (r->running)
+		return BIZLOCK_OK;
+	pthread_cond_destroy(&r->wake);
+	return bl_err_set(err, BIZLOCK_NOMEM, "no thread can be had");
+}
+
+void bl_renewer_stop(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	if (!r->running)
+		return;
+	pthread_mutex_lock(&b->mu);
+	r->stop = true;
+	pthread_cond_signal(&r->wake);
+	if (r->fd >= 0)
+		shutdown(r->fd, SHUT_RDWR); /* it may be waiting for an answer */
+	pthread_mutex_unlock(&b->mu);
+	pthread_join(r->thread, NULL);
+	pthread_cond_destroy(&r->wake);
+	bl_session_close(&r->session);
+	free(r->items);
+	r->running = false;
+}
+
+void bl_renewer_forget(struct bizlock *b)
+{
+	if (b->renewer.session.mysql)
+		bl_session_forget(&b->renewer.session);
+	free(b->renewer.items);
+}

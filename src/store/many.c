@@ -1,0 +1,55 @@
+#include "store/many.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Rows are found, and locked, by primary key and in its order, so that two of
+ * these never wait for each other; `+ 0` keeps the index of `fence` out of it.
+ * The owners' common end guards against a fence that was given out twice: by a
+ * server restored from a backup. */
+static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
+{
+	bl_buf_adds(ret, " WHERE (biz_id, biz_type) IN (");
+	for (size_t i = 0; i < n; i++) {
+		bl_buf_adds(ret, i ? ",(" : "(");
+		bl_sql_literal(ret, "_utf8mb4", items[i].key.id, items[i].key.id_len);
+		bl_buf_adds(ret, ",");
+		bl_sql_literal(ret, "_utf8mb4", items[i].key.type, items[i].key.type_len);
+		bl_buf_adds(ret, ")");
+	}
+	bl_buf_adds(ret, ") AND fence + 0 IN (");
+	for (size_t i = 0; i < n; i++)
+		bl_buf_addf(ret, "%s%" PRIu64, i ? "," : "", items[i].fence);
+	bl_buf_addf(ret, ") AND RIGHT(owner, %zu) = ", strlen(suffix));
+	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
+}
+
+int bl_many_renew(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                  uint32_t lease_ms, struct bl_renewed *ret, struct bl_err *err)
+{
+	struct bl_renewed renewed = {0, 0};
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_renew_many(s->sql, &s->text, (int64_t)lease_ms * 1000);
+	add_where(&s->text, items, n, suffix);
+	bl_sql_living_and_time(&s->text);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_ask(s, s->text.data, s->text.len, &renewed.matched, &renewed.server_us,
+	                    err);
+	if (rc == BIZLOCK_OK)
+		*ret = renewed;
+	return rc;
+}
+
+int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                 struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "DELETE FROM %s", s->sql->table);
+	add_where(&s->text, items, n, suffix);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+}

@@ -1,0 +1,31 @@
+/* One statement for many lease locks of one client, each its own key. */
+#ifndef BL_STORE_MANY_H
+#define BL_STORE_MANY_H
+
+#include "core/key.h"
+#include "store/session.h"
+
+/* Enough for few statements, and few enough for the server's limits on the size
+ * of a packet and on the memory of the range optimizer. */
+#define BL_MANY_MAX 2000
+#define BL_MANY_BYTES (256 * 1024)
+
+struct bl_item {
+	struct bl_key key;
+	uint64_t fence;
+};
+
+struct bl_renewed {
+	uint64_t matched;  /* rows that live, and were renewed */
+	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
+};
+
+/* suffix: what all owners of the client end with. A lease that is longer than
+ * lease_ms stays so. CONN, DB. */
+int bl_many_renew(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                  uint32_t lease_ms, struct bl_renewed *ret, struct bl_err *err);
+
+int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                 struct bl_err *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* Statements that are sent again, and connections opened again: as counted. */
+#define _GNU_SOURCE 1
+#include "cr_numbers.h"
+#include "cr_test.h"
+
+TestSuite(repeats, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* The row of "k" as somebody else's transaction has it: not to be had. */
+static void occupy_row(void)
+{
+	db_run(world.admin,
+	       "START TRANSACTION;"
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
+	       " gmt_modified) VALUES ('k', 'test', 'nobody', 1, UTC_TIMESTAMP(6),"
+	       " UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)) ON DUPLICATE KEY UPDATE note = 'occupied'");
+}
+
+/* Ends a statement of this kind, or (what "") its connection. False: there is none. */
+static bool kill_statement(const char *what, const char *like)
+{
+	char *id = db_text(world.admin,
+	                   "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = '%s'"
+	                   " AND ID <> CONNECTION_ID() AND INFO LIKE '%s'",
+	                   world.schema, like);
+	bool found = id[0] && db_try(world.admin, "KILL %s %s", what, id);
+
+	free(id);
+	return found;
+}
+
+Test(repeats, a_contender_that_meets_a_locked_row)
+{
+	bizlock *b = client(NULL);
+	bizlock_numbers n = numbers_of(b);
+	struct call call;
+
+	occupy_row();
+	call_start(&call, b, "k", -1, "task-1");
+	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
+	db_run(world.admin, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	n.retried_conflict = numbers_of(b).retried_conflict;
+	expect_moved(b, &n, "held+1 acquired+1 waits+1");
+}
+
+Test(repeats, a_holder_that_meets_a_locked_row)
+{
+	bizlock *b = client(NULL);
+	bizlock_numbers n;
+	struct call call;
+
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	n = numbers_of(b);
+	occupy_row();
+	call_start(&call, b, "k", -1, "task-1");
+	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
+	db_run(world.admin, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	n.retried_conflict = numbers_of(b).retried_conflict;
+	expect_moved(b, &n, "reentered+1");
+}
+
+/* Its lock wait of a second may be over before: that is another number. */
+Test(repeats, a_statement_ended_from_outside)
+{
+	bizlock *b = client(NULL);
+	bizlock_numbers n;
+	struct call call;
+
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	n = numbers_of(b);
+	occupy_row();
+	call_start(&call, b, "k", -1, "task-1");
+	eventually((kill_statement("QUERY", "UPDATE%"), numbers_of(b).retried_stopped > 0));
+	db_run(world.admin, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	n.retried_stopped = numbers_of(b).retried_stopped;
+	n.retried_conflict = numbers_of(b).retried_conflict;
+	expect_moved(b, &n, "reentered+1");
+}
+
+Test(repeats, a_connection_lost_while_waiting)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_numbers n = numbers_of(b);
+	struct call call;
+
+	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	call_start(&call, b, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	eventually(kill_statement("", "SELECT%GET_LOCK%"));
+	eventually(numbers_of(b).reconnects == 1 && doorbell_waiters(&world) == 1);
+	expect_moved(b, &n, "retried_lost+1 reconnects+1");
+	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	expect_moved(b, &n, "held+1 acquired+1 waits+1");
+}
+
+/* Nothing was sent in vain: its end was seen before. */
+Test(repeats, a_connection_lost_while_idle)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	bizlock_numbers n;
+
+	works(b);
+	n = numbers_of(b);
+	for (int i = 0; i < 2; i++) {
+		proxy_cut(p);
+		works(b);
+		expect_moved(b, &n, "acquired+1 released+1 reconnects+1 waits+1");
+	}
+	proxy_stop(p);
+}
+
+/* While the server is away nothing can be repeated. */
+Test(repeats, connections_that_can_not_be_had)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "1000"));
+	bizlock_numbers n;
+
+	works(b);
+	n = numbers_of(b);
+	proxy_stop(p);
+	expect(CONN, b, acquire(b, "k", 0, 0, NULL));
+	expect_moved(b, &n, "");
+}
