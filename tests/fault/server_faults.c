@@ -25,6 +25,12 @@
 
 static struct own_server server;
 static struct world world;
+static struct crowd_plan plan = {.processes = 24,
+                                 .keys = 4,
+                                 .lease_ms = LEASE_MS,
+                                 .wait_ms = 4000,
+                                 .long_in = 32,
+                                 .long_hold_ms = 3000};
 
 /* The address stays, the administrator's connection does not. */
 static void start_again(void)
@@ -112,7 +118,7 @@ static bool suffer(struct crowd *crowd, const struct fault *fault, unsigned time
 		good = goes_on(crowd, fault->name) && good;
 	}
 	crowd_pause(crowd);
-	good = crowd_leaves_nothing(crowd, &world, LEASE_MS + 3000) && good;
+	good = crowd_leaves_nothing(&plan, &world, LEASE_MS + 3000) && good;
 	tale = crowd_tell(crowd);
 	good = good && !tale.overlaps && !tale.backward && !tale.errors && tale.acquired > 0;
 	print_row(fault, times, &tale, good);
@@ -120,22 +126,15 @@ static bool suffer(struct crowd *crowd, const struct fault *fault, unsigned time
 	return good;
 }
 
-static bool suffer_all(unsigned times, unsigned seed)
+static bool suffer_all(unsigned times)
 {
-	const struct crowd_plan plan = {.processes = 24,
-	                                .keys = 4,
-	                                .seed = seed,
-	                                .lease_ms = LEASE_MS,
-	                                .wait_ms = 4000,
-	                                .long_in = 32,
-	                                .long_hold_ms = 3000};
 	struct crowd *crowd = crowd_start(
 	        &world, &plan, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
-	unsigned random = seed;
+	unsigned random = plan.seed;
 	bool good = true;
 
 	printf("%u processes, %u keys and one of each process, lease %u ms, seed %u\n",
-	       plan.processes, plan.keys, plan.lease_ms, seed);
+	       plan.processes, plan.keys, plan.lease_ms, plan.seed);
 	printf("%-24s %5s %8s %6s %7s %6s %7s %7s %8s %8s %6s  %s\n", "fault", "times", "acquired",
 	       "LOST", "UNKNOWN", "CONN", "TIMEOUT", "gap, s", "overlaps", "backward", "errors",
 	       "verdict");
@@ -147,23 +146,23 @@ static bool suffer_all(unsigned times, unsigned seed)
 int main(int argc, char **argv)
 {
 	const char *is_long = getenv("BIZLOCK_FAULT_LONG");
-	unsigned times = is_long && strcmp(is_long, "1") == 0 ? 20 : 3, seed;
+	unsigned times = is_long && strcmp(is_long, "1") == 0 ? 20 : 3;
 	bool good;
 
 	if (!own_server_possible()) {
 		puts("no BIZLOCK_SERVER_SH");
 		return 77;
 	}
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+	if (getrandom(&plan.seed, sizeof(plan.seed), 0) != sizeof(plan.seed))
 		die("getrandom failed");
 	if (argc > 1)
 		times = (unsigned)strtoul(argv[1], NULL, 10);
 	if (argc > 2)
-		seed = (unsigned)strtoul(argv[2], NULL, 10);
+		plan.seed = (unsigned)strtoul(argv[2], NULL, 10);
 	own_server_start(&server, "");
 	world_make(&world, &server.at);
 	world_migrate(&world);
-	good = suffer_all(times, seed);
+	good = suffer_all(times);
 	world_drop(&world);
 	own_server_end(&server);
 	return good ? 0 : 1;

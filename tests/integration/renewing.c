@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include "cr_numbers.h"
 #include "cr_test.h"
 
 TestSuite(renewing, .init = world_begin, .fini = world_end, .timeout = 120);
@@ -115,7 +116,6 @@ static long long next_change_ms(long long *at)
  * late, never early. */
 static void renews_by_thirds(bizlock *b, uint32_t lease_ms)
 {
-	bizlock_numbers numbers = BIZLOCK_NUMBERS_INIT;
 	long long at = modified_us("k"), ms, sum = 0;
 
 	next_change_ms(&at);
@@ -125,9 +125,8 @@ static void renews_by_thirds(bizlock *b, uint32_t lease_ms)
 		sum += ms;
 	}
 	cr_assert_lt(sum, 4 * lease_ms / 2);
-	expect(OK, b, bizlock_stats(b, &numbers));
-	cr_assert_geq(numbers.renewals, 5);
-	cr_assert_eq(numbers.held, 1);
+	/* The row may be seen to change before the client has its answer. */
+	eventually(numbers_of(b).renewals >= 5);
 }
 
 Test(renewing, comes_every_third_of_the_lease)

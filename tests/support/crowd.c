@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "patience.h"
-#include "store/bell.h"
 
 #define PROCESSES_MAX 64
 #define KEYS_MAX 96
@@ -32,7 +31,7 @@ struct crowd {
 	const char *const *options;
 	pid_t pids[PROCESSES_MAX];
 	atomic_bool pause, stop;
-	atomic_uint ready, resting, errors;
+	atomic_uint ready, resting, renewed, errors;
 	atomic_ulong codes[16], lost, steps;
 	atomic_ulong served[KEYS_MAX];
 	atomic_uint count; /* of spans */
@@ -58,13 +57,8 @@ struct member {
 	struct crowd *c;
 	bizlock *b;
 	unsigned number, random;
+	bizlock_numbers counted; /* what is in the sums already */
 };
-
-static const char *name_of(char id[16], unsigned key)
-{
-	snprintf(id, 16, "key-%u", key);
-	return id;
-}
 
 /* What a fault excuses; the rest is an error. */
 static void count_answer(const struct member *m, const char *what, int rc)
@@ -85,7 +79,7 @@ static bool believe(const struct member *m, struct span *hold)
 	int64_t now = now_us();
 	char id[16];
 
-	if (bizlock_left_ms(m->b, KEY(name_of(id, hold->key)), NULL) <= 0)
+	if (bizlock_left_ms(m->b, KEY(crowd_key(id, hold->key)), NULL) <= 0)
 		return false;
 	hold->end_us = now;
 	return true;
@@ -100,7 +94,7 @@ static bool take(const struct member *m, unsigned key, struct span *ret)
 
 	opts.wait_ms = m->c->plan.wait_ms;
 	opts.lease_ms = m->c->plan.lease_ms;
-	rc = bizlock_acquire(m->b, KEY(name_of(id, key)), &opts, &grant);
+	rc = bizlock_acquire(m->b, KEY(crowd_key(id, key)), &opts, &grant);
 	*ret = (struct span){.key = key, .fence = grant.fence, .start_us = now_us()};
 	count_answer(m, "acquire", rc);
 	if (rc == BIZLOCK_OK)
@@ -115,7 +109,7 @@ static void give_back(const struct member *m, struct span *hold)
 	bool believed = believe(m, hold);
 	unsigned at;
 	char id[16];
-	int rc = bizlock_release(m->b, KEY(name_of(id, hold->key)), NULL, NULL);
+	int rc = bizlock_release(m->b, KEY(crowd_key(id, hold->key)), NULL, NULL);
 
 	count_answer(m, "release", rc);
 	if (rc == BIZLOCK_LOST || !believed)
@@ -145,6 +139,18 @@ static void hold_for_a_while(struct member *m, struct span *hold)
 		pause_ms(LOOK_MS);
 }
 
+/* Each client counts for itself; the sums of all are kept up to date. */
+static void add_up(struct member *m)
+{
+	bizlock_numbers n = BIZLOCK_NUMBERS_INIT;
+
+	if (bizlock_stats(m->b, &n) != BIZLOCK_OK)
+		die("stats: %s", bizlock_errmsg(m->b));
+	atomic_fetch_add(&m->c->steps, n.clock_steps - m->counted.clock_steps);
+	atomic_fetch_add(&m->c->renewed, n.renewals > 0 && m->counted.renewals == 0);
+	m->counted = n;
+}
+
 /* Turns at the keys that all want. Its own is kept until it is lost. */
 static void take_turns(struct member *m)
 {
@@ -163,6 +169,7 @@ static void take_turns(struct member *m)
 			hold_for_a_while(m, &hold);
 			give_back(m, &hold);
 		}
+		add_up(m);
 	}
 	if (has_own)
 		give_back(m, &own);
@@ -176,26 +183,17 @@ static void rest(struct crowd *c)
 	atomic_fetch_sub(&c->resting, 1);
 }
 
-/* Steps are counted by the client; the sum of all is kept up to date. */
-static void count_steps(const struct member *m, uint64_t *known)
-{
-	bizlock_numbers n = BIZLOCK_NUMBERS_INIT;
-
-	if (bizlock_stats(m->b, &n) != BIZLOCK_OK)
-		die("stats: %s", bizlock_errmsg(m->b));
-	atomic_fetch_add(&m->c->steps, n.clock_steps - *known);
-	*known = n.clock_steps;
-}
-
 static void work(struct crowd *c, const struct world *w, unsigned number)
 {
-	struct member m = {c, client_open(w, c->options), number, c->plan.seed + number};
-	uint64_t steps = 0;
+	struct member m = {.c = c,
+	                   .b = client_open(w, c->options),
+	                   .number = number,
+	                   .random = c->plan.seed + number};
 
 	atomic_fetch_add(&c->ready, 1);
 	while (!atomic_load(&c->stop)) {
 		take_turns(&m);
-		count_steps(&m, &steps);
+		add_up(&m);
 		rest(c);
 	}
 	bizlock_close(m.b);
@@ -259,6 +257,26 @@ int64_t crowd_goes_on(struct crowd *c, int64_t ms)
 			return -1;
 	}
 	return now_ms() - start;
+}
+
+bool crowd_renews(struct crowd *c, int64_t ms)
+{
+	int64_t end = now_ms() + ms;
+
+	while (atomic_load(&c->renewed) < c->plan.processes)
+		if (!pause_before(end))
+			return false;
+	return true;
+}
+
+bool crowd_notices(struct crowd *c, unsigned long steps, int64_t ms)
+{
+	int64_t end = now_ms() + ms;
+
+	while (atomic_load(&c->steps) - c->before.steps < steps)
+		if (!pause_before(end))
+			return false;
+	return true;
 }
 
 bool crowd_end(struct crowd *c)
@@ -345,54 +363,4 @@ struct crowd_tale crowd_tell(struct crowd *c)
 	before->errors += tale.errors;
 	c->told += count;
 	return tale;
-}
-
-/* ---- what is left ------------------------------------------------------------ */
-
-static bool bell_is_free(const struct world *w, const char *id)
-{
-	char bell[BL_BELL_MAX + 1];
-	struct bl_key key;
-	struct bl_err err;
-
-	if (bl_key_make(&key, KEY(id), &err) != BIZLOCK_OK)
-		die("no key: %s", id);
-	bl_bell_name(bell, w->schema, "`biz_lock`", &key);
-	return db_number(w->admin, "SELECT IS_FREE_LOCK('%s')", bell) == 1;
-}
-
-static bool leaves_nothing(bizlock *b, const struct world *w, const char *id, int64_t ms)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	int64_t end;
-	int rc;
-
-	opts.wait_ms = ms;
-	rc = bizlock_acquire(b, KEY(id), &opts, NULL);
-	if (rc == BIZLOCK_OK && bell_is_free(w, id))
-		die("%s: held, and its doorbell is free: is the name right?", id);
-	if (rc == BIZLOCK_OK)
-		rc = bizlock_release(b, KEY(id), NULL, NULL);
-	if (rc != BIZLOCK_OK) {
-		fprintf(stderr, "a newcomer can not have %s: %s\n", id, bizlock_errmsg(b));
-		return false;
-	}
-	for (end = now_ms() + ms; row_of(w, KEY(id)).there || !bell_is_free(w, id);)
-		if (!pause_before(end)) {
-			fprintf(stderr, "%s: row or doorbell is still there\n", id);
-			return false;
-		}
-	return true;
-}
-
-bool crowd_leaves_nothing(struct crowd *c, const struct world *w, int64_t ms)
-{
-	bizlock *b = client_open(w, NULL);
-	bool good = true;
-	char id[16];
-
-	for (unsigned i = 0; i < c->plan.keys + c->plan.processes; i++)
-		good = leaves_nothing(b, w, name_of(id, i), ms) && good;
-	bizlock_close(b);
-	return good;
 }

@@ -50,9 +50,20 @@ void crowd_resume(struct crowd *c);
  * ms; -1: some were not, within ms. */
 int64_t crowd_goes_on(struct crowd *c, int64_t ms);
 
-/* While paused: a newcomer gets every key, each within ms, and afterwards there
- * is neither row nor doorbell. False, and the reason on stderr. */
-bool crowd_leaves_nothing(struct crowd *c, const struct world *w, int64_t ms);
+/* Waits until each client has renewed a lease. False: one has not, within ms. */
+bool crowd_renews(struct crowd *c, int64_t ms);
+
+/* Waits until so many steps of the clock were noticed since the last account, by
+ * all clients together. False: fewer, within ms. */
+bool crowd_notices(struct crowd *c, unsigned long steps, int64_t ms);
+
+/* While a crowd with this plan is paused: a newcomer gets every key, each within
+ * ms, and afterwards there is neither row nor doorbell. False, and the reason on
+ * stderr. */
+bool crowd_leaves_nothing(const struct crowd_plan *plan, const struct world *w, int64_t ms);
+
+/* The id of a key, in ret. First those that all want, then one of each process. */
+const char *crowd_key(char ret[16], unsigned key);
 
 /* False: a process did not end well. */
 bool crowd_end(struct crowd *c);
