@@ -56,7 +56,8 @@ static void release_all(struct bizlock *b, bl_time deadline)
 		items = calloc(b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX,
 		               sizeof(*items));
 	if (items && !bl_passed(deadline) &&
-	    bl_pool_take(&b->pool, deadline, &conn, &ignored) == BIZLOCK_OK) {
+	    bl_pool_take(&b->pool, (struct bl_patience){.end = deadline}, &conn, &ignored) ==
+	            BIZLOCK_OK) {
 		pthread_mutex_unlock(&b->mu);
 		release_on(b, &conn->session, items);
 		pthread_mutex_lock(&b->mu);
