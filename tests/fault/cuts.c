@@ -5,7 +5,7 @@
  *     cuts                                                  all of them, in parallel
  *     cuts SCENARIO requests|replies PACKET BYTE WHAT auto|off    one, as a failure names it
  *
- * WHAT: cut, cut-ever, swallow, swallow-ever, delay, late, nothing.
+ * WHAT: cut, cut-again:N, cut-ever, swallow, swallow-ever, delay, late, nothing.
  * BIZLOCK_FAULT_LONG=1: not just a sample of those that take a second each.
  * BIZLOCK_FAULT_SEED: draws the same sample again. */
 #define _GNU_SOURCE 1
@@ -23,7 +23,7 @@
 #include "cuts.h"
 #include "patience.h"
 
-#define PROCESSES 8 /* most of the time they wait for a time-out */
+#define PROCESSES_MAX 16 /* most of the time they wait for a time-out */
 #define POINTS_MAX 65536
 #define LEAST 2000 /* fewer than that are no test */
 #define HANGS_S 60 /* a run that takes longer */
@@ -42,7 +42,7 @@ struct board {
 	struct {
 		unsigned at; /* the point at work on */
 		char schema[32];
-	} workers[PROCESSES];
+	} workers[PROCESSES_MAX];
 	struct point points[POINTS_MAX];
 	struct result results[POINTS_MAX];
 	char lines[SHOWN_MAX][TEXT + 128];
@@ -136,12 +136,12 @@ static void bury(struct board *board, unsigned worker, int status)
 	}
 }
 
-static void run_all(struct board *board)
+static void run_all(struct board *board, unsigned processes)
 {
 	unsigned running = 0, deaths = 0;
-	pid_t pids[PROCESSES];
+	pid_t pids[PROCESSES_MAX];
 
-	for (; running < PROCESSES && running < board->count; running++)
+	for (; running < processes && running < board->count; running++)
 		pids[running] = start(board, running);
 	while (running > 0) {
 		int status;
@@ -262,6 +262,6 @@ int main(int argc, char **argv)
 	} else {
 		die("usage: cuts [SCENARIO requests|replies PACKET BYTE WHAT auto|off]");
 	}
-	run_all(board);
+	run_all(board, all ? PROCESSES_MAX : PROCESSES_MAX / 2);
 	return report(board, now_ms() - start) ? 0 : 1;
 }

@@ -10,8 +10,18 @@
 #include "proxy.h"
 #include "world.h"
 
-/* What happens at a point. All but those of *_EVER happen once. */
-enum what { CUT, CUT_EVER, SWALLOW, SWALLOW_EVER, DELAY, LATE, NOTHING, WHATS = NOTHING };
+/* What happens at a point: once, but for *_EVER and CUT_AGAIN. */
+enum what {
+	CUT,
+	CUT_AGAIN,
+	CUT_EVER,
+	SWALLOW,
+	SWALLOW_EVER,
+	DELAY,
+	LATE,
+	NOTHING,
+	WHATS = NOTHING
+};
 
 extern const char *const what_names[WHATS + 1];
 
@@ -30,6 +40,7 @@ struct point {
 	bool off; /* queue=off */
 	unsigned char what, side;
 	unsigned packet, byte;
+	unsigned again; /* of CUT_AGAIN: so many packets later */
 };
 
 enum { TEXT = 1152 };
@@ -99,8 +110,9 @@ int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_
  * them once. How many there are, of at most max. */
 unsigned find_points(struct point *ret, unsigned max, bool all, unsigned seed);
 
-/* "acquire requests 0 4 cut auto", and back. */
+/* "acquire requests 0 4 cut auto", and back; "cut-again:7" with its number. */
 const char *point_text(const struct point *p);
+bool is_prompt(enum what what); /* over without a time-out */
 bool point_parse(struct point *ret, char **words);
 
 #endif

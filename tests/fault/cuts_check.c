@@ -62,7 +62,8 @@ static bool may_be_unanswered(const struct run *r)
 	case SWALLOW:
 	case LATE:
 		return r->scenario->kind != GAINS && r->fired;
-	case CUT: /* open() says that it connects once */
+	case CUT:
+	case CUT_AGAIN: /* open() says that it connects once */
 		return r->scenario->kind == OPENS && r->fired;
 	default:
 		return false;
@@ -76,7 +77,7 @@ static bool answer_is_allowed(const struct run *r)
 	/* A doorbell whose ring is swallowed looks like one that does not ring. */
 	if (r->rc == BIZLOCK_TIMEOUT && r->scenario->kind == GAINS && r->theirs.there &&
 	    r->theirs.left_us > 0)
-		return r->point->what != CUT && r->point->what != DELAY;
+		return !is_prompt(r->point->what);
 	return unanswered(r) && may_be_unanswered(r);
 }
 
@@ -84,7 +85,7 @@ static int64_t longest_ms(const struct run *r)
 {
 	bool gains = r->scenario->kind == GAINS;
 
-	if (r->point->what == CUT || r->point->what == DELAY || r->point->what == NOTHING)
+	if (is_prompt(r->point->what))
 		return PROMPT_MS;
 	if (r->scenario->kind == CLOSES)
 		return HASTY_IO_MS + SLACK_MS;
@@ -183,12 +184,23 @@ static bool holds_nothing(struct run *r)
 
 /* ---- what others get ------------------------------------------------------------ */
 
+/* Is the row of an owner who never released still there, to be taken over? */
+static bool is_stale(struct run *r)
+{
+	struct row now = row(r);
+
+	return now.there && now.fence == r->theirs.fence && now.left_us <= 0;
+}
+
 static bool can_take(struct run *r, bizlock *b, const char *owner, int64_t wait_ms)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bool stale = is_stale(r);
 
 	says(r, OK, b, take(b, r, owner, wait_ms, &grant));
-	must(r, grant.flags == 0, "%s is told of a takeover", owner);
+	must(r, (grant.flags == BIZLOCK_TOOK_OVER) == stale,
+	     "%s took over: %d, the row was stale: %d", owner, grant.flags == BIZLOCK_TOOK_OVER,
+	     stale);
 	must(r, grant.fence > r->fence, "fence %llu after %llu", (unsigned long long)grant.fence,
 	     r->fence);
 	r->fence = grant.fence;
@@ -199,8 +211,10 @@ static bool can_take(struct run *r, bizlock *b, const char *owner, int64_t wait_
 
 static bool is_free(struct run *r)
 {
-	/* Only what could not be found out may have to be cleaned up. */
-	if (!can_take(r, r->stranger, "stranger", r->rc == BIZLOCK_UNKNOWN ? SOON_MS : 1000))
+	/* Only what could not be found out, or not released, is cleaned up later. */
+	bool later = r->rc == BIZLOCK_UNKNOWN || (r->rc == BIZLOCK_CONN && r->scenario->before > 0);
+
+	if (!can_take(r, r->stranger, "stranger", later ? SOON_MS : 1000))
 		return false;
 	return r->scenario->kind == CLOSES || can_take(r, r->b, ME, PROMPT_MS);
 }
@@ -294,7 +308,7 @@ static bool after_close(struct run *r)
 {
 	struct row now = row(r);
 
-	if (r->point->what == CUT || r->point->what == DELAY || r->point->what == NOTHING)
+	if (is_prompt(r->point->what))
 		must(r, !now.there, "a row is left after close()");
 	if (now.there) {
 		if (!is_mine(r, &now))

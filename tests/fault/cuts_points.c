@@ -13,8 +13,12 @@ static const char *const side_names[] = {
 /* How many of each scenario's points a sample has; 0: all. The rest is too slow:
  * a time-out is a second. */
 static const unsigned sample[WHATS] = {
-        [CUT] = 0, [CUT_EVER] = 2, [SWALLOW] = 2, [SWALLOW_EVER] = 1, [DELAY] = 8, [LATE] = 1,
+        [CUT] = 0,          [CUT_AGAIN] = 16, [CUT_EVER] = 2, [SWALLOW] = 2,
+        [SWALLOW_EVER] = 1, [DELAY] = 8,      [LATE] = 1,
 };
+
+/* To reconnect and to find out what happened takes so many packets, or more. */
+#define AGAIN_MAX 16
 
 struct list {
 	struct point *points;
@@ -48,22 +52,27 @@ static bool is_of_use(enum what what, unsigned byte, size_t size, enum fault_sid
 
 	switch (what) {
 	case CUT:
+	case CUT_AGAIN:
 	case DELAY:
 		return true;
 	case LATE: /* when all of it has come, it is not late */
 		return side == FAULT_REQUESTS ? start || middle : start;
-	default:
+	case SWALLOW:
 		return start || middle || end;
+	default: /* what lasts is the same in the middle and before */
+		return start || end;
 	}
 }
 
-static void add_packet(struct list *l, struct point p, size_t size, enum what what)
+static void add_packet(struct list *l, struct point p, size_t size, enum what what,
+                       unsigned *random)
 {
 	unsigned bytes[6], n = bytes_of(size, bytes);
 
 	p.what = what;
 	for (unsigned i = 0; i < n; i++) {
 		p.byte = bytes[i];
+		p.again = what == CUT_AGAIN ? 1 + (unsigned)rand_r(random) % AGAIN_MAX : 0;
 		if (is_of_use(what, p.byte, size, p.side))
 			add(l, p);
 	}
@@ -92,7 +101,7 @@ static void add_trace(struct list *l, struct point p, const struct fault_trace *
 		for (unsigned i = 0; i < trace->count; i++) {
 			p.side = (unsigned char)trace->packets[i].side;
 			p.packet = packets[p.side]++;
-			add_packet(l, p, trace->packets[i].size, what);
+			add_packet(l, p, trace->packets[i].size, what, random);
 		}
 		if (all || !sample[what] || l->count - first <= sample[what])
 			continue;
@@ -136,9 +145,12 @@ unsigned find_points(struct point *ret, unsigned max, bool all, unsigned seed)
 const char *point_text(const struct point *p)
 {
 	static char text[96];
+	char again[16] = "";
 
-	snprintf(text, sizeof(text), "%s %s %u %u %s %s", scenarios[p->scenario].name,
-	         side_names[p->side], p->packet, p->byte, what_names[p->what],
+	if (p->what == CUT_AGAIN)
+		snprintf(again, sizeof(again), ":%u", p->again);
+	snprintf(text, sizeof(text), "%s %s %u %u %s%s %s", scenarios[p->scenario].name,
+	         side_names[p->side], p->packet, p->byte, what_names[p->what], again,
 	         p->off ? "off" : "auto");
 	return text;
 }
@@ -154,13 +166,18 @@ static unsigned find(const char *word, const char *const *names, unsigned count)
 
 bool point_parse(struct point *ret, char **words)
 {
+	char *again = strchr(words[4], ':');
 	unsigned side = find(words[1], side_names, 2);
-	unsigned what = find(words[4], what_names, WHATS + 1);
+	unsigned what;
 
+	if (again)
+		*again++ = '\0';
+	what = find(words[4], what_names, WHATS + 1);
 	*ret = (struct point){.side = (unsigned char)side,
 	                      .packet = (unsigned)strtoul(words[2], NULL, 10),
 	                      .byte = (unsigned)strtoul(words[3], NULL, 10),
 	                      .what = (unsigned char)what,
+	                      .again = again ? (unsigned)strtoul(again, NULL, 10) : 0,
 	                      .off = strcmp(words[5], "off") == 0};
 	while (ret->scenario < scenario_count &&
 	       strcmp(words[0], scenarios[ret->scenario].name) != 0)

@@ -7,8 +7,8 @@
 #include "cuts.h"
 #include "patience.h"
 
-const char *const what_names[] = {"cut",   "cut-ever", "swallow", "swallow-ever",
-                                  "delay", "late",     "nothing"};
+const char *const what_names[] = {"cut",          "cut-again", "cut-ever", "swallow",
+                                  "swallow-ever", "delay",     "late",     "nothing"};
 
 /* ---- before it ------------------------------------------------------------- */
 
@@ -68,11 +68,12 @@ static int do_try(struct run *r)
 	return take(r->b, r, ME, 0, &r->grant);
 }
 
-/* Has it begun to wait? Pollers do nothing else from the third packet on. */
+/* Has it begun to wait? Pollers do nothing else from the third packet on, or so
+ * many later as it takes to log in and to prepare two statements. */
 static bool waits(struct run *r, unsigned packets)
 {
 	if (r->point->off)
-		return proxy_packets(r->bench->proxy) >= packets + 3;
+		return proxy_packets(r->bench->proxy) >= packets + (r->scenario->cold ? 7 : 3);
 	return doorbell_waiters(&r->bench->world) > 0;
 }
 
@@ -195,16 +196,16 @@ static void learn_name(struct run *r, char me[192])
 	must_work(r->b, bizlock_release(r->b, KEY(r->id), ME, NULL), "a first hold");
 }
 
-static bool needs_haste(enum what what)
+bool is_prompt(enum what what)
 {
-	return what != CUT && what != DELAY && what != NOTHING;
+	return what == CUT || what == CUT_AGAIN || what == DELAY || what == NOTHING;
 }
 
 /* Those that open and close are made for the run, all others are used again. */
 static void choose_client(struct run *r)
 {
 	struct bench *bench = r->bench;
-	bool off = r->point->off, hasty = needs_haste(r->point->what);
+	bool off = r->point->off, hasty = !is_prompt(r->point->what);
 
 	if (r->scenario->kind == OPENS || r->scenario->kind == CLOSES) {
 		r->b = client_to_suffer(bench, off, hasty);
@@ -266,10 +267,10 @@ void bench_close(struct bench *bench)
 static struct fault fault_of(const struct point *p)
 {
 	static const enum fault_what what[] = {
-	        [CUT] = FAULT_CUT,         [CUT_EVER] = FAULT_CUT,
-	        [SWALLOW] = FAULT_SWALLOW, [SWALLOW_EVER] = FAULT_SWALLOW,
-	        [DELAY] = FAULT_DELAY,     [LATE] = FAULT_DELAY,
-	        [NOTHING] = FAULT_NONE,
+	        [CUT_AGAIN] = FAULT_CUT,        [CUT] = FAULT_CUT,
+	        [CUT_EVER] = FAULT_CUT,         [SWALLOW] = FAULT_SWALLOW,
+	        [SWALLOW_EVER] = FAULT_SWALLOW, [DELAY] = FAULT_DELAY,
+	        [LATE] = FAULT_DELAY,           [NOTHING] = FAULT_NONE,
 	};
 
 	return (struct fault){.what = what[p->what],
@@ -277,12 +278,13 @@ static struct fault fault_of(const struct point *p)
 	                      .packet = p->packet,
 	                      .byte = p->byte,
 	                      .delay_ms = p->what == LATE ? LATE_MS : DELAY_MS,
+	                      .again = p->what == CUT_AGAIN ? p->again : 0,
 	                      .for_ever = p->what == CUT_EVER || p->what == SWALLOW_EVER};
 }
 
 static int64_t patience_with(enum what what)
 {
-	if (!needs_haste(what))
+	if (is_prompt(what))
 		return 2 * PROMPT_MS;
 	return what == CUT_EVER || what == SWALLOW_EVER ? 2 * HASTY_IO_MS : 4 * HASTY_IO_MS;
 }
@@ -299,9 +301,12 @@ static void suffer(struct run *r)
 	r->took_ms = now_ms() - start;
 	if (r->rc != BIZLOCK_OK && !r->errmsg[0] && r->b)
 		snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
-	r->fired = proxy_fired(p);
+	r->fired = proxy_fired(p) > 0;
 	r->trace = proxy_trace(p);
 	proxy_arm(p, NULL);
+	/* Well again, but for connections that have lost bytes. */
+	if (r->point->what == SWALLOW || r->point->what == SWALLOW_EVER)
+		proxy_cut(p);
 }
 
 void run_point(struct bench *bench, const struct point *point, struct run *ret)

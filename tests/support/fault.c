@@ -2,14 +2,19 @@
 
 enum { HEADER = 4 };
 
+/* A second shot is aimed at a packet of unknown size. */
 static bool fires_here(struct fault_plan *plan, enum fault_side side,
                        const struct fault_place *place)
 {
 	const struct fault *f = &plan->fault;
+	bool second = plan->shots > 0, end = place->at >= HEADER && place->at == place->size;
 
-	plan->fired |= f->what != FAULT_NONE && !plan->fired && f->side == side &&
-	               f->packet == place->number && f->byte == place->at;
-	return plan->fired;
+	if (f->what == FAULT_NONE || f->side != side || plan->shots > (f->again > 0) ||
+	    place->number != f->packet + (second ? f->again : 0) ||
+	    !(place->at == f->byte || (second && end && f->byte > place->size)))
+		return false;
+	plan->shots++;
+	return true;
 }
 
 static void record(struct fault_plan *plan, enum fault_side side, const struct fault_place *place)
@@ -44,27 +49,42 @@ static void advance(struct fault_plan *plan, enum fault_side side, struct fault_
 	}
 }
 
+/* Takes one step. *ret_fires: at which end of it, if at all. */
+enum end { NEITHER, FRONT, BACK };
+
+static size_t take_step(struct fault_plan *plan, enum fault_side side, struct fault_place *place,
+                        const char *bytes, size_t n, unsigned *packets, enum end *ret_fires)
+{
+	size_t step;
+
+	*ret_fires = NEITHER;
+	if (place->at == 0) {
+		place->number = plan->begun[side]++;
+		*ret_fires = fires_here(plan, side, place) ? FRONT : NEITHER;
+	}
+	step = stride(plan, place, n);
+	advance(plan, side, place, bytes, step, packets);
+	if (*ret_fires == NEITHER && fires_here(plan, side, place))
+		*ret_fires = BACK;
+	if (place->at >= HEADER && place->at == place->size)
+		place->at = 0;
+	return step;
+}
+
 size_t fault_follow(struct fault_plan *plan, enum fault_side side, struct fault_place *place,
                     const char *bytes, size_t n, unsigned *packets)
 {
-	bool before = plan->fired;
 	size_t through = n;
 
 	for (size_t i = 0, step; i < n; i += step) {
-		if (place->at == 0)
-			place->number = plan->begun[side]++;
-		if (place->at == 0 && fires_here(plan, side, place) && !before) {
-			through = i;
-			before = true;
-		}
-		step = stride(plan, place, n - i);
-		advance(plan, side, place, bytes + i, step, packets);
-		if (fires_here(plan, side, place) && !before) {
-			through = i + step;
-			before = true;
-		}
-		if (place->at >= HEADER && place->at == place->size)
-			place->at = 0;
+		enum end fires;
+
+		step = take_step(plan, side, place, bytes + i, n - i, packets, &fires);
+		if (fires == NEITHER)
+			continue;
+		through = fires == FRONT ? i : i + step;
+		if (plan->fault.what != FAULT_DELAY)
+			break; /* nobody will see the rest */
 	}
 	return through;
 }

@@ -23,6 +23,8 @@ struct fault {
 	                      begins after the fault was armed */
 	size_t byte;       /* so many bytes of it get through, header included */
 	unsigned delay_ms; /* of FAULT_DELAY */
+	unsigned again;    /* and once more, so many packets later, as many bytes into
+	                      that one or at its end; 0: once */
 	bool for_ever;     /* not of FAULT_DELAY: it happens to all other connections as
 	                      well, and to new ones at once, until disarmed */
 };
@@ -40,7 +42,7 @@ struct fault_trace {
 
 struct fault_plan {
 	struct fault fault;
-	bool fired;
+	unsigned shots;    /* how often it has fired */
 	unsigned begun[2]; /* packets of each side since it was armed */
 	struct fault_trace trace;
 };

@@ -56,7 +56,7 @@ struct proxy {
 /* With mu held: what every connection suffers. */
 static bool suffers(const struct proxy *p, enum fault_what what)
 {
-	return p->plan.fired && p->plan.fault.for_ever && p->plan.fault.what == what;
+	return p->plan.shots > 0 && p->plan.fault.for_ever && p->plan.fault.what == what;
 }
 
 static bool line_is_down(struct proxy *p)
@@ -127,14 +127,15 @@ static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 {
 	struct fault fault;
 	unsigned packets = 0;
-	bool before, fired;
+	unsigned before;
 	size_t through;
+	bool fired;
 
 	pthread_mutex_lock(&p->mu);
-	before = p->plan.fired;
+	before = p->plan.shots;
 	s->mute |= suffers(p, FAULT_SWALLOW) && p->plan.fault.side == side;
-	through = fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
-	fired = p->plan.fired && !before;
+	through = s->mute ? 0 : fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
+	fired = p->plan.shots > before;
 	fault = p->plan.fault;
 	pthread_mutex_unlock(&p->mu);
 	if (side == FAULT_REQUESTS)
@@ -318,18 +319,18 @@ void proxy_hold_replies(struct proxy *p, bool hold)
 void proxy_arm(struct proxy *p, const struct fault *fault)
 {
 	pthread_mutex_lock(&p->mu);
-	p->plan = (struct fault_plan){.fired = false};
+	p->plan = (struct fault_plan){.shots = 0};
 	if (fault)
 		p->plan.fault = *fault;
 	pthread_mutex_unlock(&p->mu);
 }
 
-bool proxy_fired(struct proxy *p)
+unsigned proxy_fired(struct proxy *p)
 {
-	bool fired;
+	unsigned fired;
 
 	pthread_mutex_lock(&p->mu);
-	fired = p->plan.fired;
+	fired = p->plan.shots;
 	pthread_mutex_unlock(&p->mu);
 	return fired;
 }

@@ -32,8 +32,8 @@ void proxy_hold_replies(struct proxy *p, bool hold);
  * the packets that follow; NULL: none, and what was for ever is over. */
 void proxy_arm(struct proxy *p, const struct fault *fault);
 
-/* Has it happened since? */
-bool proxy_fired(struct proxy *p);
+/* How often has it happened since? */
+unsigned proxy_fired(struct proxy *p);
 
 /* The packets since then. */
 struct fault_trace proxy_trace(struct proxy *p);
