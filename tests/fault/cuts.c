@@ -28,7 +28,7 @@
 #define LEAST 2000 /* fewer than that are no test */
 #define HANGS_S 60 /* a run that takes longer */
 #define DEATHS_MAX 20
-#define SHOWN_MAX 100
+#define SHOWN_MAX 1000
 
 struct result {
 	bool done, fired, failed;
