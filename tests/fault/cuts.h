@@ -106,9 +106,9 @@ bool check_run(struct run *r);
 
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);
 
-/* The points of the long form, or a sample, and each scenario undisturbed. Runs
- * them once. How many there are, of at most max. */
-unsigned find_points(struct point *ret, unsigned max, bool all, unsigned seed);
+/* The points of the long form, or a sample, and each scenario undisturbed; `only`
+ * one of them unless NULL. Runs them once. How many there are, of at most max. */
+unsigned find_points(struct point *ret, unsigned max, const char *only, bool all, unsigned seed);
 
 /* "acquire requests 0 4 cut auto", and back; "cut-again:7" with its number. */
 const char *point_text(const struct point *p);

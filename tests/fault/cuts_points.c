@@ -123,17 +123,20 @@ static void explore(struct bench *bench, struct list *l, struct point p, bool al
 	add_trace(l, p, &run.trace, all, random);
 }
 
-unsigned find_points(struct point *ret, unsigned max, bool all, unsigned seed)
+unsigned find_points(struct point *ret, unsigned max, const char *only, bool all, unsigned seed)
 {
 	struct list l = {ret, 0, max};
 	struct bench bench;
 
 	bench_open(&bench);
-	for (unsigned i = 0; i < 2 * scenario_count; i++)
+	for (unsigned i = 0; i < 2 * scenario_count; i++) {
+		if (only && strcmp(only, scenarios[i / 2].name) != 0)
+			continue;
 		explore(&bench, &l,
 		        (struct point){
 		                .scenario = (unsigned short)(i / 2), .off = i % 2, .what = NOTHING},
 		        all, &seed);
+	}
 	bench_close(&bench);
 	/* So that the slow ones do not come all at once. */
 	shuffle(l.points, l.count, &seed);
