@@ -2,8 +2,8 @@
 # tests/run.sh [--long] [--label LABEL] [arguments of ctest]
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
-# runs the tests, cleans up. Labels: unit, integration, stress, fault, package,
-# check. --long: stress tests take a minute each, and every fault comes 20 times.
+# runs the tests, cleans up. Labels: unit, integration, fault, stress, package,
+# check. --long: stress tests take a minute each, and fault tests try everything.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
@@ -19,7 +19,10 @@ while (($#)); do
 		sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 		exit
 		;;
-	--long) export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60} BIZLOCK_FAULT_LONG=1 ;;
+	--long)
+		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
+		export BIZLOCK_FAULT_LONG=1
+		;;
 	--label)
 		ctest_args+=(--label-regex "^(${2:?--label needs a label})\$")
 		shift

@@ -114,7 +114,9 @@ static int wait_for_cleaning(struct bl_call *call, bool once)
 
 		if (rc != BIZLOCK_OK)
 			return rc;
-		if (!bl_cond_wait_until(&call->client->changed, &call->client->mu, end))
+		bl_cond_wait_until(&call->client->changed, &call->client->mu,
+		                   bl_earlier(end, bl_now() + BL_WAKE_NS));
+		if (bl_passed(end) && littered(call->client, &call->key))
 			return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s",
 			                  why);
 	}

@@ -6,10 +6,6 @@
 #include "base/rnd.h"
 #include "client/client.h"
 
-/* A sleeping poller looks this often whether it was interrupted: a signal
- * handler can not wake a sleeper, and it may take 50 ms. */
-#define SLICE_NS (25 * BL_NS_PER_MS)
-
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
 {
@@ -48,7 +44,7 @@ void bl_call_sleep(const struct bl_call *call, bl_time until)
 	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
 
 	while (left > 0 && atomic_load(&call->client->wakes) == call->wakes) {
-		struct timespec slice = {0, left < SLICE_NS ? left : SLICE_NS};
+		struct timespec slice = {0, left < BL_WAKE_NS ? left : BL_WAKE_NS};
 
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
 		left = end - bl_now();

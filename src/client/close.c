@@ -16,9 +16,11 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 /* Moves as many as one statement takes from the table to items. */
 static size_t pick(struct bizlock *b, struct bl_item *items)
 {
-	struct bl_hold *h = bl_held_walk(&b->held, NULL), *next;
+	struct bl_hold *h, *next;
 	size_t n = 0, bytes = 0;
 
+	pthread_mutex_lock(&b->mu);
+	h = bl_held_walk(&b->held, NULL);
 	for (; h && n < BL_MANY_MAX && bytes < BL_MANY_BYTES; h = next) {
 		next = bl_held_walk(&b->held, h);
 		if (!has_to_go(b, h))
@@ -27,6 +29,7 @@ static size_t pick(struct bizlock *b, struct bl_item *items)
 		items[n++] = (struct bl_item){h->key, h->fence};
 		bl_held_remove(&b->held, h);
 	}
+	pthread_mutex_unlock(&b->mu);
 	return n;
 }
 
@@ -41,17 +44,20 @@ static void release_on(struct bizlock *b, struct bl_session *s, struct bl_item *
 			break;
 }
 
-/* The last thread: the mutex is for the pool, and for who cuts us off. */
+/* Nobody calls any more, but the watch still looks: it may have to cut us off. */
 static void release_all(struct bizlock *b, bl_time deadline)
 {
-	size_t room = b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX;
-	struct bl_item *items = room ? calloc(room, sizeof(*items)) : NULL;
+	struct bl_item *items = NULL;
 	struct bl_err ignored;
 	struct bl_conn *conn;
 
 	pthread_mutex_lock(&b->mu);
+	if (b->held.count > 0)
+		items = calloc(b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX,
+		               sizeof(*items));
 	if (items && !bl_passed(deadline) &&
-	    bl_pool_take(&b->pool, deadline, &conn, &ignored) == BIZLOCK_OK) {
+	    bl_pool_take(&b->pool, (struct bl_patience){.end = deadline}, &conn, &ignored) ==
+	            BIZLOCK_OK) {
 		pthread_mutex_unlock(&b->mu);
 		release_on(b, &conn->session, items);
 		pthread_mutex_lock(&b->mu);

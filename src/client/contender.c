@@ -37,11 +37,15 @@ static bool bell_is_here(const struct bl_contender *c, const struct bl_conn *con
 
 static int borrow(struct bl_contender *c, struct bl_conn **ret, bool *ret_bell_is_here)
 {
-	bl_time deadline = c->request->once ? c->call->io_deadline : c->call->deadline;
+	struct bl_patience patience = {
+	        .end = c->request->once ? c->call->io_deadline : c->call->deadline,
+	        .wakes = &c->client->wakes,
+	        .seen = c->call->wakes,
+	};
 	int rc;
 
 	lock(c);
-	rc = bl_pool_take(&c->client->pool, deadline, ret, c->call->err);
+	rc = bl_pool_take(&c->client->pool, patience, ret, c->call->err);
 	if (rc == BIZLOCK_OK)
 		*ret_bell_is_here = bell_is_here(c, *ret);
 	unlock(c);

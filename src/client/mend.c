@@ -8,11 +8,11 @@
 
 static int borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
 {
-	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	struct bl_patience patience = {.end = bl_deadline_in_ms(b->config.io_timeout_ms)};
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
-	rc = bl_pool_take(&b->pool, deadline, ret, err);
+	rc = bl_pool_take(&b->pool, patience, ret, err);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }

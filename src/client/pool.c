@@ -118,22 +118,29 @@ static void give_up(struct bl_pool *p, struct bl_pool_waiter *w)
 }
 
 /* *ret: lent to us, or NULL when the wanted connection is gone. */
-static int wait_in_turn(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
-                        struct bl_err *err)
+static int wait_in_turn(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                        struct bl_conn **ret, struct bl_err *err)
 {
 	struct bl_pool_waiter w = {.id = id};
+	bool woken = false;
 
 	if (bl_cond_init(&w.served) != 0)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	*p->last = &w;
 	p->last = &w.next;
-	while (!w.got && !w.gone && bl_cond_wait_until(&w.served, p->mu, deadline))
-		;
+	while (!w.got && !w.gone && !woken && !bl_passed(patience.end)) {
+		bl_time look = patience.wakes ? bl_now() + BL_WAKE_NS : BL_NEVER;
+
+		bl_cond_wait_until(&w.served, p->mu, bl_earlier(look, patience.end));
+		woken = patience.wakes && atomic_load(patience.wakes) != patience.seen;
+	}
 	pthread_cond_destroy(&w.served);
 	*ret = w.got;
 	if (w.got || w.gone)
 		return BIZLOCK_OK;
 	give_up(p, &w);
+	if (woken)
+		return bl_err_set(err, BIZLOCK_CANCELLED, "the wait was interrupted");
 	return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);
 }
 
@@ -191,13 +198,14 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 	return rc;
 }
 
-int bl_pool_take(struct bl_pool *p, bl_time deadline, struct bl_conn **ret, struct bl_err *err)
+int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
+                 struct bl_err *err)
 {
 	struct bl_conn *c = pick(p, false);
 	int rc = BIZLOCK_OK;
 
 	if (!c)
-		rc = wait_in_turn(p, 0, deadline, &c, err);
+		rc = wait_in_turn(p, 0, patience, &c, err);
 	return rc == BIZLOCK_OK ? lend(p, c, ret, err) : rc;
 }
 
@@ -207,7 +215,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_
 	struct bl_conn *c = find_id(p, id);
 
 	if (c && c->lent)
-		return wait_in_turn(p, id, deadline, ret, err);
+		return wait_in_turn(p, id, (struct bl_patience){.end = deadline}, ret, err);
 	*ret = NULL;
 	if (!c)
 		return BIZLOCK_OK;

@@ -26,6 +26,10 @@ struct bl_conn {
 	                       open as long as the pool, for a signal handler may write */
 };
 
+/* Who can not be woken by a signal handler looks this often whether it should be:
+ * an interrupt may take 50 ms. */
+#define BL_WAKE_NS (25 * BL_NS_PER_MS)
+
 struct bl_pool_waiter;
 
 struct bl_pool {
@@ -50,9 +54,17 @@ void bl_pool_free(struct bl_pool *p, bool forked);
 
 /* All of these with the mutex held. */
 
+/* How long somebody waits for a turn. */
+struct bl_patience {
+	bl_time end;
+	const atomic_uint *wakes; /* NULL: interrupts do not end it */
+	unsigned seen;            /* of *wakes: another value is an interrupt */
+};
+
 /* Any connection that can take another doorbell, or else any at all.
- * TIMEOUT: none became free; CONN, NOMEM, DB: connecting failed. */
-int bl_pool_take(struct bl_pool *p, bl_time deadline, struct bl_conn **ret, struct bl_err *err);
+ * TIMEOUT: none became free; CANCELLED; CONN, NOMEM, DB: connecting failed. */
+int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
+                 struct bl_err *err);
 
 /* The connection with this id, which is where a doorbell is released. *ret is
  * NULL if it is gone, and the bell with it. TIMEOUT. */

@@ -17,7 +17,7 @@ static int lend_for(struct bl_call *call, uint64_t bell, struct bl_conn **ret,
 		rc = bl_pool_take_id(pool, bell, call->io_deadline, &conn, err);
 	*ret_bell = conn ? call->bell : NULL;
 	if (rc == BIZLOCK_OK && !conn)
-		rc = bl_pool_take(pool, call->io_deadline, &conn, err);
+		rc = bl_pool_take(pool, (struct bl_patience){.end = call->io_deadline}, &conn, err);
 	pthread_mutex_unlock(&call->client->mu);
 	if (rc == BIZLOCK_OK)
 		*ret = conn;

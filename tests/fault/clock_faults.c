@@ -116,13 +116,13 @@ static void start_server(const char *library)
 		}                                                                                  \
 	} while (0)
 
-static uint64_t steps_seen(bizlock *b)
+static bizlock_numbers numbers_now(bizlock *b)
 {
 	bizlock_numbers n = BIZLOCK_NUMBERS_INIT;
 
 	if (bizlock_stats(b, &n) != BIZLOCK_OK)
 		die("stats: %s", bizlock_errmsg(b));
-	return n.clock_steps;
+	return n;
 }
 
 static int take(bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
@@ -150,11 +150,14 @@ static bool take_all(bizlock *b, uint64_t *fence)
 	return true;
 }
 
-/* Its next renewal tells it, and that the clock was the cause. */
+/* Its next renewal tells it, and that the clock was the cause. Only who has seen
+ * the server's time before can know. */
 static bool forward_is_told(bizlock *b, const struct losses *losses)
 {
-	int64_t start = now_ms();
+	int64_t start;
 
+	eventually(numbers_now(b).renewals > 0);
+	start = now_ms();
 	step_to(HOUR_S);
 	eventually(losses->count == HOLDS);
 	for (int i = 0; i < HOLDS; i++) {
@@ -164,7 +167,7 @@ static bool forward_is_told(bizlock *b, const struct losses *losses)
 		check(strstr(bizlock_errmsg(b), "clock"), b);
 		check(bizlock_release(b, KEY(ids[i]), NULL, NULL) == BIZLOCK_LOST, b);
 	}
-	check(steps_seen(b) == 1, b);
+	check(numbers_now(b).clock_steps == 1, b);
 	return true;
 }
 
@@ -175,7 +178,7 @@ static bool back_is_borne(bizlock *b, const struct losses *losses)
 	step_to(0);
 	for (int i = 0; i < HOLDS; i++)
 		check(bizlock_left_ms(b, KEY(ids[i]), NULL) <= LEASE_MS, b);
-	eventually(steps_seen(b) == 2);
+	eventually(numbers_now(b).clock_steps == 2);
 	for (int i = 0; i < HOLDS; i++) {
 		eventually(row_of(&world, KEY(ids[i])).left_us <= LEASE_MS * 1000LL);
 		check(bizlock_verify(b, KEY(ids[i]), NULL) == BIZLOCK_OK, b);
@@ -183,7 +186,7 @@ static bool back_is_borne(bizlock *b, const struct losses *losses)
 		check(bizlock_release(b, KEY(ids[i]), NULL, NULL) == BIZLOCK_OK, b);
 	}
 	check(losses->count == HOLDS, b);
-	check(steps_seen(b) == 2, b);
+	check(numbers_now(b).clock_steps == 2, b);
 	return true;
 }
 
@@ -265,7 +268,6 @@ static bool is_right(const struct crowd_tale *t, bool forward)
 
 static bool is_suffered(struct crowd *crowd, bool forward)
 {
-	/* Only who has seen the server's time before can tell that it was set. */
 	if (crowd_goes_on(crowd, RECOVERY_MS) < 0 || !crowd_renews(crowd, RECOVERY_MS))
 		return false;
 	step_to(forward ? HOUR_S : 0);

@@ -3,11 +3,8 @@
 #define _GNU_SOURCE 1
 #include "proxy.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,24 +14,25 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "dial.h"
 #include "patience.h"
 
 #define LINKS_MAX 128
 
 struct stream {
 	int from, to;
-	size_t have, done; /* of buf */
+	struct fault_place place;
+	bool mute;          /* what is read is thrown away */
+	int64_t late_until; /* of now_ms(): what follows `prompt` waits until then */
+	size_t have, done;  /* of buf */
+	size_t prompt;      /* bytes of buf that need not wait */
 	char buf[16384];
 };
 
 struct link {
-	struct stream requests, replies;
-	unsigned header;       /* bytes of the packet header seen, 0 to 4 */
-	size_t payload;        /* bytes of the packet's body still to come */
-	unsigned char head[4]; /* length in three bytes, sequence number */
+	struct stream streams[2]; /* by enum fault_side */
 };
 
 struct proxy {
@@ -44,101 +42,37 @@ struct proxy {
 	int listener, wake;
 	pthread_t thread;
 	atomic_uint packets;
+	atomic_uint late;   /* streams that keep something back for a while */
 	pthread_mutex_t mu; /* guards what follows, up to links */
 	pthread_cond_t obeyed;
 	bool told, stop, cut, hold;
+	struct fault_plan plan;
 	struct link *links[LINKS_MAX]; /* the thread's own */
 	unsigned count;
 };
 
-/* ---- sockets ------------------------------------------------------------- */
-
-static int dial_unix(const char *path)
-{
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static int dial_tcp(const char *host, unsigned port)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *to;
-	char service[16];
-	int fd;
-
-	snprintf(service, sizeof(service), "%u", port ? port : 3306);
-	if (getaddrinfo(host, service, &hints, &to) != 0)
-		return -1;
-	fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC, to->ai_protocol);
-	if (fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) != 0) {
-		close(fd);
-		fd = -1;
-	}
-	freeaddrinfo(to);
-	return fd;
-}
-
-static int dial(const struct server *at)
-{
-	int one = 1, fd = at->socket[0] ? dial_unix(at->socket) : dial_tcp(at->host, at->port);
-
-	if (fd >= 0)
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	return fd;
-}
-
-static void listen_on(struct proxy *p, const char *host)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	socklen_t size = sizeof(at);
-
-	snprintf(p->host, sizeof(p->host), "%s", host);
-	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (inet_pton(AF_INET, host, &at.sin_addr) != 1 ||
-	    bind(p->listener, (struct sockaddr *)&at, sizeof(at)) != 0 ||
-	    listen(p->listener, LINKS_MAX) != 0 ||
-	    getsockname(p->listener, (struct sockaddr *)&at, &size) != 0)
-		die("proxy: cannot listen on %s: %s", host, strerror(errno));
-	p->port = ntohs(at.sin_port);
-}
-
 /* ---- links --------------------------------------------------------------- */
 
-/* Follows the packets in n bytes that a client sent. */
-static unsigned count_packets(struct link *l, const char *bytes, size_t n)
+/* With mu held: what every connection suffers. */
+static bool suffers(const struct proxy *p, enum fault_what what)
 {
-	unsigned packets = 0;
+	return p->plan.shots > 0 && p->plan.fault.for_ever && p->plan.fault.what == what;
+}
 
-	while (n > 0) {
-		size_t step = l->payload < n ? l->payload : n;
+static bool line_is_down(struct proxy *p)
+{
+	bool down;
 
-		if (l->payload == 0) {
-			l->head[l->header++] = (unsigned char)*bytes;
-			step = 1;
-			if (l->header == 4) {
-				packets++;
-				l->header = 0;
-				l->payload =
-				        l->head[0] | l->head[1] << 8 | (size_t)l->head[2] << 16;
-			}
-		} else {
-			l->payload -= step;
-		}
-		bytes += step;
-		n -= step;
-	}
-	return packets;
+	pthread_mutex_lock(&p->mu);
+	down = suffers(p, FAULT_CUT);
+	pthread_mutex_unlock(&p->mu);
+	return down;
 }
 
 static void open_link(struct proxy *p)
 {
-	int one = 1, client = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
-	int server = client < 0 ? -1 : dial(&p->upstream);
+	int client = answer(p->listener);
+	int server = client < 0 || line_is_down(p) ? -1 : dial(&p->upstream);
 	struct link *l = server < 0 || p->count == LINKS_MAX ? NULL : calloc(1, sizeof(*l));
 
 	if (!l) {
@@ -148,9 +82,8 @@ static void open_link(struct proxy *p)
 			close(client);
 		return;
 	}
-	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	l->requests.from = l->replies.to = client;
-	l->requests.to = l->replies.from = server;
+	l->streams[FAULT_REQUESTS].from = l->streams[FAULT_REPLIES].to = client;
+	l->streams[FAULT_REQUESTS].to = l->streams[FAULT_REPLIES].from = server;
 	p->links[p->count++] = l;
 }
 
@@ -160,52 +93,98 @@ static void close_link(struct proxy *p, unsigned i)
 
 	/* A forked process may have copies of these sockets: close alone would
 	 * not be seen at the other ends. */
-	shutdown(l->requests.from, SHUT_RDWR);
-	shutdown(l->requests.to, SHUT_RDWR);
-	close(l->requests.from);
-	close(l->requests.to);
+	for (unsigned side = 0; side < 2; side++) {
+		shutdown(l->streams[side].from, SHUT_RDWR);
+		atomic_fetch_sub(&p->late, l->streams[side].late_until != 0);
+	}
+	for (unsigned side = 0; side < 2; side++)
+		close(l->streams[side].from);
 	free(l);
 	p->links[i] = p->links[--p->count];
 }
 
-/* ---- the loop ------------------------------------------------------------ */
+/* ---- bytes --------------------------------------------------------------- */
 
-static struct pollfd interest(const struct stream *s, bool hold)
+/* The fault fired: the first n bytes of the buffer still get through. False:
+ * this link is cut. */
+static bool suffer(struct proxy *p, struct stream *s, size_t n, const struct fault *f)
 {
-	if (s->done < s->have)
-		return (struct pollfd){hold ? -1 : s->to, POLLOUT, 0};
-	return (struct pollfd){s->from, POLLIN, 0};
+	if (f->what == FAULT_DELAY) {
+		s->prompt = n;
+		s->late_until = now_ms() + f->delay_ms;
+		atomic_fetch_add(&p->late, 1);
+		return true;
+	}
+	/* So little that it fits into the socket. */
+	if (n > 0 && send(s->to, s->buf, n, MSG_NOSIGNAL) != (ssize_t)n)
+		return false;
+	s->mute = true;
+	return f->what == FAULT_SWALLOW;
+}
+
+/* The buffer is fresh. False: the link is cut. */
+static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
+{
+	struct fault fault;
+	unsigned packets = 0;
+	unsigned before;
+	size_t through;
+	bool fired;
+
+	pthread_mutex_lock(&p->mu);
+	before = p->plan.shots;
+	s->mute |= suffers(p, FAULT_SWALLOW) && p->plan.fault.side == side;
+	through = s->mute ? 0 : fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
+	fired = p->plan.shots > before;
+	fault = p->plan.fault;
+	pthread_mutex_unlock(&p->mu);
+	if (side == FAULT_REQUESTS)
+		atomic_fetch_add(&p->packets, packets);
+	if (fired && !suffer(p, s, through, &fault))
+		return false;
+	if (s->mute)
+		s->have = 0;
+	return true;
 }
 
 /* False: this end is gone. */
-static bool move(struct stream *s)
+static bool move(struct proxy *p, struct stream *s, enum fault_side side)
 {
+	size_t end = s->late_until ? s->prompt : s->have;
 	ssize_t n;
 
 	if (s->done < s->have) {
-		n = send(s->to, s->buf + s->done, s->have - s->done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = send(s->to, s->buf + s->done, end - s->done, MSG_NOSIGNAL | MSG_DONTWAIT);
 		s->done += n > 0 ? (size_t)n : 0;
 	} else {
 		n = recv(s->from, s->buf, sizeof(s->buf), MSG_DONTWAIT);
 		s->have = n > 0 ? (size_t)n : 0;
 		s->done = 0;
+		if (n > 0 && !take_in(p, s, side))
+			return false;
 	}
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static bool serve(struct proxy *p, struct link *l, bool requests, bool replies)
+/* ---- the loop ------------------------------------------------------------ */
+
+/* *timeout: until when this stream has nothing to do. A late one does not read:
+ * that its sender has gone must not stop what is under way. */
+static struct pollfd interest(struct proxy *p, struct stream *s, bool hold, int *timeout)
 {
-	bool alive = true;
+	int64_t left = s->late_until - now_ms();
 
-	if (requests) {
-		bool fresh = l->requests.done == l->requests.have;
-
-		alive = move(&l->requests);
-		if (alive && fresh)
-			atomic_fetch_add(&p->packets,
-			                 count_packets(l, l->requests.buf, l->requests.have));
+	if (s->late_until && left <= 0) {
+		s->late_until = 0;
+		atomic_fetch_sub(&p->late, 1);
 	}
-	return alive && (!replies || move(&l->replies));
+	if (s->late_until && s->done == s->prompt) {
+		*timeout = *timeout < 0 || left < *timeout ? (int)left : *timeout;
+		return (struct pollfd){-1, 0, 0};
+	}
+	if (s->done < s->have)
+		return (struct pollfd){hold ? -1 : s->to, POLLOUT, 0};
+	return (struct pollfd){s->from, POLLIN, 0};
 }
 
 /* Obeys the test. False: the end. */
@@ -217,7 +196,7 @@ static bool obey(struct proxy *p, bool *ret_hold)
 	if (read(p->wake, &rung, sizeof(rung)) < 0 && errno != EAGAIN)
 		die("proxy: eventfd: %s", strerror(errno));
 	pthread_mutex_lock(&p->mu);
-	while ((p->cut || p->stop) && p->count > 0)
+	while ((p->cut || p->stop || suffers(p, FAULT_CUT)) && p->count > 0)
 		close_link(p, 0);
 	p->cut = p->told = false;
 	pthread_cond_broadcast(&p->obeyed);
@@ -225,6 +204,20 @@ static bool obey(struct proxy *p, bool *ret_hold)
 	*ret_hold = p->hold;
 	pthread_mutex_unlock(&p->mu);
 	return !stop;
+}
+
+static void serve(struct proxy *p, const struct pollfd *fds, unsigned links)
+{
+	for (unsigned i = links; i-- > 0;) {
+		struct stream *s = p->links[i]->streams;
+		bool alive = true;
+
+		for (unsigned side = 0; alive && side < 2; side++)
+			if (fds[2 * i + side].revents)
+				alive = move(p, &s[side], side);
+		if (!alive)
+			close_link(p, i);
+	}
 }
 
 static void *run(void *arg)
@@ -235,18 +228,19 @@ static void *run(void *arg)
 
 	while (obey(p, &hold)) {
 		unsigned links = p->count;
+		int timeout = -1;
 
 		fds[0] = (struct pollfd){p->wake, POLLIN, 0};
 		fds[1] = (struct pollfd){p->listener, POLLIN, 0};
 		for (unsigned i = 0; i < links; i++) {
-			fds[2 + 2 * i] = interest(&p->links[i]->requests, false);
-			fds[3 + 2 * i] = interest(&p->links[i]->replies, hold);
+			struct stream *s = p->links[i]->streams;
+
+			fds[2 + 2 * i] = interest(p, &s[FAULT_REQUESTS], false, &timeout);
+			fds[3 + 2 * i] = interest(p, &s[FAULT_REPLIES], hold, &timeout);
 		}
-		if (poll(fds, 2 + 2 * links, -1) < 0 && errno != EINTR)
+		if (poll(fds, 2 + 2 * links, timeout) < 0 && errno != EINTR)
 			die("proxy: poll: %s", strerror(errno));
-		for (unsigned i = links; i-- > 0;)
-			if (!serve(p, p->links[i], fds[2 + 2 * i].revents, fds[3 + 2 * i].revents))
-				close_link(p, i);
+		serve(p, fds + 2, links);
 		if (fds[1].revents)
 			open_link(p);
 	}
@@ -263,7 +257,8 @@ struct proxy *proxy_start(const struct server *upstream, const char *host)
 		die("out of memory");
 	p->upstream = *upstream;
 	p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	listen_on(p, host);
+	snprintf(p->host, sizeof(p->host), "%s", host);
+	p->listener = listen_on(host, &p->port);
 	pthread_mutex_init(&p->mu, NULL);
 	pthread_cond_init(&p->obeyed, NULL);
 	if (pthread_create(&p->thread, NULL, run, p) != 0)
@@ -319,4 +314,38 @@ void proxy_hold_replies(struct proxy *p, bool hold)
 	p->hold = hold;
 	tell(p);
 	pthread_mutex_unlock(&p->mu);
+}
+
+void proxy_arm(struct proxy *p, const struct fault *fault)
+{
+	pthread_mutex_lock(&p->mu);
+	p->plan = (struct fault_plan){.shots = 0};
+	if (fault)
+		p->plan.fault = *fault;
+	pthread_mutex_unlock(&p->mu);
+}
+
+unsigned proxy_fired(struct proxy *p)
+{
+	unsigned fired;
+
+	pthread_mutex_lock(&p->mu);
+	fired = p->plan.shots;
+	pthread_mutex_unlock(&p->mu);
+	return fired;
+}
+
+struct fault_trace proxy_trace(struct proxy *p)
+{
+	struct fault_trace trace;
+
+	pthread_mutex_lock(&p->mu);
+	trace = p->plan.trace;
+	pthread_mutex_unlock(&p->mu);
+	return trace;
+}
+
+bool proxy_is_late(struct proxy *p)
+{
+	return atomic_load(&p->late) > 0;
 }

@@ -1,5 +1,6 @@
 /* A proxy between bizlock and the server that counts the MySQL packets which
- * clients send, and can cut connections or keep the server's replies back.
+ * clients send, can cut connections or keep the server's replies back, and does
+ * harm at a chosen byte (fault.h).
  * The traffic must be plain: clients connect with ssl_mode=disabled. */
 #ifndef TEST_PROXY_H
 #define TEST_PROXY_H
@@ -7,6 +8,7 @@
 #include <stdbool.h>
 
 #include "db.h"
+#include "fault.h"
 
 struct proxy;
 
@@ -25,5 +27,18 @@ void proxy_cut(struct proxy *p);
 
 /* While true, replies are kept back; requests go through. */
 void proxy_hold_replies(struct proxy *p, bool hold);
+
+/* Packets are counted anew from here on, and the trace begins anew. fault: for
+ * the packets that follow; NULL: none, and what was for ever is over. */
+void proxy_arm(struct proxy *p, const struct fault *fault);
+
+/* How often has it happened since? */
+unsigned proxy_fired(struct proxy *p);
+
+/* The packets since then. */
+struct fault_trace proxy_trace(struct proxy *p);
+
+/* Is something still under way that a FAULT_DELAY made late? */
+bool proxy_is_late(struct proxy *p);
 
 #endif

@@ -1,0 +1,333 @@
+/* What is done while the network fails. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+#include <string.h>
+
+#include "call.h"
+#include "cuts.h"
+#include "patience.h"
+
+const char *const what_names[] = {"cut",          "cut-again", "cut-ever", "swallow",
+                                  "swallow-ever", "delay",     "late",     "nothing"};
+
+/* ---- before it ------------------------------------------------------------- */
+
+int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = wait_ms;
+	opts.lease_ms = LEASE_MS;
+	opts.owner = owner;
+	return bizlock_acquire(b, KEY(r->id), &opts, ret);
+}
+
+static void must_work(bizlock *b, int rc, const char *what)
+{
+	if (rc != BIZLOCK_OK)
+		die("%s: %s", what, bizlock_errmsg(b));
+}
+
+static void nobody_holds(struct run *r)
+{
+	(void)r;
+}
+
+/* A dead process left it behind. */
+static void somebody_held(struct run *r)
+{
+	db_run(r->bench->world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
+	       " gmt_create, gmt_modified) VALUES (%s, 'test', '1@2.3@gone', 2,"
+	       " UTC_TIMESTAMP(6) - INTERVAL 1 SECOND, 0, '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+	       db_literal(r->id));
+	r->theirs = row_of(&r->bench->world, KEY(r->id));
+}
+
+static void somebody_holds(struct run *r)
+{
+	must_work(r->holder, take(r->holder, r, "holder", PROMPT_MS, NULL), "the holder");
+	r->theirs = row_of(&r->bench->world, KEY(r->id));
+}
+
+static void i_hold(struct run *r)
+{
+	for (unsigned i = 0; i < r->scenario->before; i++)
+		must_work(r->b, take(r->b, r, ME, PROMPT_MS, &r->grant), "the hold");
+}
+
+/* ---- it ---------------------------------------------------------------------- */
+
+static int do_acquire(struct run *r)
+{
+	return take(r->b, r, ME, r->wait_ms, &r->grant);
+}
+
+static int do_try(struct run *r)
+{
+	return take(r->b, r, ME, 0, &r->grant);
+}
+
+/* Has it begun to wait? Pollers do nothing else from the third packet on, or so
+ * many later as it takes to log in and to prepare two statements. */
+static bool waits(struct run *r, unsigned packets)
+{
+	if (r->point->off)
+		return proxy_packets(r->bench->proxy) >= packets + (r->scenario->cold ? 7 : 3);
+	return doorbell_waiters(&r->bench->world) > 0;
+}
+
+/* Where the fault lets nobody wait, the holder goes all the same. */
+static int do_wait(struct run *r)
+{
+	unsigned packets = proxy_packets(r->bench->proxy);
+	struct call call;
+
+	call_start(&call, r->b, r->id, r->wait_ms, ME);
+	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
+	     now_ms() < end && !atomic_load(&call.done) && !waits(r, packets);)
+		pause_ms(1);
+	must_work(r->holder, bizlock_release(r->holder, KEY(r->id), "holder", NULL), "the holder");
+	call_join(&call);
+	r->grant = call.grant;
+	snprintf(r->errmsg, sizeof(r->errmsg), "%s", call.errmsg);
+	return call.rc;
+}
+
+static int do_release(struct run *r)
+{
+	return bizlock_release(r->b, KEY(r->id), ME, NULL);
+}
+
+static int do_renew(struct run *r)
+{
+	return bizlock_renew(r->b, KEY(r->id), ME, 0);
+}
+
+static int do_verify(struct run *r)
+{
+	return bizlock_verify(r->b, KEY(r->id), ME);
+}
+
+static int do_break(struct run *r)
+{
+	return bizlock_break(r->b, KEY(r->id), r->theirs.fence);
+}
+
+static int do_open(struct run *r)
+{
+	return bizlock_open(r->b);
+}
+
+static int do_close(struct run *r)
+{
+	bizlock_close(r->b);
+	r->b = NULL;
+	return BIZLOCK_OK;
+}
+
+#define BOTH(name, ...)                                                                            \
+	{name, __VA_ARGS__, false},                                                                \
+	{                                                                                          \
+		"cold-" name, __VA_ARGS__, true                                                    \
+	}
+
+const struct scenario scenarios[] = {
+        BOTH("acquire", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        BOTH("takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
+        BOTH("wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        BOTH("busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
+        BOTH("reenter", HOLDS, 1, 2, BIZLOCK_OK, i_hold, do_acquire),
+        BOTH("inner", HOLDS, 2, 1, BIZLOCK_OK, i_hold, do_release),
+        BOTH("release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, do_release),
+        BOTH("renew", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_renew),
+        BOTH("verify", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_verify),
+        BOTH("break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
+        BOTH("close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
+        {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false},
+};
+const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
+
+/* ---- clients ----------------------------------------------------------------- */
+
+static bizlock *client_to_suffer(const struct bench *bench, bool off, bool hasty)
+{
+	struct server at = proxy_address(bench->proxy);
+	struct world detour = world_by_way_of(&bench->world, &at);
+	char lease[16], io[16];
+
+	snprintf(lease, sizeof(lease), "%d", LEASE_MS);
+	snprintf(io, sizeof(io), "%d", hasty ? HASTY_IO_MS : 4 * PROMPT_MS);
+	return client_new(&detour, OPTIONS("ssl_mode", "disabled", "queue", off ? "off" : "auto",
+	                                   "io_timeout_ms", io, "connect_timeout_ms", io,
+	                                   "lease_ms", lease));
+}
+
+static void open_client(bizlock *b)
+{
+	must_work(b, bizlock_open(b), "open");
+}
+
+/* Every statement has been prepared on the connection that will be used, so
+ * that the packets are those of the call alone. */
+static void warm_up(struct run *r)
+{
+	const bizlock_key key = KEY("warm");
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.owner = ME;
+	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
+	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
+	must_work(r->b, bizlock_renew(r->b, key, ME, 0), "warm up");
+	must_work(r->b, bizlock_verify(r->b, key, ME), "warm up");
+	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
+	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
+	opts.flags = BIZLOCK_NO_QUEUE;
+	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
+	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
+	if (bizlock_break(r->b, key, 1) != BIZLOCK_LOST)
+		die("warm up: %s", bizlock_errmsg(r->b));
+}
+
+static void learn_name(struct run *r, char me[192])
+{
+	must_work(r->b, take(r->b, r, ME, PROMPT_MS, NULL), "a first hold");
+	snprintf(me, 192, "%s", row_of(&r->bench->world, KEY(r->id)).owner);
+	must_work(r->b, bizlock_release(r->b, KEY(r->id), ME, NULL), "a first hold");
+}
+
+bool is_prompt(enum what what)
+{
+	return what == CUT || what == CUT_AGAIN || what == DELAY || what == NOTHING;
+}
+
+/* Those that open and close are made for the run, all others are used again. */
+static void choose_client(struct run *r)
+{
+	struct bench *bench = r->bench;
+	bool off = r->point->off, hasty = !is_prompt(r->point->what);
+
+	if (r->scenario->kind == OPENS || r->scenario->kind == CLOSES) {
+		r->b = client_to_suffer(bench, off, hasty);
+		if (r->scenario->kind == CLOSES)
+			open_client(r->b);
+		r->me = "";
+		return;
+	}
+	if (!bench->clients[off][hasty].b) {
+		r->b = bench->clients[off][hasty].b = client_to_suffer(bench, off, hasty);
+		open_client(r->b);
+		learn_name(r, bench->clients[off][hasty].me);
+	}
+	r->b = bench->clients[off][hasty].b;
+	r->me = bench->clients[off][hasty].me;
+	if (!r->scenario->cold)
+		warm_up(r);
+}
+
+void bench_open(struct bench *bench)
+{
+	struct server at = server_from_env();
+
+	*bench = (struct bench){.serial = 0};
+	world_make(&bench->world, &at);
+	world_migrate(&bench->world);
+	bench->proxy = proxy_start(&bench->world.at, "127.0.0.1");
+	for (int off = 0; off < 2; off++) {
+		const char *queue = off ? "off" : "auto";
+
+		bench->holders[off] = client_open(&bench->world, OPTIONS("queue", queue));
+		bench->strangers[off] = client_open(&bench->world, OPTIONS("queue", queue));
+	}
+}
+
+void bench_renew(struct bench *bench)
+{
+	for (int i = 0; i < 4; i++) {
+		bizlock_close(bench->clients[i / 2][i % 2].b);
+		bench->clients[i / 2][i % 2].b = NULL;
+	}
+	bench->serial++;
+	db_run(bench->world.admin, "DELETE FROM biz_lock");
+}
+
+void bench_close(struct bench *bench)
+{
+	bench_renew(bench);
+	for (int off = 0; off < 2; off++) {
+		bizlock_close(bench->holders[off]);
+		bizlock_close(bench->strangers[off]);
+	}
+	proxy_stop(bench->proxy);
+	world_drop(&bench->world);
+}
+
+/* ---- a run ------------------------------------------------------------------- */
+
+static struct fault fault_of(const struct point *p)
+{
+	static const enum fault_what what[] = {
+	        [CUT_AGAIN] = FAULT_CUT,        [CUT] = FAULT_CUT,
+	        [CUT_EVER] = FAULT_CUT,         [SWALLOW] = FAULT_SWALLOW,
+	        [SWALLOW_EVER] = FAULT_SWALLOW, [DELAY] = FAULT_DELAY,
+	        [LATE] = FAULT_DELAY,           [NOTHING] = FAULT_NONE,
+	};
+
+	return (struct fault){.what = what[p->what],
+	                      .side = p->side,
+	                      .packet = p->packet,
+	                      .byte = p->byte,
+	                      .delay_ms = p->what == LATE ? LATE_MS : DELAY_MS,
+	                      .again = p->what == CUT_AGAIN ? p->again : 0,
+	                      .for_ever = p->what == CUT_EVER || p->what == SWALLOW_EVER};
+}
+
+static int64_t patience_with(enum what what)
+{
+	if (is_prompt(what))
+		return 2 * PROMPT_MS;
+	return what == CUT_EVER || what == SWALLOW_EVER ? 2 * HASTY_IO_MS : 4 * HASTY_IO_MS;
+}
+
+static void suffer(struct run *r)
+{
+	struct proxy *p = r->bench->proxy;
+	struct fault fault = fault_of(r->point);
+	int64_t start;
+
+	proxy_arm(p, &fault);
+	start = now_ms();
+	r->rc = r->scenario->act(r);
+	r->took_ms = now_ms() - start;
+	if (r->rc != BIZLOCK_OK && !r->errmsg[0] && r->b)
+		snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
+	r->fired = proxy_fired(p) > 0;
+	r->trace = proxy_trace(p);
+	proxy_arm(p, NULL);
+	/* Well again, but for connections that have lost bytes. */
+	if (r->point->what == SWALLOW || r->point->what == SWALLOW_EVER)
+		proxy_cut(p);
+}
+
+void run_point(struct bench *bench, const struct point *point, struct run *ret)
+{
+	*ret = (struct run){.bench = bench,
+	                    .point = point,
+	                    .scenario = &scenarios[point->scenario],
+	                    .holder = bench->holders[point->off],
+	                    .stranger = bench->strangers[point->off],
+	                    .grant = BIZLOCK_GRANT_INIT,
+	                    .wait_ms = patience_with(point->what)};
+	snprintf(ret->id, sizeof(ret->id), "%s-%u", ret->scenario->name, bench->serial);
+	choose_client(ret);
+	ret->scenario->prepare(ret);
+	ret->fence = ret->theirs.fence > ret->grant.fence ? ret->theirs.fence : ret->grant.fence;
+	if (ret->scenario->cold)
+		proxy_cut(bench->proxy);
+	suffer(ret);
+	check_run(ret);
+	if (ret->scenario->kind == OPENS)
+		bizlock_close(ret->b);
+	else if (ret->scenario->kind == CLOSES && ret->b)
+		die("not closed");
+}

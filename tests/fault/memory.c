@@ -1,0 +1,158 @@
+/* Memory is out at the Nth allocation of the library, for every N: the call says
+ * NOMEM and does nothing by halves, and the same client works again right after.
+ * Linked with --wrap, which leads every allocation here. */
+#define _GNU_SOURCE 1
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patience.h"
+#include "world.h"
+
+#define ROUNDS_MAX 10000 /* there are some dozen allocations */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+char *__wrap_strdup(const char *s);
+
+static atomic_int left; /* allocations until one fails; 0: none will */
+
+static bool fails(void)
+{
+	return atomic_load(&left) > 0 && atomic_fetch_sub(&left, 1) == 1;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __real_realloc(p, size);
+}
+
+char *__wrap_strdup(const char *s)
+{
+	return fails() ? NULL : __real_strdup(s);
+}
+
+/* ---- what is tried ------------------------------------------------------------ */
+
+struct round {
+	bizlock *b;
+	bool open;
+	unsigned refused;
+	unsigned depth[2]; /* of the thread's hold, and of a named owner's */
+};
+
+static const char *const owners[2] = {NULL, "task-1"};
+
+/* Was it done? It was, or memory was out. */
+static bool done(struct round *r, const char *what, int rc)
+{
+	if (rc == BIZLOCK_OK)
+		return true;
+	if (rc != BIZLOCK_NOMEM)
+		die("%s: %s, not BIZLOCK_NOMEM: %s", what, bizlock_err_name(rc),
+		    bizlock_errmsg(r->b));
+	r->refused++;
+	return false;
+}
+
+static void acquire(struct round *r, int who)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	const char *id = who ? "named" : "thread";
+
+	opts.owner = owners[who];
+	opts.wait_ms = PATIENCE_MS;
+	if (done(r, "acquire", bizlock_acquire(r->b, KEY(id), &opts, NULL)))
+		r->depth[who]++;
+}
+
+/* Without memory as well the level is given back. */
+static void release(struct round *r, int who)
+{
+	const char *id = who ? "named" : "thread";
+
+	if (r->depth[who] == 0)
+		return;
+	r->depth[who]--;
+	done(r, "release", bizlock_release(r->b, KEY(id), owners[who], NULL));
+}
+
+static void try_all(struct round *r)
+{
+	if (!r->open)
+		r->open = done(r, "open", bizlock_open(r->b));
+	for (int who = 0; who < 2 && r->open; who++) {
+		acquire(r, who);
+		acquire(r, who);
+		release(r, who);
+		release(r, who);
+	}
+}
+
+/* false: all went well, because no allocation was left to fail. */
+static bool try_with(const struct world *w, int n)
+{
+	struct round r = {.b = client_new(w, NULL)};
+	bool failed;
+
+	atomic_store(&left, n);
+	try_all(&r);
+	failed = atomic_exchange(&left, 0) == 0;
+	r.refused = 0;
+	try_all(&r);
+	for (int who = 0; who < 2; who++)
+		while (r.depth[who])
+			release(&r, who);
+	if (r.refused)
+		die("allocation %d: memory is back, and the client says it is out", n);
+	bizlock_close(r.b);
+	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_lock") == 0);
+	return failed;
+}
+
+static void try_new(void)
+{
+	bizlock *b = NULL;
+	int n = 0, rc;
+
+	do {
+		atomic_store(&left, ++n);
+		rc = bizlock_new(&b);
+		atomic_store(&left, 0);
+		if (rc != BIZLOCK_OK && (rc != BIZLOCK_NOMEM || b))
+			die("new: allocation %d: %s", n, bizlock_err_name(rc));
+	} while (rc != BIZLOCK_OK);
+	bizlock_close(b);
+}
+
+int main(void)
+{
+	struct server at = server_from_env();
+	struct world w;
+	int n = 1;
+
+	world_make(&w, &at);
+	world_migrate(&w);
+	try_new();
+	while (try_with(&w, n) && n < ROUNDS_MAX)
+		n++;
+	printf("%d allocations failed, one at a time\n", n - 1);
+	world_drop(&w);
+	return n > 10 && n < ROUNDS_MAX ? 0 : 1;
+}

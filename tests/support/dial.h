@@ -1,0 +1,16 @@
+/* Sockets for proxy.c. */
+#ifndef TEST_DIAL_H
+#define TEST_DIAL_H
+
+#include "db.h"
+
+/* A connection to the server; -1: there is none to be had. */
+int dial(const struct server *at);
+
+/* Listens on a free port of this address; dies if it can not. */
+int listen_on(const char *host, unsigned *ret_port);
+
+/* The next connection to that; -1: it is gone again. */
+int answer(int listener);
+
+#endif
