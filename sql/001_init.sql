@@ -21,6 +21,8 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'when the lease ends, UTC by the clock of the server; acquire and renew write it',
   `bell` BIGINT UNSIGNED NOT NULL DEFAULT 0
     COMMENT 'connection that has the doorbell of this hold, 0: none; first acquisition and takeover write it',
+  `taken_from` BIGINT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'fence of the hold that was taken over, 0: none; first acquisition and takeover write it',
   `note` VARCHAR(255) NOT NULL DEFAULT ''
     COMMENT 'why, for people who look; first acquisition and takeover write it',
   `gmt_create` DATETIME(6) NOT NULL

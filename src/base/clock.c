@@ -44,6 +44,13 @@ int64_t bl_left_ms(bl_time deadline)
 	return left / BL_NS_PER_MS + (left % BL_NS_PER_MS != 0);
 }
 
+void bl_sleep(bl_time ns)
+{
+	struct timespec pause = {ns / NS_PER_S, (long)(ns % NS_PER_S)};
+
+	nanosleep(&pause, NULL);
+}
+
 bool bl_passed(bl_time deadline)
 {
 	return deadline != BL_NEVER && deadline <= bl_now();

@@ -1,7 +1,5 @@
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/rnd.h"
 #include "client/client.h"
@@ -9,7 +7,8 @@
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
 {
-	bl_time io_deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	/* Twice: when a reply never came there is time left to ask again. */
+	bl_time io_deadline = bl_deadline_in_ms(2 * (int64_t)b->config.io_timeout_ms);
 
 	call->client = b;
 	call->key = *key;
@@ -44,9 +43,7 @@ void bl_call_sleep(const struct bl_call *call, bl_time until)
 	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
 
 	while (left > 0 && atomic_load(&call->client->wakes) == call->wakes) {
-		struct timespec slice = {0, left < BL_WAKE_NS ? left : BL_WAKE_NS};
-
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
+		bl_sleep(left < BL_WAKE_NS ? left : BL_WAKE_NS);
 		left = end - bl_now();
 	}
 }

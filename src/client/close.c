@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "client/client.h"
+#include "core/backoff.h"
 
 /* Does its row have to go? What an ended thread held may be half done. */
 static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
@@ -13,57 +14,90 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
 }
 
-/* Moves as many as one statement takes from the table to items. */
+/* As many as one statement takes. */
 static size_t pick(struct bizlock *b, struct bl_item *items)
 {
-	struct bl_hold *h, *next;
 	size_t n = 0, bytes = 0;
 
 	pthread_mutex_lock(&b->mu);
-	h = bl_held_walk(&b->held, NULL);
-	for (; h && n < BL_MANY_MAX && bytes < BL_MANY_BYTES; h = next) {
-		next = bl_held_walk(&b->held, h);
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES)
+			break;
 		if (!has_to_go(b, h))
 			continue;
 		bytes += h->key.id_len + h->key.type_len;
 		items[n++] = (struct bl_item){h->key, h->fence};
-		bl_held_remove(&b->held, h);
 	}
 	pthread_mutex_unlock(&b->mu);
 	return n;
 }
 
+static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
+{
+	pthread_mutex_lock(&b->mu);
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h = bl_held_of_key(&b->held, &items[i].key);
+
+		while (h && h->fence != items[i].fence)
+			h = bl_held_next_of_key(h);
+		if (h)
+			bl_held_remove(&b->held, h);
+	}
+	pthread_mutex_unlock(&b->mu);
+}
+
 /* The doorbells go with their connections. */
-static void release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
+static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
 {
 	struct bl_err ignored;
 	size_t n;
+	int rc = BIZLOCK_OK;
 
-	while (!s->gone && (n = pick(b, items)) > 0)
-		if (bl_many_drop(s, items, n, b->process.suffix, &ignored) != BIZLOCK_OK)
-			break;
+	while (rc == BIZLOCK_OK && (n = pick(b, items)) > 0) {
+		rc = bl_many_drop(s, items, n, b->process.suffix, &ignored);
+		if (rc == BIZLOCK_OK)
+			forget(b, items, n);
+	}
+	return rc;
+}
+
+/* On one connection, whichever can be had. */
+static int release_once(struct bizlock *b, struct bl_item *items, bl_time deadline)
+{
+	struct bl_err ignored;
+	struct bl_conn *conn;
+	int rc;
+
+	pthread_mutex_lock(&b->mu);
+	rc = bl_pool_take(&b->pool, (struct bl_patience){.end = deadline}, &conn, &ignored);
+	pthread_mutex_unlock(&b->mu);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = release_on(b, &conn->session, items);
+	pthread_mutex_lock(&b->mu);
+	bl_pool_put(&b->pool, conn);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static struct bl_item *make_items(struct bizlock *b)
+{
+	size_t n = b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX;
+
+	return n ? calloc(n, sizeof(struct bl_item)) : NULL;
 }
 
 /* Nobody calls any more, but the watch still looks: it may have to cut us off. */
 static void release_all(struct bizlock *b, bl_time deadline)
 {
-	struct bl_item *items = NULL;
-	struct bl_err ignored;
-	struct bl_conn *conn;
+	struct bl_item *items = make_items(b);
+	int rc = items ? BIZLOCK_CONN : BIZLOCK_OK;
 
-	pthread_mutex_lock(&b->mu);
-	if (b->held.count > 0)
-		items = calloc(b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX,
-		               sizeof(*items));
-	if (items && !bl_passed(deadline) &&
-	    bl_pool_take(&b->pool, (struct bl_patience){.end = deadline}, &conn, &ignored) ==
-	            BIZLOCK_OK) {
-		pthread_mutex_unlock(&b->mu);
-		release_on(b, &conn->session, items);
-		pthread_mutex_lock(&b->mu);
-		bl_pool_put(&b->pool, conn);
+	for (unsigned i = 0; rc != BIZLOCK_OK && !bl_passed(deadline); i++) {
+		rc = release_once(b, items, deadline);
+		if (rc != BIZLOCK_OK)
+			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
 	}
-	pthread_mutex_unlock(&b->mu);
 	free(items);
 }
 

@@ -201,7 +201,7 @@ int bl_contender_adopt(struct bl_contender *c)
 	put(c, conn);
 	if (rc != BIZLOCK_OK || !matched)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	*c->won = (struct bl_won){c->row.fence, sent, false};
+	*c->won = (struct bl_won){c->row.fence, sent, c->row.took_over};
 	return BIZLOCK_OK;
 }
 

@@ -26,15 +26,12 @@ static void put(struct bizlock *b, struct bl_conn *conn)
 
 /* A holder that has to be broken most often hangs: it would keep the doorbell,
  * and those who wait at it would sleep to the end of the lease they saw. */
-static void wake_waiters(struct bl_call *call, uint64_t bell_by)
+static void wake_waiters(struct bl_call *call, uint64_t keeper)
 {
-	struct bl_err ignored;
-	struct bl_conn *conn;
+	struct bl_change change = {.what = BL_CHANGE_KICK, .keeper = keeper};
 
-	if (!bell_by || borrow(call->client, &conn, &ignored) != BIZLOCK_OK)
-		return;
-	bl_bell_kick(&conn->session, call->bell, bell_by);
-	put(call->client, conn);
+	if (keeper)
+		bl_retry_change(call, &change); /* what it could not do, a lease's end will */
 }
 
 /* Nothing was broken: why? */

@@ -1,6 +1,7 @@
 #include "client/pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -184,6 +185,29 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 	pthread_mutex_lock(p->mu);
 }
 
+/* Before anything else is sent: a late statement would come after what a call
+ * does next, and undo it. */
+static int end_ghosts(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *lost = &p->conns[i];
+		char mark[sizeof(lost->ghost)];
+		int rc;
+
+		if (!lost->ghost[0])
+			continue;
+		memcpy(mark, lost->ghost, sizeof(mark));
+		pthread_mutex_unlock(p->mu);
+		rc = bl_session_end_other(&c->session, mark, err);
+		pthread_mutex_lock(p->mu);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		if (strcmp(lost->ghost, mark) == 0)
+			lost->ghost[0] = '\0';
+	}
+	return BIZLOCK_OK;
+}
+
 static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
@@ -193,8 +217,13 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 		disconnect(p, c);
 	if (!c->id)
 		rc = connect_lent(p, c, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = end_ghosts(p, c, err);
 	if (rc == BIZLOCK_OK)
 		*ret = c;
+	else
+		bl_pool_put(p, c);
 	return rc;
 }
 
@@ -249,8 +278,10 @@ void bl_pool_bell_over(struct bl_pool *p)
 
 void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 {
-	if (c->session.gone)
+	if (c->session.gone) {
+		memcpy(c->ghost, c->session.mark, sizeof(c->ghost));
 		disconnect(p, c);
+	}
 	c->lent = false;
 	serve(p, c);
 }

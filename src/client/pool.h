@@ -17,9 +17,11 @@
 
 struct bl_conn {
 	struct bl_session session;
-	uint64_t id;    /* never used twice; 0: not connected */
-	unsigned bells; /* it holds */
-	int fd;         /* of the connection, to be cut off; -1: none */
+	uint64_t id;                 /* never used twice; 0: not connected */
+	unsigned bells;              /* it holds */
+	int fd;                      /* of the connection, to be cut off; -1: none */
+	char ghost[BL_BELL_MAX + 1]; /* mark of a lost connection: what it sent may still
+	                                arrive, until it is ended at the server */
 	bool lent;
 	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then

@@ -34,9 +34,11 @@ static void put(struct bl_call *call, struct bl_conn *conn, const char *bell)
 	pthread_mutex_unlock(&call->client->mu);
 }
 
-static int change_on(struct bl_session *s, struct bl_change *ch, const char *bell,
-                     struct bl_err *err)
+static int change_on(struct bl_call *call, struct bl_session *s, struct bl_change *ch,
+                     const char *bell)
 {
+	struct bl_err *err = call->err;
+
 	switch (ch->what) {
 	case BL_CHANGE_DEPTH:
 		return bl_lock_depth(s, ch->ref, ch->depth, ch->lease_ms, &ch->matched, err);
@@ -48,6 +50,8 @@ static int change_on(struct bl_session *s, struct bl_change *ch, const char *bel
 		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
+	case BL_CHANGE_KICK:
+		return bl_bell_kick(s, call->bell, ch->keeper, err);
 	case BL_CHANGE_BELL:
 		return bell ? bl_bell_free(s, bell, err) : BIZLOCK_OK;
 	}
@@ -63,7 +67,7 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	ch->sent = bl_now();
-	rc = change_on(&conn->session, ch, bell, call->err);
+	rc = change_on(call, &conn->session, ch, bell);
 	ch->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
 	/* Refused, the packet's second half was not run: the bell is still held,
 	 * and only this connection's end is sure to release it. */

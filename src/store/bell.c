@@ -109,13 +109,14 @@ int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 	return run_text(s, err);
 }
 
-void bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by)
+int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err)
 {
-	struct bl_err ignored;
+	int rc;
 
 	bl_buf_reset(&s->text);
 	bl_sql_kick_bell(&s->text, bell, by);
-	run_text(s, &ignored);
+	rc = run_text(s, err);
+	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
 
 bool bl_bell_works(struct bl_session *s, const char *name)

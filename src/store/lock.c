@@ -53,13 +53,13 @@ int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_t
 	return rc;
 }
 
-enum { LOOK_COLUMNS = 6 };
+enum { LOOK_COLUMNS = 7 };
 
 struct look {
 	MYSQL_BIND binds[LOOK_COLUMNS];
 	bl_bool null[LOOK_COLUMNS];
 	unsigned long owner_len;
-	uint64_t bell_by, fence, depth, bell;
+	uint64_t bell_by, fence, depth, bell, taken_from;
 	int64_t left_us;
 	struct bl_row row;
 };
@@ -79,19 +79,20 @@ static int one_row(void *arg)
 	l->row.fence = l->fence;
 	l->row.depth = l->null[3] || l->depth > UINT32_MAX ? 0 : (uint32_t)l->depth;
 	l->row.bell = l->null[4] ? 0 : l->bell;
-	l->row.left_us = l->null[5] ? 0 : l->left_us;
+	l->row.took_over = !l->null[5] && l->taken_from;
+	l->row.left_us = l->null[6] ? 0 : l->left_us;
 	return BIZLOCK_OK;
 }
 
 static void bind_look(struct look *l)
 {
-	void *numbers[LOOK_COLUMNS] = {&l->bell_by, &l->fence, NULL,
-	                               &l->depth,   &l->bell,  &l->left_us};
+	void *numbers[LOOK_COLUMNS] = {&l->bell_by, &l->fence,      NULL,       &l->depth,
+	                               &l->bell,    &l->taken_from, &l->left_us};
 
 	for (size_t i = 0; i < LOOK_COLUMNS; i++) {
 		l->binds[i].buffer_type = MYSQL_TYPE_LONGLONG;
 		l->binds[i].buffer = numbers[i];
-		l->binds[i].is_unsigned = i != 5;
+		l->binds[i].is_unsigned = i != 6;
 		l->binds[i].is_null = &l->null[i];
 	}
 	l->binds[2].buffer_type = MYSQL_TYPE_STRING;
@@ -159,7 +160,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, boo
 	bl_sql_drop_and_ring(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	rc = bl_session_run_first(s, s->text.data, s->text.len, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;

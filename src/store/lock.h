@@ -40,6 +40,7 @@ struct bl_row {
 	uint64_t fence;
 	uint32_t depth;
 	int64_t left_us; /* of the lease; <= 0: over */
+	bool took_over;  /* this hold did */
 	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
 	uint64_t bell_by; /* and of the one that has it now */
 	char owner[BL_OWNER_MAX + 1];

@@ -1,11 +1,13 @@
 #include "store/session.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/rnd.h"
 #include "core/hosts.h"
 #include "store/errclass.h"
 
@@ -62,13 +64,35 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
+static int take_mark(struct bl_session *s, struct bl_err *err)
+{
+	uint8_t number[16];
+	int64_t taken = 0;
+	int rc = BIZLOCK_OK;
+
+	if (!bl_random_bytes(number, sizeof(number)))
+		return rc;
+	snprintf(s->mark, sizeof(s->mark), "bizlock:");
+	for (size_t i = 0, at = strlen(s->mark); i < sizeof(number); i++, at += 2)
+		snprintf(s->mark + at, sizeof(s->mark) - at, "%02x", number[i]);
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0)", s->mark);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &taken, err);
+	if (!taken)
+		s->mark[0] = '\0';
+	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
+}
+
 static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
 {
 	int rc = bl_session_run(s, settings, strlen(settings), NULL, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
-	return bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
+	rc = bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
+	return rc == BIZLOCK_OK ? take_mark(s, err) : rc;
 }
 
 static int open_at(struct bl_session *s, const struct bl_config *c, const struct bl_sql *sql,
@@ -189,6 +213,35 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 		*ret_affected = affected;
 	if (rc == BIZLOCK_OK && ret_number)
 		*ret_number = number;
+	return rc;
+}
+
+int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                         struct bl_err *err)
+{
+	struct bl_err ignored;
+	int64_t number;
+
+	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
+		return bl_session_error(s, err);
+	*ret_affected = mysql_affected_rows(s->mysql);
+	s->gone |= drain(s, &number, &ignored) != BIZLOCK_OK;
+	return BIZLOCK_OK;
+}
+
+int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *err)
+{
+	struct bl_err mine;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "KILL IFNULL(IS_USED_LOCK('%s'), 0)", mark);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);
+	if (rc != BIZLOCK_CONN)
+		return BIZLOCK_OK;
+	*err = mine;
 	return rc;
 }
 

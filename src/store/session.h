@@ -31,6 +31,10 @@ struct bl_session {
 	struct bl_buf text;
 	bool gone; /* of no use any more: close it */
 	bool left; /* gone because we gave it up, not because it was lost */
+
+	/* Names a GET_LOCK that this connection alone has, so that it can be told
+	 * from all others and ended from another one; "" where that does not work. */
+	char mark[BL_BELL_MAX + 1];
 };
 
 /* Connects to the first host that is there and fixes the settings. ret must stay where it is while
@@ -45,6 +49,11 @@ void bl_session_close(struct bl_session *s);
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
 
+/* Ends the connection with this mark, if it is still there: what it has sent may
+ * not have arrived yet, and must not arrive later. CONN; what the server refuses
+ * is ignored. */
+int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *err);
+
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */
 bool bl_session_ended(struct bl_session *s);
@@ -56,6 +65,11 @@ void bl_session_leave(struct bl_session *s);
  * (or NULL): rows of the first one. */
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err);
+
+/* The same for a packet whose first statement is what matters: an error of a later
+ * one makes the session `gone`, no more. */
+int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                         struct bl_err *err);
 
 /* The same; *ret_number: the first field of the first row of the last result
  * that had rows, 0 if none had. */

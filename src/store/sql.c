@@ -12,16 +12,17 @@
  *
  * A lease is over exactly when timeout <= now, in every statement. In TAKE,
  * `timeout` is assigned last: assignments run from left to right, and all the
- * others ask for its old value. LAST_INSERT_ID(x) brings x back in the OK
- * packet: the new fence after a takeover, else the microseconds that the holder
- * still has. VALUES() is deprecated on MySQL in favour of a row alias, which
- * MariaDB does not know; VALUES() is what both understand. */
+ * others ask for its old value; taken_from, for that of fence. LAST_INSERT_ID(x) brings x back in
+ * the OK packet: the new fence after a takeover, else the microseconds that the holder still has.
+ * VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not know; VALUES()
+ * is what both understand. */
 #define OVER "timeout <= " NOW
 #define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
 #define TAKE(type, bell)                                                                           \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
 	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "                                          \
+	"taken_from = IF(" OVER ", fence, taken_from), "                                           \
 	"fence = IF(" OVER ", LAST_INSERT_ID(VALUES(fence)), "                                     \
 	"fence + 0 * LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND, " NOW                               \
 	", timeout))), " ON_TAKEOVER("owner") ON_TAKEOVER("reentrant") ON_TAKEOVER("bell")         \
@@ -46,7 +47,7 @@ static const struct {
                                {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE}},
         [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE}},
-        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, "
+        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
                           {BL_P_BELL, BL_P_ID, BL_P_TYPE}},
