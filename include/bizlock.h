@@ -4,7 +4,6 @@
  * MariaDB 10.6 (or later). This header is the manual, with bizlock_ops.h for
  * those who look after locks; README.md has the tour.
  *
- *
  * WHAT THE WORDS MEAN
  *
  * key      A pair (biz_type, biz_id) that names what is locked, such as
@@ -37,7 +36,6 @@
  *          next waiter. It orders and wakes; it never excludes: the row alone
  *          decides who holds. Losing it costs fairness, never safety.
  *
- *
  * THE CALLING SEQUENCE
  *
  *     bizlock *b;
@@ -55,7 +53,6 @@
  *
  * Every statement is its own short transaction on bizlock's own connections:
  * a transaction of yours is never touched, and never holds a lock up.
- *
  *
  * WHAT HAPPENS WHEN
  *
@@ -96,7 +93,6 @@
  *                     client answer BIZLOCK_MISUSE; it opens a client of its
  *                     own. bizlock_close() in the child frees memory and
  *                     touches nothing of the parent's on the server.
- *
  *
  * RULES FOR ALL FUNCTIONS
  *
@@ -211,6 +207,9 @@ typedef struct bizlock_acquire_opts {
 	                         printable ASCII bytes without space and '@', not
 	                         only digits; the same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
+	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
+	                         what is to run at most once in a period, whatever the
+	                         clocks of those who start it say. 0: none */
 	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
 	                         holder that hangs then loses the lock. Up to 2^32-1;
 	                         0: the client's option max_hold_ms */
@@ -218,7 +217,7 @@ typedef struct bizlock_acquire_opts {
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
 	{                                                                                          \
-		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0                              \
+		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0, 0                           \
 	}
 
 /* Flags of bizlock_grant. */
@@ -312,6 +311,21 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
+/* All of the keys, or none: with one statement for those that are new, so that two
+ * callers who want the same ones in another order never wait for each other in a
+ * circle. 1 to 256 keys, each once. Some may be held already: one level deeper.
+ * opts as above, the same for each; wait_ms for all together. ret: n of them, in
+ * the order of keys, or NULL; only the first one's size is looked at.
+ * On any error nothing is held that was not before. As bizlock_acquire(). */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_key *keys, size_t n,
+                                                       const bizlock_acquire_opts *opts,
+                                                       bizlock_grant *ret);
+
+/* Gives one level of each back, whatever happens to one of them. The first error,
+ * or OK. The keys need not have been acquired together. */
+BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n,
+                                    const char *owner);
+
 /* Gives one level back; the last one frees the lock and wakes the next waiter.
  * owner NULL: the calling thread. ret_depth may be NULL: levels left.
  * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran
@@ -343,6 +357,21 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const 
  * earlier fn may still be running then. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
+
+/* Hands a held lock, with its fence and depth, to another process or client: what
+ * is written to ret (NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII
+ * without spaces) is for bizlock_import(). From here on this client holds it no
+ * more; it stays locked until it is imported, for one lease at most.
+ * NOT_OWNER, LOST, CONN, UNKNOWN, DB; LIMIT: size is too small. */
+#define BIZLOCK_EXPORT_MAX 640
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
+                                                  char *ret, size_t size);
+
+/* Takes over what was exported: `owner` of this client holds it from here on, and it
+ * is renewed. Once only: LOST when somebody has imported it before, or its lease is
+ * over. MISUSE: this owner holds that key already. INVALID: not such a text. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
+                                                  bizlock_grant *ret);
 
 /* Wakes every waiting thread of this client; their calls answer CANCELLED.
  * Calls that start later wait as usual. Async-signal-safe. */

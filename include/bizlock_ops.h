@@ -13,8 +13,9 @@ extern "C" {
 
 /* One row, as bizlock_each() shows it. Valid during the callback. */
 typedef struct bizlock_info {
-	size_t size;                                  /* set by the library */
-	const char *biz_type, *biz_id, *owner, *note; /* note: "" when none */
+	size_t size;                   /* set by the library */
+	const char *biz_type, *biz_id; /* the key */
+	const char *owner, *note; /* owner "": released, and resting (min_hold_ms); note "": none */
 	uint64_t fence;
 	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
 	int64_t held_ms; /* since the hold began */

@@ -7,7 +7,7 @@
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
 /* What the first version had. */
-#define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, max_hold_ms)
+#define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
 static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
