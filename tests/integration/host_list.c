@@ -230,7 +230,7 @@ Test(own_host_list, who_waits_goes_along)
 	struct call call;
 
 	begin_two();
-	holder = client_open(&worlds[0], NULL);
+	holder = client_open(&worlds[0], OPTIONS("release_on_close", "off"));
 	b = client_of_both();
 	expect(OK, holder, acquire(holder, "k", 0, 0, NULL));
 	call_start(&call, b, "k", PATIENCE_MS, "task-1");
