@@ -102,6 +102,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	if (rc != BIZLOCK_OK)
 		return rc;
 	request = (struct bl_request){.lease_ms = o.lease_ms ? o.lease_ms : b->config.lease_ms,
+	                              .min_hold_ms = o.min_hold_ms,
 	                              .max_hold_ms =
 	                                      o.max_hold_ms ? o.max_hold_ms : b->config.max_hold_ms,
 	                              .flags = o.flags,

@@ -78,7 +78,8 @@ static uint64_t twin(const struct bizlock *b, const struct bl_hold *litter)
 
 static void clean_up(struct bizlock *b, struct bl_hold *h)
 {
-	struct bl_change change = {.what = BL_CHANGE_BELL, .bell = h->bell};
+	struct bl_change change = {
+	        .what = BL_CHANGE_BELL, .rest_us = bl_hold_rest_us(h), .bell = h->bell};
 	struct bl_call call;
 	struct bl_err err;
 	int rc;

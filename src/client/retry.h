@@ -20,6 +20,7 @@ struct bl_change {
 	enum bl_change_kind what;
 	struct bl_ref ref;
 	uint32_t depth, lease_ms;
+	int64_t rest_us; /* DROP */
 	uint64_t keeper; /* the server's number of it */
 	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
 
