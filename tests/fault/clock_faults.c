@@ -269,7 +269,7 @@ static bool is_right(const struct crowd_tale *t, bool forward)
 
 static bool is_suffered(struct crowd *crowd, bool forward)
 {
-	if (crowd_goes_on(crowd, RECOVERY_MS) < 0 || !crowd_renews(crowd, RECOVERY_MS))
+	if (crowd_goes_on(crowd, RECOVERY_MS) < 0 || !crowd_settles(crowd, RECOVERY_MS))
 		return false;
 	step_to(forward ? HOUR_S : 0);
 	return crowd_goes_on(crowd, RECOVERY_MS) >= 0 &&

@@ -170,7 +170,7 @@ void kill_connections(void)
 	char *rest;
 
 	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
-		db_run(world.admin, "KILL %s", id);
+		db_try(world.admin, "KILL %s", id); /* it may have ended */
 	free(ids);
 }
 

@@ -31,7 +31,7 @@ struct crowd {
 	const char *const *options;
 	pid_t pids[PROCESSES_MAX];
 	atomic_bool pause, stop;
-	atomic_uint ready, resting, renewed, errors;
+	atomic_uint ready, resting, owning, renewed, errors;
 	atomic_ulong codes[16], lost, steps;
 	atomic_ulong served[KEYS_MAX];
 	atomic_uint count; /* of spans */
@@ -151,6 +151,22 @@ static void add_up(struct member *m)
 	m->counted = n;
 }
 
+static bool take_own(struct member *m, struct span *ret)
+{
+	if (!take(m, m->c->plan.keys + m->number, ret))
+		return false;
+	atomic_fetch_add(&m->c->owning, 1);
+	return true;
+}
+
+/* False: it has none any more. */
+static bool give_back_own(struct member *m, struct span *own)
+{
+	atomic_fetch_sub(&m->c->owning, 1);
+	give_back(m, own);
+	return false;
+}
+
 /* Turns at the keys that all want. Its own is kept until it is lost. */
 static void take_turns(struct member *m)
 {
@@ -159,12 +175,10 @@ static void take_turns(struct member *m)
 	struct span own, hold;
 
 	while (may_go_on(c)) {
-		if (has_own && !believe(m, &own)) {
-			give_back(m, &own);
-			has_own = false;
-		}
+		if (has_own && !believe(m, &own))
+			has_own = give_back_own(m, &own);
 		if (!has_own)
-			has_own = take(m, c->plan.keys + m->number, &own);
+			has_own = take_own(m, &own);
 		if (take(m, (unsigned)rand_r(&m->random) % c->plan.keys, &hold)) {
 			hold_for_a_while(m, &hold);
 			give_back(m, &hold);
@@ -172,7 +186,7 @@ static void take_turns(struct member *m)
 		add_up(m);
 	}
 	if (has_own)
-		give_back(m, &own);
+		give_back_own(m, &own);
 }
 
 static void rest(struct crowd *c)
@@ -259,11 +273,12 @@ int64_t crowd_goes_on(struct crowd *c, int64_t ms)
 	return now_ms() - start;
 }
 
-bool crowd_renews(struct crowd *c, int64_t ms)
+bool crowd_settles(struct crowd *c, int64_t ms)
 {
 	int64_t end = now_ms() + ms;
 
-	while (atomic_load(&c->renewed) < c->plan.processes)
+	while (atomic_load(&c->renewed) < c->plan.processes ||
+	       atomic_load(&c->owning) < c->plan.processes)
 		if (!pause_before(end))
 			return false;
 	return true;

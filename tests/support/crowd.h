@@ -50,8 +50,9 @@ void crowd_resume(struct crowd *c);
  * ms; -1: some were not, within ms. */
 int64_t crowd_goes_on(struct crowd *c, int64_t ms);
 
-/* Waits until each client has renewed a lease. False: one has not, within ms. */
-bool crowd_renews(struct crowd *c, int64_t ms);
+/* Waits until each process holds the key of its own, and has renewed a lease since
+ * it began. False: one does not, within ms. */
+bool crowd_settles(struct crowd *c, int64_t ms);
 
 /* Waits until so many steps of the clock were noticed since the last account, by
  * all clients together. False: fewer, within ms. */
