@@ -2,6 +2,7 @@
 
 #include "core/backoff.h"
 #include "store/errclass.h"
+#include "store/tx.h"
 
 /* The connection of the bell if it is still there, or else any. *ret_bell: the
  * bell's name when it is to be released on it. */
@@ -50,6 +51,8 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
+	case BL_CHANGE_ROW:
+		return bl_row_provide(s, ch->ref.key, err);
 	case BL_CHANGE_KICK:
 		return bl_bell_kick(s, call->bell, ch->keeper, err);
 	case BL_CHANGE_BELL:

@@ -94,13 +94,29 @@ static void expand(struct bl_buf *ret, const char *text, const char *table, bool
 	bl_buf_adds(ret, text);
 }
 
-int bl_sql_make(struct bl_sql *ret, const char *prefix, bool mariadb, bool bells,
-                struct bl_err *err)
+static void qualify(char ret[BL_TABLE_MAX], const char *database, const char *prefix,
+                    const char *name)
+{
+	size_t len = 0;
+
+	ret[len++] = '`';
+	for (; *database && len < BL_TABLE_MAX / 2 + 256; database++) {
+		if (*database == '`')
+			ret[len++] = '`';
+		ret[len++] = *database;
+	}
+	snprintf(ret + len, BL_TABLE_MAX - len, "`.`%s%s`", prefix, name);
+}
+
+int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bool mariadb,
+                bool bells, struct bl_err *err)
 {
 	struct bl_sql sql = {.mariadb = mariadb};
 	struct bl_buf buf;
 
 	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
+	qualify(sql.lock_table, database, prefix, "biz_lock");
+	qualify(sql.row_table, database, prefix, "biz_row_lock");
 	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
 		buf = (struct bl_buf)BL_BUF_INIT(SQL_MAX);
 		expand(&buf, templates[i].text, sql.table, bells);
@@ -155,18 +171,39 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
-void bl_sql_renew_many(const struct bl_sql *sql, struct bl_buf *ret, int64_t lease_us)
+/* A lease that is longer already stays so. */
+#define RENEWED                                                                                    \
+	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
+	" MICROSECOND), gmt_modified = " NOW
+
+void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence)
 {
-	bl_buf_addf(ret,
-	            "UPDATE %s SET timeout = GREATEST(timeout, " NOW " + INTERVAL %" PRId64
-	            " MICROSECOND), gmt_modified = " NOW,
-	            sql->table, lease_us);
+	bl_buf_adds(ret, " AND owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_addf(ret, " AND fence = %" PRIu64 " AND timeout > " NOW, fence);
 }
 
-void bl_sql_living_and_time(struct bl_buf *ret)
+void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                          int64_t lease_us)
 {
-	bl_buf_adds(ret, " AND timeout > " NOW
-	                 ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
+	if (skip_locked)
+		bl_buf_addf(ret,
+		            "INSERT INTO %s (biz_id, biz_type, fence, owner, reentrant, timeout, "
+		            "gmt_create, gmt_modified) SELECT biz_id, biz_type, fence, owner, "
+		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old",
+		            sql->table, sql->table);
+	else
+		bl_buf_addf(ret, "UPDATE %s SET " RENEWED, sql->table, sql->table, lease_us);
+}
+
+void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                        int64_t lease_us)
+{
+	bl_buf_adds(ret, " AND timeout > " NOW);
+	if (skip_locked)
+		bl_buf_addf(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE " RENEWED,
+		            sql->table, lease_us);
+	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
 }
 
 void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
