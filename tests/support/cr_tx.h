@@ -52,12 +52,15 @@ MYSQL *tx_new(void);
 /* By way of p, unencrypted. */
 MYSQL *tx_through(const struct proxy *p, unsigned long flags);
 
+/* The same, and it waits a second for each read, no longer. */
+MYSQL *tx_hasty(const struct proxy *p, unsigned long flags);
+
 /* Begins a transaction, takes its snapshot, and writes `id` into the ledger
  * (0: nothing). */
 void tx_begin(MYSQL *tx, int id);
 
-/* By what the server said last. */
-bool tx_is_open(const MYSQL *tx);
+/* Asks the server. */
+bool tx_is_open(MYSQL *tx);
 
 /* Ends the transaction by hand, which must be open, and must have kept what it
  * wrote. */
