@@ -195,7 +195,7 @@ TX_TEST(committing_cut, of_a_lost_hold_is_never_seen)
 		struct bench s;
 
 		begin_bench(&s, form ? 0 : CLIENT_MULTI_STATEMENTS);
-		for (size_t byte = 0; byte < 8; byte++)
+		for (size_t byte = 0; byte < 5; byte++)
 			refused_and_cut(&s, byte);
 		proxy_stop(s.p);
 		expect(OK, s.b, bizlock_release(s.b, KEY("k"), NULL, NULL));
