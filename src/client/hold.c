@@ -2,6 +2,7 @@
 #include "client/hold.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/lease.h"
 
@@ -66,6 +67,15 @@ int64_t bl_hold_left_ms(const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
 }
 
+uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
+{
+	const struct bl_hold *h = bl_held_of_key(&b->held, &hold->key);
+
+	while (h && (h->fence == 0 || strcmp(h->owner.name, hold->owner.name) != 0))
+		h = bl_held_next_of_key(h);
+	return h ? h->fence : 0;
+}
+
 bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)
 {
 	bool held;
@@ -74,6 +84,17 @@ bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)
 	held = h->state == BL_HOLD_HELD;
 	pthread_mutex_unlock(&call->client->mu);
 	return held;
+}
+
+/* A row that is made to rest too late is stale at once; one that is deleted too
+ * early lets somebody in. So our clock may be wrong by a little. */
+int64_t bl_hold_rest_us(const struct bl_hold *h)
+{
+	bl_time rest = h->min_hold_ms * BL_NS_PER_MS;
+
+	if (rest == 0 || bl_now() > h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS)
+		return 0;
+	return rest / 1000;
 }
 
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)

@@ -16,19 +16,21 @@
  * the OK packet: the new fence after a takeover, else the microseconds that the holder still has.
  * VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not know; VALUES()
  * is what both understand. */
+#define RESTED "4611686018427387904" /* BL_SQL_RESTED */
 #define OVER "timeout <= " NOW
 #define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
 #define TAKE(type, bell)                                                                           \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
 	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "                                          \
-	"taken_from = IF(" OVER ", fence, taken_from), "                                           \
-	"fence = IF(" OVER ", LAST_INSERT_ID(VALUES(fence)), "                                     \
-	"fence + 0 * LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND, " NOW                               \
-	", timeout))), " ON_TAKEOVER("owner") ON_TAKEOVER("reentrant") ON_TAKEOVER("bell")         \
-	        ON_TAKEOVER("note") ON_TAKEOVER("gmt_create")                                      \
-	                ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                           \
-	                                            ", VALUES(timeout), timeout)"
+	"taken_from = IF(" OVER ", IF(owner = '', 0, fence), taken_from), "                        \
+	"fence = IF(" OVER ", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence) + "                 \
+	"IF(owner = '', " RESTED ", 0)), fence + 0 * LAST_INSERT_ID("                              \
+	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout))), " ON_TAKEOVER("owner")                    \
+	        ON_TAKEOVER("reentrant") ON_TAKEOVER("bell") ON_TAKEOVER("note")                   \
+	                ON_TAKEOVER("gmt_create")                                                  \
+	                        ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                   \
+	                                                    ", VALUES(timeout), timeout)"
 
 #define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
 
@@ -51,6 +53,9 @@ static const struct {
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
                           {BL_P_BELL, BL_P_ID, BL_P_TYPE}},
+        [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE biz_id = ? AND biz_type = ? FOR UPDATE SKIP "
+                           "LOCKED",
+                           {BL_P_ID, BL_P_TYPE}},
         /* GREATEST: a level more or less never shortens the lease. */
         [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
                            ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
@@ -171,16 +176,76 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret,
+	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, note, "
+	            "gmt_create, gmt_modified) VALUES ",
+	            sql->table);
+}
+
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
+                       const char *note, int64_t lease_us)
+{
+	bl_buf_adds(ret, first ? "(" : ",(");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,", lease_us);
+	bl_sql_literal(ret, "_utf8mb4", note ? note : "", note ? strlen(note) : 0);
+	bl_buf_adds(ret, "," NOW "," NOW ")");
+}
+
+/* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
+ * (1048), and all it did is undone. */
+void bl_sql_end_set(struct bl_buf *ret)
+{
+	bl_buf_adds(ret,
+	            " ON DUPLICATE KEY UPDATE reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
+	            "taken_from = IF(owner = '', 0, fence), fence = VALUES(fence), "
+	            "owner = VALUES(owner), bell = 0, note = VALUES(note), "
+	            "gmt_create = VALUES(gmt_create), gmt_modified = VALUES(gmt_modified), "
+	            "timeout = VALUES(timeout);");
+}
+
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
+}
+
 /* A lease that is longer already stays so. */
 #define RENEWED                                                                                    \
 	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
 	" MICROSECOND), gmt_modified = " NOW
 
-void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence)
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 {
+	bl_buf_adds(ret, " WHERE biz_id = ");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, " AND biz_type = ");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+}
+
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
+{
+	bl_sql_key(ret, key);
 	bl_buf_adds(ret, " AND owner = ");
 	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, " AND fence = %" PRIu64 " AND timeout > " NOW, fence);
+	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
+}
+
+void bl_sql_living(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " AND timeout > " NOW);
+}
+
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us)
+{
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
+	bl_sql_literal(ret, "_ascii", heir, strlen(heir));
+	bl_buf_addf(ret, ", bell = 0, " RENEWED, sql->table, lease_us);
 }
 
 void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
@@ -199,22 +264,32 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
 void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                         int64_t lease_us)
 {
-	bl_buf_adds(ret, " AND timeout > " NOW);
+	bl_sql_living(ret);
 	if (skip_locked)
 		bl_buf_addf(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE " RENEWED,
 		            sql->table, lease_us);
 	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
 }
 
-void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                          const char *owner, uint64_t fence, const char *bell)
+/* Resting, the row has no owner; its `timeout` is the end of that. */
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
 {
-	bl_buf_addf(ret, "DELETE FROM %s WHERE biz_id = ", sql->table);
-	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
-	bl_buf_adds(ret, " AND biz_type = ");
-	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
-	bl_buf_adds(ret, " AND owner = ");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, " AND fence = %" PRIu64 ";", fence);
+	if (rest_us > 0)
+		bl_buf_addf(ret,
+		            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
+		            ", timeout = gmt_create + INTERVAL %" PRId64 " MICROSECOND",
+		            sql->table, rest_us);
+	else
+		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
+}
+
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us)
+{
+	add_end(sql, ret, rest_us);
+	bl_sql_hold(ret, key, owner, fence);
+	if (!bell)
+		return;
+	bl_buf_adds(ret, ";");
 	bl_sql_free_bell(ret, bell);
 }

@@ -13,6 +13,7 @@ enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go */
 	BL_STMT_TAKE,      /* the row alone */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
+	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
@@ -39,6 +40,9 @@ enum bl_param {
 
 #define BL_TABLE_MAX (2 * 256 + 64 + 8) /* the database's name doubles its back quotes */
 
+/* Added to the new fence that a take answers with, when it followed a rest. */
+#define BL_SQL_RESTED 4611686018427387904u
+
 struct bl_sql {
 	bool mariadb;
 	char *text[BL_STMT_COUNT];
@@ -63,9 +67,17 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence);
-void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                          const char *owner, uint64_t fence, const char *bell);
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us);
+
+/* WHERE: a key, a hold; and, to go on with, that its lease is not over. */
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
+void bl_sql_living(struct bl_buf *ret);
+
+/* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL
+ * or released as well. */
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us);
 
 /* Around the WHERE that names the holds. skip_locked: a row that a transaction of
  * the application's has locked (bizlock_fence) is left out, and so no statement of
@@ -76,5 +88,12 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
                           int64_t lease_us);
 void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                         int64_t lease_us);
+
+/* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
+                       const char *note, int64_t lease_us);
+void bl_sql_end_set(struct bl_buf *ret);
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 
 #endif
