@@ -143,6 +143,21 @@ TX_TEST(committing, after_a_break_is_rolled_back)
 	is_rolled_back_as_lost(a);
 }
 
+/* The transaction's snapshot is of a time when all was well. */
+TX_TEST(committing, by_who_holds_in_the_snapshot_alone_is_rolled_back)
+{
+	for (int form = 0; form < FORMS; form++) {
+		bizlock *a = holder("k", LONG_MS), *b = client(NULL);
+		MYSQL *tx = tx_of_form(form);
+
+		tx_begin(tx, 1);
+		db_number(tx, "SELECT COUNT(*) FROM biz_lock");
+		expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
+		expect(LOST, a, bizlock_commit(a, KEY("k"), NULL, tx));
+		nothing_is_left_of(tx, 1);
+	}
+}
+
 TX_TEST(committing, after_the_lease_is_rolled_back)
 {
 	bizlock *a = holder("k", 300);
