@@ -11,9 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "losses.h"
 #include "patience.h"
 
-enum wish { ACQUIRE, RELEASE, RENEW, VERIFY };
+enum wish { ACQUIRE, ACQUIRE_RENEWED, RELEASE, RENEW, VERIFY, LOOK };
 
 struct ask {
 	enum wish wish;
@@ -24,22 +25,27 @@ struct ask {
 
 /* ---- in the other process ------------------------------------------------ */
 
+static struct losses losses;
+
 static struct answer obey(bizlock *b, const struct ask *ask)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	struct answer a = {.grant = BIZLOCK_GRANT_INIT};
+	struct answer a = {.grant = BIZLOCK_GRANT_INIT,
+	                   .left_ms = bizlock_left_ms(b, KEY(ask->id), NULL)};
 
 	opts.wait_ms = ask->wait_ms;
 	opts.lease_ms = ask->lease_ms;
-	opts.flags = BIZLOCK_NO_RENEW;
-	if (ask->wish == ACQUIRE)
+	opts.flags = ask->wish == ACQUIRE_RENEWED ? 0 : BIZLOCK_NO_RENEW;
+	if (ask->wish == ACQUIRE || ask->wish == ACQUIRE_RENEWED)
 		a.rc = bizlock_acquire(b, KEY(ask->id), &opts, &a.grant);
 	else if (ask->wish == RELEASE)
 		a.rc = bizlock_release(b, KEY(ask->id), NULL, &a.depth);
 	else if (ask->wish == RENEW)
 		a.rc = bizlock_renew(b, KEY(ask->id), NULL, ask->lease_ms);
-	else
+	else if (ask->wish == VERIFY)
 		a.rc = bizlock_verify(b, KEY(ask->id), NULL);
+	a.lost = atomic_load(&losses.count);
+	a.lost_fence = a.lost ? losses.list[a.lost - 1].fence : 0;
 	if (a.rc != BIZLOCK_OK)
 		snprintf(a.errmsg, sizeof(a.errmsg), "%s", bizlock_errmsg(b));
 	return a;
@@ -50,6 +56,7 @@ static _Noreturn void serve(int fd, const struct world *w, const char *const *op
 	bizlock *b = client_open(w, options);
 	struct ask ask;
 
+	losses_watch(&losses, b);
 	while (recv(fd, &ask, sizeof(ask), 0) == sizeof(ask)) {
 		struct answer a = obey(b, &ask);
 
@@ -121,6 +128,12 @@ struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint
 	return peer_answer(p);
 }
 
+struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t lease_ms)
+{
+	ask(p, ACQUIRE_RENEWED, id, 0, lease_ms);
+	return peer_answer(p);
+}
+
 struct answer peer_release(struct peer *p, const char *id)
 {
 	ask(p, RELEASE, id, 0, 0);
@@ -136,6 +149,12 @@ struct answer peer_renew(struct peer *p, const char *id)
 struct answer peer_verify(struct peer *p, const char *id)
 {
 	ask(p, VERIFY, id, 0, 0);
+	return peer_answer(p);
+}
+
+struct answer peer_look(struct peer *p, const char *id)
+{
+	ask(p, LOOK, id, 0, 0);
 	return peer_answer(p);
 }
 
