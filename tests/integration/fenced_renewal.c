@@ -12,10 +12,6 @@ TestSuite(fenced_renewal, .init = tx_world_begin, .fini = tx_world_end, .timeout
 #define LEASE_MS 3000u
 #define SOON_MS 10000
 
-struct losses {
-	atomic_int fenced, others;
-};
-
 static const char *id_of(int i)
 {
 	static _Thread_local char id[16];
@@ -24,12 +20,13 @@ static const char *id_of(int i)
 	return id;
 }
 
-static void note_loss(void *arg, bizlock_key key, uint64_t fence)
+static unsigned losses_of_others(struct losses *l)
 {
-	struct losses *l = arg;
+	unsigned others = 0;
 
-	(void)fence;
-	atomic_fetch_add(strcmp(key.biz_id, id_of(FENCED)) == 0 ? &l->fenced : &l->others, 1);
+	for (unsigned i = 0; i < atomic_load(&l->count); i++)
+		others += strcmp(l->list[i].id, id_of(FENCED)) != 0;
+	return others;
 }
 
 static void hold_renewed(bizlock *b, const char *id, uint32_t lease_ms)
@@ -54,19 +51,19 @@ static bool others_are_held(bizlock *b)
 static void delays_nobody(const char *queue)
 {
 	bizlock *b = client(OPTIONS("queue", queue)), *stranger = client(NULL);
-	struct losses losses = {0, 0};
+	static struct losses losses;
 	MYSQL *tx = tx_open();
 	int64_t start;
 
 	for (int i = 0; i < HOLDS; i++)
 		hold_renewed(b, id_of(i), LEASE_MS);
-	bizlock_on_lost(b, note_loss, &losses);
+	losses_watch(&losses, b);
 	tx_begin(tx, 1);
 	expect(OK, b, bizlock_fence(b, KEY(id_of(FENCED)), NULL, tx));
 	start = now_ms();
 	steadily(others_are_held(b), 3 * LEASE_MS);
 	works(b);
-	cr_assert_eq(atomic_load(&losses.others), 0);
+	cr_assert_eq(losses_of_others(&losses), 0);
 	cr_assert_eq(db_number(world.admin,
 	                       "SELECT COUNT(*) FROM biz_lock"
 	                       " WHERE timeout > UTC_TIMESTAMP(6) AND %s",
@@ -78,7 +75,6 @@ static void delays_nobody(const char *queue)
 		if (i != FENCED)
 			expect(OK, b, bizlock_release(b, KEY(id_of(i)), NULL, NULL));
 	expect(OK, stranger, acquire(stranger, id_of(FENCED), SOON_MS, 0, NULL));
-	bizlock_on_lost(b, NULL, NULL);
 }
 
 TX_TEST(fenced_renewal, of_one_delays_none_of_the_others)
