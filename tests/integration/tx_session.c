@@ -20,14 +20,11 @@ static const char *const settings[] = {
         "SET SESSION time_zone = '-11:30'",
         "SET SESSION sql_safe_updates = 1",
         "SET SESSION sql_select_limit = 1",
-        "SET SESSION sql_select_limit = 0",
         "SET SESSION innodb_lock_wait_timeout = 1",
         "SET SESSION innodb_lock_wait_timeout = 7, lock_wait_timeout = 5",
         "SET SESSION autocommit = 0",
         "SET SESSION completion_type = CHAIN",
         "SET SESSION sql_auto_is_null = 1",
-        "SET SESSION timestamp = 86400",
-        "SET SESSION timestamp = 2000000000",
         "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
         "SET SESSION last_insert_id = 4711",
@@ -115,7 +112,7 @@ static void refused_with(bizlock *b, const char *setting, unsigned long flags)
 	db_run(tx, "INSERT INTO ledger VALUES (1)");
 	with(setting, OK, b, acquire_as(b, "j", "task", 0));
 	with(setting, OK, b, bizlock_break(b, KEY("j"), row_of(&world, KEY("j")).fence));
-	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("i"), NULL, tx));
 	with(setting, LOST, b, bizlock_commit(b, KEY("j"), "task", tx));
 	cr_assert(!ledger_has(1), "%s", setting);
 	stays_as_it_was(tx, before, setting);
@@ -132,6 +129,19 @@ TX_TEST(tx_session, keeps_its_settings_when_it_is_refused)
 		refused_with(b, settings[i], 0);
 		refused_with(b, settings[i], CLIENT_MULTI_STATEMENTS);
 	}
+}
+
+/* A SELECT without a LIMIT of its own then finds nothing, and evaluates nothing. */
+TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_all_the_same)
+{
+	static const char setting[] = "SET SESSION sql_select_limit = 0";
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	refused_with(b, setting, CLIENT_MULTI_STATEMENTS);
+	refused_with(b, setting, 0);
+	works_with(b, setting, CLIENT_MULTI_STATEMENTS, 2);
+	works_with(b, setting, 0, 3);
 }
 
 /* A session may have a time of its own, for what it writes. The lease has none. */
