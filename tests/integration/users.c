@@ -1,5 +1,6 @@
 /* Users with few privileges, and encrypted connections. */
 #define _GNU_SOURCE 1
+#include <bizlock_tx.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -78,6 +79,28 @@ Test(users, four_privileges_are_enough)
 	call_blocks(&call);
 	expect(OK, admin, bizlock_release(admin, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
+/* The same user on a connection of its own. */
+Test(users, four_privileges_are_enough_in_transactions)
+{
+	struct server at = world.at;
+	bizlock *b;
+	MYSQL *tx;
+
+	make_user("", OWN_TABLES);
+	b = client(OPTIONS("user", world.schema, "password", PASSWORD));
+	snprintf(at.user, sizeof(at.user), "%s", world.schema);
+	snprintf(at.password, sizeof(at.password), "%s", PASSWORD);
+	tx = db_open(&at, world.schema);
+	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	for (uint32_t flags = 0; flags <= BIZLOCK_ROW_SKIP; flags++) {
+		db_run(tx, "START TRANSACTION");
+		expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, flags));
+		expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+		expect(OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
+	}
+	mysql_close(tx);
 }
 
 Test(users, migrating_needs_more)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package.sh COMPILER CONNECTOR: installs into a temporary prefix, and uses
 # bizlock from there as a stranger would: by pkg-config, by CMake, statically,
-# from C99 and C++11. Also: the shared library exports what bizlock.h declares.
+# from C99 and C++11. Also: the shared library exports what its headers declare.
 set -euo pipefail
 
 CC=$1
@@ -70,11 +70,13 @@ cmake --build cmake >cmake.log || die "$(cat cmake.log)"
 answers cmake/version
 
 step "C99 and C++11"
-cp "$here/header.c" "$here/header.cc" .
-"$CC" -std=c99 "${strict[@]}" $(pkg-config --cflags bizlock) -c header.c -o header_c.o
-if command -v "$CXX" >/dev/null; then
-	"$CXX" -std=c++11 "${strict[@]}" $(pkg-config --cflags bizlock) -c header.cc -o header_cc.o
-else
+cp "$here"/header*.c "$here"/header*.cc .
+for header in header header_tx; do
+	"$CC" -std=c99 "${strict[@]}" $(pkg-config --cflags bizlock) -c $header.c -o ${header}_c.o
+	command -v "$CXX" >/dev/null || continue
+	"$CXX" -std=c++11 "${strict[@]}" $(pkg-config --cflags bizlock) -c $header.cc -o ${header}_cc.o
+done
+if ! command -v "$CXX" >/dev/null; then
 	echo "[SKIP] package: no C++ compiler"
 fi
 
@@ -84,9 +86,10 @@ step "exports"
 {
 	echo '#define BIZLOCK_API DECLARED'
 	grep -v 'define BIZLOCK_API' "$prefix/include/bizlock.h"
+	grep -v '#include' "$prefix/include/bizlock_tx.h"
 } | "$CC" -I"$prefix/include" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
 	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' | sort >declared
 nm -D --defined-only "$libdir/libbizlock.so" | awk '{ print $3 }' | sort >exported
 [[ -s declared ]] || die "found no declaration"
-diff -u declared exported || die "the library exports (+) other names than bizlock.h declares (-)"
+diff -u declared exported || die "the library exports (+) other names than its headers declare (-)"
 echo "$(wc -l <declared) functions"

@@ -1,0 +1,2 @@
+// The same for C++.
+#include "header_tx.c"
