@@ -57,7 +57,9 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_ROW:
-		return bl_row_provide(s, ch->ref.key, err);
+		return bl_row_provide(s, ch->ref.key, &ch->matched, err);
+	case BL_CHANGE_ROW_LOOK:
+		return bl_row_look(s, ch->ref.key, &ch->matched, err);
 	case BL_CHANGE_KICK:
 		return bl_bell_kick(s, call->bell, ch->keeper, err);
 	case BL_CHANGE_BELL:

@@ -14,7 +14,8 @@ enum bl_change_kind {
 	BL_CHANGE_DROP_SET,
 	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
-	BL_CHANGE_ROW,  /* makes the row lock's row */
+	BL_CHANGE_ROW, /* makes the row lock's row; matched: it was there */
+	BL_CHANGE_ROW_LOOK,
 	BL_CHANGE_KICK, /* ends the connection `keeper` if it has the bell */
 	BL_CHANGE_BELL  /* releases the bell alone */
 };

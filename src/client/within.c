@@ -76,28 +76,43 @@ int bl_within_commit(struct bl_call *call, MYSQL *mysql)
 	return rc == BIZLOCK_OK && !held ? lose(call, ref.fence) : rc;
 }
 
-/* Made outside of the transaction, which may end by a ROLLBACK: and beforehand, for
+/* Made outside of the transaction, which may end by a ROLLBACK; and beforehand, for
  * to look for a row that is not there would lock the gap against our own INSERT. */
-static int provide_row(struct bl_call *call)
+static int ask_row(struct bl_call *call, enum bl_change_kind what, bool *ret_there)
 {
-	struct bl_change change = {.what = BL_CHANGE_ROW, .ref = {.key = &call->key}};
+	struct bl_change change = {.what = what, .ref = {.key = &call->key}};
+	int rc = bl_retry_change(call, &change);
 
-	return bl_retry_change(call, &change);
+	*ret_there = change.matched;
+	return rc;
+}
+
+/* Not found: skipped because somebody has it, or purged in between. */
+static int not_found(struct bl_call *call, const struct bl_tx *tx, enum bl_row_got *ret)
+{
+	bool there;
+	int rc = ask_row(call, BL_CHANGE_ROW_LOOK, &there);
+
+	*ret = BL_ROW_BUSY;
+	return rc == BIZLOCK_OK && !there ? bl_tx_make_row(tx, &call->key, ret, call->err) : rc;
 }
 
 int bl_within_row_lock(struct bl_call *call, MYSQL *mysql, enum bl_row_how how)
 {
 	struct bl_tx tx = tx_of(call, mysql);
 	enum bl_row_got got = BL_ROW_BUSY;
+	bool there;
 	int rc = bl_tx_check(mysql, call->err);
 
+	/* There NOWAIT's refusal would roll the caller's transaction back. */
+	if (how == BL_ROW_NOWAIT && call->client->server.rollback_on_timeout)
+		how = BL_ROW_SKIP;
 	if (rc == BIZLOCK_OK)
-		rc = provide_row(call);
+		rc = ask_row(call, BL_CHANGE_ROW, &there);
 	if (rc == BIZLOCK_OK)
 		rc = bl_tx_lock_row(&tx, &call->key, how, &got, call->err);
-	/* Purged in between. (SKIP LOCKED does not tell: then its INSERT does.) */
-	if (rc == BIZLOCK_OK && got == BL_ROW_MISSING && how != BL_ROW_SKIP)
-		rc = bl_tx_make_row(&tx, &call->key, &got, call->err);
+	if (rc == BIZLOCK_OK && got == BL_ROW_MISSING)
+		rc = not_found(call, &tx, &got);
 	if (rc == BIZLOCK_OK && got != BL_ROW_LOCKED)
 		rc = bl_err_set(call->err, BIZLOCK_BUSY, "another transaction has the row lock");
 	return rc;

@@ -32,14 +32,25 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 	return bl_err_native(err, mysql_errno(tx->mysql), mysql_error(tx->mysql));
 }
 
-/* MariaDB may refuse a locking read of a row that was changed since the
- * transaction's snapshot was taken, as each renewal does. What counts here is the
- * row as it is now. */
-static void begin_read(const struct bl_tx *tx, struct bl_buf *text)
+/* What settings of the caller's would spoil, where the server can do without for one
+ * statement: MariaDB may refuse to lock a row that was changed since the snapshot was
+ * taken, as each renewal does; a `timestamp` of the session's own stops the clock; and
+ * an INSERT must not wait for the caller's patience. */
+static void begin_statement(const struct bl_tx *tx, struct bl_buf *text)
 {
 	*text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
+	if (!tx->server->mariadb)
+		return;
+	bl_buf_adds(text, "SET STATEMENT timestamp = 0");
 	if (tx->server->snapshot_isolation)
-		bl_buf_adds(text, "SET STATEMENT innodb_snapshot_isolation = OFF FOR ");
+		bl_buf_adds(text, ", innodb_snapshot_isolation = OFF");
+}
+
+static void begin_read(const struct bl_tx *tx, struct bl_buf *text)
+{
+	begin_statement(tx, text);
+	if (tx->server->mariadb)
+		bl_buf_adds(text, " FOR ");
 }
 
 static void add_hold(struct bl_buf *text, struct bl_ref hold)
@@ -69,21 +80,53 @@ static int check_server(const struct bl_tx *tx, const char *identity, struct bl_
 	                  tx->server->identity);
 }
 
+/* An error may have ended the transaction before, and the connector does not know
+ * yet: then nothing is locked. The reply tells. */
+static int check_still_open(const struct bl_tx *tx, struct bl_err *err)
+{
+	if (tx->mysql->server_status & SERVER_STATUS_IN_TRANS)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_MISUSE,
+	                  "the transaction of tx is over: an earlier error has rolled it back");
+}
+
+/* Nothing was found: at least on the right server? */
+static int ask_server(const struct bl_tx *tx, struct bl_err *err)
+{
+	MYSQL_RES *rows = NULL;
+	MYSQL_ROW row;
+	int rc;
+
+	if (mysql_query(tx->mysql, "SELECT " IDENTITY " LIMIT 1") == 0)
+		rows = mysql_store_result(tx->mysql);
+	if (!rows)
+		return tx_error(tx, err);
+	row = mysql_fetch_row(rows);
+	rc = check_server(tx, row && row[0] ? row[0] : "", err);
+	mysql_free_result(rows);
+	return rc;
+}
+
 /* Reads a result whose first field is the server's identity. */
 static int read_result(const struct bl_tx *tx, bool *ret_any, struct bl_err *err)
 {
 	MYSQL_RES *rows = mysql_store_result(tx->mysql);
 	MYSQL_ROW row;
-	int rc = BIZLOCK_OK;
+	bool any;
+	int rc;
 
 	if (!rows)
 		return tx_error(tx, err);
 	row = mysql_fetch_row(rows);
-	if (row)
-		rc = check_server(tx, row[0] ? row[0] : "", err);
-	if (rc == BIZLOCK_OK)
-		*ret_any = row != NULL;
+	any = row != NULL;
+	rc = any ? check_server(tx, row[0] ? row[0] : "", err) : BIZLOCK_OK;
 	mysql_free_result(rows);
+	if (rc == BIZLOCK_OK)
+		rc = check_still_open(tx, err);
+	if (rc == BIZLOCK_OK && !any)
+		rc = ask_server(tx, err);
+	if (rc == BIZLOCK_OK)
+		*ret_any = any;
 	return rc;
 }
 
@@ -112,7 +155,7 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, stru
 	begin_read(tx, &text);
 	bl_buf_addf(&text, "SELECT " IDENTITY " FROM %s", tx->sql->lock_table);
 	add_hold(&text, hold);
-	bl_buf_adds(&text, " LOCK IN SHARE MODE");
+	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE");
 	rc = send(tx, &text, err);
 	return rc == BIZLOCK_OK ? read_result(tx, ret_held, err) : rc;
 }
@@ -155,18 +198,22 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 	}
 	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
 	add_hold(&text, hold);
-	bl_buf_adds(&text, " LOCK IN SHARE MODE;COMMIT");
+	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT");
 	return send(tx, &text, err);
 }
 
 static int read_both(const struct bl_tx *tx, struct bl_err *err)
 {
 	MYSQL_RES *rows = mysql_store_result(tx->mysql);
+	bool open;
 
 	if (!rows)
 		return tx_error(tx, err);
 	mysql_free_result(rows);
-	return mysql_next_result(tx->mysql) == 0 ? BIZLOCK_OK : tx_error(tx, err);
+	open = tx->mysql->server_status & SERVER_STATUS_IN_TRANS;
+	if (mysql_next_result(tx->mysql) != 0)
+		return tx_error(tx, err);
+	return open ? BIZLOCK_OK : check_still_open(tx, err); /* there was nothing to commit */
 }
 
 /* What was the matter? The long way tells. */
@@ -220,7 +267,7 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	begin_read(tx, &text);
 	bl_buf_addf(&text, "SELECT " IDENTITY " FROM %s", tx->sql->row_table);
 	bl_sql_key(&text, key);
-	bl_buf_addf(&text, " FOR UPDATE%s", ends[how]);
+	bl_buf_addf(&text, " LIMIT 1 FOR UPDATE%s", ends[how]);
 	rc = send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
 		rc = read_result(tx, &any, err);
@@ -244,9 +291,12 @@ static void add_insert(struct bl_buf *text, const char *table, const struct bl_k
 int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
                    struct bl_err *err)
 {
-	struct bl_buf text = BL_BUF_INIT(TEXT_MAX);
+	struct bl_buf text;
 	int rc;
 
+	begin_statement(tx, &text);
+	if (tx->server->mariadb)
+		bl_buf_adds(&text, ", innodb_lock_wait_timeout = 0 FOR ");
 	add_insert(&text, tx->sql->row_table, key);
 	rc = send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -257,8 +307,7 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	return BIZLOCK_OK;
 }
 
-static int row_is_there(struct bl_session *s, const struct bl_key *key, bool *ret,
-                        struct bl_err *err)
+int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret, struct bl_err *err)
 {
 	int64_t found = 0;
 	int rc;
@@ -274,11 +323,13 @@ static int row_is_there(struct bl_session *s, const struct bl_key *key, bool *re
 }
 
 /* Looks first, without a lock: an INSERT would wait for whoever has the row. */
-int bl_row_provide(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
+int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                   struct bl_err *err)
 {
 	bool there = false;
-	int rc = row_is_there(s, key, &there, err);
+	int rc = bl_row_look(s, key, &there, err);
 
+	*ret_there = there;
 	if (rc != BIZLOCK_OK || there)
 		return rc;
 	bl_buf_reset(&s->text);

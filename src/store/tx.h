@@ -37,7 +37,11 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
                    struct bl_err *err);
 
-/* The row lock's row, on a session of bizlock's own: makes it if it is missing. */
-int bl_row_provide(struct bl_session *s, const struct bl_key *key, struct bl_err *err);
+/* The row lock's row, on a session of bizlock's own, without waiting for whoever has
+ * locked it: is it there? The second makes it if it was not. */
+int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                struct bl_err *err);
+int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                   struct bl_err *err);
 
 #endif
