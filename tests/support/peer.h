@@ -18,6 +18,7 @@ struct answer {
 	bizlock_grant grant; /* of an acquisition */
 	uint32_t depth;      /* that is left after a release */
 	char errmsg[512];    /* "" if OK */
+	char text[BIZLOCK_EXPORT_MAX];
 };
 
 /* Forks: keys are of type "test" throughout, owners the peer's one thread. */
@@ -33,6 +34,11 @@ struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint
 struct answer peer_release(struct peer *p, const char *id);
 struct answer peer_renew(struct peer *p, const char *id);
 struct answer peer_verify(struct peer *p, const char *id);
+
+/* What bizlock_export() wrote to text, and bizlock_import() of it, which the peer's
+ * client renews. */
+struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX]);
+struct answer peer_import(struct peer *p, const char *text);
 
 /* SIGSTOP: returns when it has stopped. SIGKILL: when it is gone. */
 void peer_signal(struct peer *p, int signal);
