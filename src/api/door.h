@@ -1,14 +1,29 @@
-/* In and out, for public functions that stand in other files than api.c. */
+/* In and out of the library: who may call, and the thread's last error. */
 #ifndef BL_API_DOOR_H
 #define BL_API_DOOR_H
 
-#include "base/err.h"
+#include "client/client.h"
 
-/* what: the function, for messages. INVALID: no client; MISUSE: not open, or of
- * the parent process. On OK bl_door_out() must follow. */
+/* Where the calling thread's call at hand writes its error. */
+struct bl_err *bl_door_error(void);
+
+/* Keeps err for bizlock_errmsg(), under the function's name, unless rc is OK.
+ * Returns rc. The last look at the client, which leaving may let go away. */
+int bl_door_finish(const bizlock *b, const char *what, struct bl_err *err, int rc);
+
+int bl_door_process(const bizlock *b, struct bl_err *err); /* INVALID, MISUSE */
+
+/* INVALID, MISUSE. Every OK needs a leave. */
+int bl_door_enter(bizlock *b, struct bl_err *err);
+void bl_door_leave(bizlock *b);
+
+/* Both with an error of their own: enter, finished if refused; finish and leave. */
 int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err);
-
-/* Keeps err for bizlock_errmsg() unless rc is OK. Returns rc. */
 int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc);
+
+/* The same for calls on a key. Arguments are checked before anything is sent. */
+int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
+                 int64_t wait_ms, const char *what, struct bl_err *err);
+int bl_door_called(struct bl_call *call, const char *what, int rc);
 
 #endif

@@ -70,6 +70,8 @@ static void settle(struct bizlock *b, struct bl_hold *h, const struct bl_won *wo
 	h->fence = won->fence;
 	h->flags = request->flags;
 	h->lease_ms = request->lease_ms;
+	h->min_hold_ms = request->min_hold_ms;
+	h->began = won->sent;
 	h->until =
 	        request->max_hold_ms ? won->sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
 	bl_hold_confirm(b, h, won->sent, request->lease_ms);

@@ -60,12 +60,19 @@ uint64_t bl_client_random(struct bizlock *b)
 
 void bl_describe(const struct bl_row *row, char *ret, size_t size)
 {
-	if (row->left_us > 0)
+	int64_t s = row->left_us / 1000000;
+	int ms = (int)(row->left_us / 1000 % 1000);
+
+	if (row->left_us > 0 && row->owner[0])
 		snprintf(ret, size,
 		         "held by %s (fence %" PRIu64 ", depth %" PRIu32 "), lease ends in %" PRId64
 		         ".%03d s",
-		         row->owner, row->fence, row->depth, row->left_us / 1000000,
-		         (int)(row->left_us / 1000 % 1000));
+		         row->owner, row->fence, row->depth, s, ms);
+	else if (row->left_us > 0)
+		snprintf(ret, size, "released, and resting for %" PRId64 ".%03d s more", s, ms);
+	else if (row->locked)
+		snprintf(ret, size, "fenced by an open transaction of %s (fence %" PRIu64 ")",
+		         row->owner, row->fence);
 	else
 		snprintf(ret, size, "free, but another contender stands at its door");
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/rnd.h"
+#include "core/hosts.h"
 #include "store/schema.h"
 
 /* bizlock_set() may be called again after a failed open, so what environment
@@ -62,6 +63,8 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_server_probe(&s, &b->server, err);
+	if (bl_hosts_several(b->config.host))
+		b->server.identity[0] = '\0'; /* the next connection may be to another one */
 	if (rc == BIZLOCK_OK)
 		rc = bl_schema_check(&s, b->config.table_prefix, err);
 	if (rc == BIZLOCK_OK)
@@ -72,7 +75,8 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 
 static int build(struct bizlock *b, struct bl_err *err)
 {
-	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.mariadb, b->bells, err);
+	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
+	                     b->bells, err);
 
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

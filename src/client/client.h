@@ -85,7 +85,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked);
 int bl_sources_read(struct bl_config *config, struct bl_err *err);
 
 struct bl_request {
-	uint32_t lease_ms, max_hold_ms, flags;
+	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;
 	const char *note;
 	bool once; /* wait_ms 0 */
 };

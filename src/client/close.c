@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "client/client.h"
+#include "client/hold.h"
 #include "core/backoff.h"
 
 /* Does its row have to go? What an ended thread held may be half done. */
@@ -23,7 +23,7 @@ static size_t pick(struct bizlock *b, struct bl_item *items)
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
 		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES)
 			break;
-		if (!has_to_go(b, h))
+		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0)
 			continue;
 		bytes += h->key.id_len + h->key.type_len;
 		items[n++] = (struct bl_item){h->key, h->fence};
@@ -46,12 +46,52 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 	pthread_mutex_unlock(&b->mu);
 }
 
+/* One that has to rest. *ret_rest_us 0: there is none. */
+static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 1],
+                                   int64_t *ret_rest_us)
+{
+	struct bl_item item = {.fence = 0};
+	struct bl_hold *h = NULL;
+
+	*ret_rest_us = 0;
+	pthread_mutex_lock(&b->mu);
+	while (*ret_rest_us <= 0 && (h = bl_held_walk(&b->held, h)) != NULL) {
+		if (!has_to_go(b, h))
+			continue;
+		*ret_rest_us = bl_hold_rest_us(h);
+		bl_owner_full(&h->owner, &b->process, owner);
+		item = (struct bl_item){h->key, h->fence};
+	}
+	pthread_mutex_unlock(&b->mu);
+	return item;
+}
+
+static int rest_all(struct bizlock *b, struct bl_session *s)
+{
+	for (;;) {
+		char owner[BL_OWNER_MAX + 1];
+		struct bl_err ignored;
+		bool matched;
+		int64_t rest_us;
+		struct bl_item item = pick_resting(b, owner, &rest_us);
+		struct bl_ref ref = {&item.key, owner, item.fence};
+		int rc;
+
+		if (rest_us <= 0)
+			return BIZLOCK_OK;
+		rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		forget(b, &item, 1);
+	}
+}
+
 /* The doorbells go with their connections. */
 static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
 {
 	struct bl_err ignored;
 	size_t n;
-	int rc = BIZLOCK_OK;
+	int rc = rest_all(b, s);
 
 	while (rc == BIZLOCK_OK && (n = pick(b, items)) > 0) {
 		rc = bl_many_drop(s, items, n, b->process.suffix, &ignored);

@@ -119,6 +119,19 @@ int bl_contender_look(struct bl_contender *c)
 	return rc;
 }
 
+int bl_contender_probe(struct bl_contender *c)
+{
+	struct bl_conn *conn;
+	bool here;
+	int rc = borrow(c, &conn, &here);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_lock_probe(&conn->session, &c->call->key, &c->row.locked, c->call->err);
+	put(c, conn);
+	return rc;
+}
+
 void bl_contender_pause(struct bl_contender *c, bl_time until)
 {
 	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));

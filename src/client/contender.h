@@ -25,6 +25,9 @@ int bl_contender_attempt(struct bl_contender *c, bool ring);
 /* Fills c->row. */
 int bl_contender_look(struct bl_contender *c);
 
+/* Fills c->row.locked, for a row whose lease is over. */
+int bl_contender_probe(struct bl_contender *c);
+
 /* Waits at the doorbell until then, and goes for the row as soon as it rings.
  * Where no connection is left for waiting: sleeps a little. */
 int bl_contender_wait(struct bl_contender *c, bl_time until);

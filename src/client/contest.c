@@ -7,6 +7,8 @@
  *   row free (or lease over)            go for both; if the doorbell is taken,
  *                                       somebody else is about to go: wait, but
  *                                       not for ever
+ *   lease over, but the row is locked   its holder's transaction has fenced it:
+ *                                       poll until that ends
  *
  * Nothing here waits for a row lock that another bizlock statement holds: that
  * is what deadlocks are made of. */
@@ -103,10 +105,26 @@ static int while_blocked(struct contest *c)
 	return BL_AGAIN;
 }
 
+/* The lease is over, but its holder's transaction goes on. To try would be to wait
+ * for that, beyond our deadline. */
+static int while_fenced(struct contest *c)
+{
+	if (once(c) || bl_passed(c->end))
+		return refuse(c);
+	bl_contender_pause(&c->me, c->end);
+	return BL_AGAIN;
+}
+
 static int while_free(struct contest *c)
 {
 	bool ring = c->me.bells && !c->me.hold->bell;
-	int rc = bl_contender_attempt(&c->me, ring);
+	int rc = c->me.row.found ? bl_contender_probe(&c->me) : BIZLOCK_OK;
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->me.row.locked)
+		return while_fenced(c);
+	rc = bl_contender_attempt(&c->me, ring);
 
 	if (rc != BL_AGAIN)
 		return rc;

@@ -76,6 +76,17 @@ bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)
 	return held;
 }
 
+/* A row that is made to rest too late is stale at once; one that is deleted too
+ * early lets somebody in. So our clock may be wrong by a little. */
+int64_t bl_hold_rest_us(const struct bl_hold *h)
+{
+	bl_time rest = h->min_hold_ms * BL_NS_PER_MS;
+
+	if (rest == 0 || bl_now() > h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS)
+		return 0;
+	return rest / 1000;
+}
+
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 {
 	return (struct bl_ref){&call->key, call->owner_full, h->fence};

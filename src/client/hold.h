@@ -25,6 +25,7 @@ bool bl_hold_confirmed(struct bl_call *call, struct bl_hold *h, bl_time sent, ui
 
 int64_t bl_hold_left_ms(const struct bl_hold *h);                 /* with the mutex held */
 bool bl_hold_held(struct bl_call *call, const struct bl_hold *h); /* mutex free: not LOST yet */
+int64_t bl_hold_rest_us(const struct bl_hold *h); /* how long to rest after it began, 0: not */
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 
 /* Both set the error and return it. lost, with the mutex free, also marks the

@@ -16,8 +16,10 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 
 static int last_level(struct bl_call *call, struct bl_hold *h)
 {
-	struct bl_change change = {
-	        .what = BL_CHANGE_DROP, .ref = bl_hold_ref(call, h), .bell = h->bell};
+	struct bl_change change = {.what = BL_CHANGE_DROP,
+	                           .ref = bl_hold_ref(call, h),
+	                           .rest_us = bl_hold_rest_us(h),
+	                           .bell = h->bell};
 	int rc = bl_retry_change(call, &change);
 	bool ours;
 

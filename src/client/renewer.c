@@ -1,4 +1,4 @@
-#include "client/hold.h"
+#include "client/renewal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,6 @@
 
 /* A hold that a call is at work on: look again then. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
-
-/* A server's clock that differs by more from what it was, next to ours, was set. */
-#define STEP_US 1000000
 
 void bl_renewer_by(struct bizlock *b, bl_time when)
 {
@@ -81,7 +78,8 @@ static uint64_t twin(const struct bizlock *b, const struct bl_hold *litter)
 
 static void clean_up(struct bizlock *b, struct bl_hold *h)
 {
-	struct bl_change change = {.what = BL_CHANGE_BELL, .bell = h->bell};
+	struct bl_change change = {
+	        .what = BL_CHANGE_BELL, .rest_us = bl_hold_rest_us(h), .bell = h->bell};
 	struct bl_call call;
 	struct bl_err err;
 	int rc;
@@ -111,113 +109,6 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 }
 
 /* ---- renewing ---------------------------------------------------------------- */
-
-static struct bl_hold *find(struct bizlock *b, const struct bl_item *item)
-{
-	struct bl_hold *h = bl_held_of_key(&b->held, &item->key);
-
-	while (h && h->fence != item->fence)
-		h = bl_held_next_of_key(h);
-	return h;
-}
-
-static void close_session(struct bizlock *b)
-{
-	pthread_mutex_lock(&b->mu);
-	b->renewer.fd = -1;
-	pthread_mutex_unlock(&b->mu);
-	bl_session_close(&b->renewer.session);
-}
-
-static int connect_session(struct bizlock *b, struct bl_err *err)
-{
-	struct bl_renewer *r = &b->renewer;
-	int rc = BIZLOCK_OK;
-
-	if (r->session.mysql && bl_session_ended(&r->session))
-		close_session(b);
-	if (r->session.mysql)
-		return rc;
-	rc = bl_session_open(&r->session, &b->config, &b->sql, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	pthread_mutex_lock(&b->mu);
-	r->fd = bl_connector_fd(r->session.mysql);
-	if (r->stop)
-		shutdown(r->fd, SHUT_RDWR);
-	pthread_mutex_unlock(&b->mu);
-	return rc;
-}
-
-/* Leases are the server's time: a clock that was set ends them early or late. */
-static bool compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
-{
-	bl_time now = bl_now();
-	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
-	int64_t step = r->offset_us ? offset - r->offset_us : 0;
-	int64_t tolerance = STEP_US + (now - sent) / 1000;
-
-	r->step_us = step > tolerance || step < -tolerance ? step : 0;
-	r->offset_us = offset;
-	return r->step_us != 0;
-}
-
-static void count_renewal(struct bizlock *b, const struct bl_hold *h)
-{
-	bl_time late = bl_now() - h->due;
-
-	bl_count(&b->numbers, BL_COUNT_RENEWALS);
-	if (late <= 0)
-		return;
-	bl_count_add(&b->numbers, BL_COUNT_RENEW_LAG_US, (uint64_t)late / 1000);
-	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
-}
-
-static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
-                     uint32_t lease_ms, bool matched)
-{
-	pthread_mutex_lock(&b->mu);
-	for (size_t i = 0; i < n; i++) {
-		struct bl_hold *h = find(b, &items[i]);
-
-		if (!h || h->state != BL_HOLD_HELD)
-			continue;
-		if (matched) {
-			count_renewal(b, h);
-			bl_hold_confirm(b, h, sent, lease_ms);
-		} else if (!h->busy) { /* else a release took it away */
-			h->step_us = b->renewer.step_us;
-			bl_lose(b, h, BL_LOSS_GONE);
-		}
-	}
-	pthread_mutex_unlock(&b->mu);
-}
-
-/* Halves what did not go through as a whole, down to the hold that is lost or
- * whose row is locked. */
-static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
-                 struct bl_err *err)
-{
-	struct bl_renewer *r = &b->renewer;
-	struct bl_renewed got;
-	bl_time sent = bl_now();
-	int rc = bl_many_renew(&r->session, items, n, b->process.suffix, lease_ms, &got, err);
-
-	if (rc == BIZLOCK_OK) {
-		if (compare_clocks(r, got.server_us, sent))
-			bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
-		if (got.matched == n || n == 1) {
-			answered(b, items, n, sent, lease_ms, got.matched == n);
-			return rc;
-		}
-	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
-		return rc;
-	}
-	rc = renew(b, items, n / 2, lease_ms, err);
-	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
-		rc = renew(b, items + n / 2, n - n / 2, lease_ms, err);
-	return rc;
-}
 
 static bool make_room(struct bl_renewer *r, size_t n)
 {
@@ -264,15 +155,11 @@ static void renew_due(struct bizlock *b, const struct bl_hold *first)
 	bl_err_clear(&err);
 	r->at_work = true;
 	pthread_mutex_unlock(&b->mu);
-	rc = n == 0 ? BIZLOCK_NOMEM : connect_session(b, &err);
-	if (rc == BIZLOCK_OK)
-		rc = renew(b, r->items, n, lease_ms, &err);
-	if (r->session.gone)
-		close_session(b);
+	rc = n == 0 ? BIZLOCK_NOMEM : bl_renewal_run(b, n, lease_ms, &err);
 	pthread_mutex_lock(&b->mu);
 	r->at_work = false;
 	for (size_t i = 0; i < n; i++) {
-		struct bl_hold *h = find(b, &r->items[i]);
+		struct bl_hold *h = bl_renewal_find(b, &r->items[i]);
 
 		if (h)
 			h->renewing = false;

@@ -2,6 +2,7 @@
 
 #include "core/backoff.h"
 #include "store/errclass.h"
+#include "store/tx.h"
 
 /* The connection of the bell if it is still there, or else any. *ret_bell: the
  * bell's name when it is to be released on it. */
@@ -45,11 +46,13 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 	case BL_CHANGE_RENEW:
 		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_DROP:
-		return bl_lock_drop(s, ch->ref, bell, &ch->matched, err);
+		return bl_lock_drop(s, ch->ref, bell, ch->rest_us, &ch->matched, err);
 	case BL_CHANGE_SWEEP:
 		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
 		return bl_lock_break(s, ch->ref, &ch->matched, err);
+	case BL_CHANGE_ROW:
+		return bl_row_provide(s, ch->ref.key, err);
 	case BL_CHANGE_KICK:
 		return bl_bell_kick(s, call->bell, ch->keeper, err);
 	case BL_CHANGE_BELL:

@@ -11,6 +11,7 @@ enum bl_change_kind {
 	BL_CHANGE_DROP, /* and releases the bell */
 	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
+	BL_CHANGE_ROW,  /* makes the row lock's row */
 	BL_CHANGE_KICK, /* ends the connection `keeper` if it has the bell */
 	BL_CHANGE_BELL  /* releases the bell alone */
 };
@@ -19,6 +20,7 @@ struct bl_change {
 	enum bl_change_kind what;
 	struct bl_ref ref;
 	uint32_t depth, lease_ms;
+	int64_t rest_us; /* DROP */
 	uint64_t keeper; /* the server's number of it */
 	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
 

@@ -47,7 +47,9 @@ struct bl_hold {
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
+	uint32_t min_hold_ms; /* released earlier, it rests until then */
 	uint64_t fence;
+	bl_time began;   /* no later than at the server */
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
 	bl_time due;     /* to be renewed; BL_NEVER: not */

@@ -40,6 +40,13 @@ static void set_peculiar(MYSQL *mysql, const struct bl_config *c)
 	mysql_optionsv(mysql, MYSQL_OPT_RECONNECT, &off);
 }
 
+bool bl_connector_reconnects(MYSQL *mysql)
+{
+	my_bool on = 0;
+
+	return mysql_get_optionv(mysql, MYSQL_OPT_RECONNECT, &on) == 0 && on;
+}
+
 int bl_connector_fd(MYSQL *mysql)
 {
 	my_socket fd = mysql_get_socket(mysql);
@@ -78,6 +85,13 @@ static void set_peculiar(MYSQL *mysql, const struct bl_config *c)
 	bool get_key = c->ssl_mode == BL_SSL_DISABLED;
 
 	mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &get_key);
+}
+
+bool bl_connector_reconnects(MYSQL *mysql)
+{
+	bool on = false;
+
+	return mysql_get_option(mysql, MYSQL_OPT_RECONNECT, &on) == 0 && on;
 }
 
 int bl_connector_fd(MYSQL *mysql)

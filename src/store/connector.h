@@ -21,6 +21,8 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host);
 /* After connecting: does the connection keep what ssl_mode asks for? */
 bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);
 
+bool bl_connector_reconnects(MYSQL *mysql); /* is automatic reconnection on? */
+
 int bl_connector_fd(MYSQL *mysql); /* of the socket, for poll(); -1: none */
 
 #endif

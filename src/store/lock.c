@@ -17,8 +17,8 @@ static void read_answer(const struct bl_done *done, bool rung, struct bl_taken *
 	memset(ret, 0, sizeof(*ret));
 	if (done->affected > 0) {
 		ret->what = BL_TOOK_ROW;
-		ret->fence = done->insert_id;
-		ret->took_over = done->affected == 2;
+		ret->fence = done->insert_id & ~(uint64_t)BL_SQL_RESTED;
+		ret->took_over = done->affected == 2 && ret->fence == done->insert_id;
 	} else {
 		ret->what = rung ? BL_TOOK_BELL : BL_TOOK_NOTHING;
 		ret->left_us = (int64_t)done->insert_id;
@@ -117,6 +117,30 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	return rc;
 }
 
+static int found(void *arg)
+{
+	*(bool *)arg = true;
+	return BIZLOCK_OK;
+}
+
+int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_locked,
+                  struct bl_err *err)
+{
+	int64_t one;
+	MYSQL_BIND bind;
+	bool got = false;
+	int rc;
+
+	memset(&bind, 0, sizeof(bind));
+	bind.buffer_type = MYSQL_TYPE_LONGLONG;
+	bind.buffer = &one;
+	bl_params_key(&s->params, key);
+	rc = bl_session_select(s, BL_STMT_PROBE, &bind, found, &got, err);
+	if (rc == BIZLOCK_OK)
+		*ret_locked = !got;
+	return rc;
+}
+
 static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
                         bool *ret_matched, struct bl_err *err)
 {
@@ -148,16 +172,16 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
 }
 
-int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, bool *ret_matched,
-                 struct bl_err *err)
+int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
+                 bool *ret_matched, struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
 
-	if (!bell)
+	if (!bell && rest_us <= 0)
 		return run_matching(s, BL_STMT_DROP, hold, ret_matched, err);
 	bl_buf_reset(&s->text);
-	bl_sql_drop_and_ring(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell);
+	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell, rest_us);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, s->text.data, s->text.len, &affected, err);

@@ -41,6 +41,7 @@ struct bl_row {
 	uint32_t depth;
 	int64_t left_us; /* of the lease; <= 0: over */
 	bool took_over;  /* this hold did */
+	bool locked;     /* by a transaction that has fenced it; bl_lock_probe() asks */
 	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
 	uint64_t bell_by; /* and of the one that has it now */
 	char owner[BL_OWNER_MAX + 1];
@@ -49,6 +50,10 @@ struct bl_row {
 /* Reads without locking anything. bell: NULL where there are none. */
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err);
+
+/* Asks whether the row that was just seen is locked, without waiting. */
+int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_locked,
+                  struct bl_err *err);
 
 /* A hold, as the WHERE clauses name it. */
 struct bl_ref {
@@ -64,9 +69,10 @@ int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint
 int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
                   struct bl_err *err);
 
-/* bell: released in the same packet, after the row; NULL: none. */
-int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, bool *ret_matched,
-                 struct bl_err *err);
+/* bell: released in the same packet, after the row; NULL: none. rest_us: nobody gets
+ * the lock until so long after the hold began; 0: whoever comes. */
+int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
+                 bool *ret_matched, struct bl_err *err);
 
 /* Whatever row hold.owner has but the one with hold.fence. */
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);

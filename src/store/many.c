@@ -24,22 +24,22 @@ static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n,
 	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
 }
 
-int bl_many_renew(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                  uint32_t lease_ms, struct bl_renewed *ret, struct bl_err *err)
+int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_renewed *ret,
+                  struct bl_err *err)
 {
-	struct bl_renewed renewed = {0, 0};
+	int64_t lease_us = (int64_t)r->lease_ms * 1000, server_us = 0;
+	uint64_t affected = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_renew_many(s->sql, &s->text, (int64_t)lease_ms * 1000);
-	add_where(&s->text, items, n, suffix);
-	bl_sql_living_and_time(&s->text);
+	bl_sql_begin_renewal(s->sql, &s->text, r->skip_locked, lease_us);
+	add_where(&s->text, r->items, r->n, r->suffix);
+	bl_sql_end_renewal(s->sql, &s->text, r->skip_locked, lease_us);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, &renewed.matched, &renewed.server_us,
-	                    err);
+	rc = bl_session_ask(s, s->text.data, s->text.len, &affected, &server_us, err);
 	if (rc == BIZLOCK_OK)
-		*ret = renewed;
+		*ret = (struct bl_renewed){r->skip_locked ? affected / 2 : affected, server_us};
 	return rc;
 }
 

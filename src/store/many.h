@@ -20,10 +20,16 @@ struct bl_renewed {
 	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
 };
 
-/* suffix: what all owners of the client end with. A lease that is longer than
- * lease_ms stays so. CONN, DB. */
-int bl_many_renew(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                  uint32_t lease_ms, struct bl_renewed *ret, struct bl_err *err);
+struct bl_renewal {
+	const struct bl_item *items;
+	size_t n;
+	const char *suffix; /* what all owners of the client end with */
+	uint32_t lease_ms;  /* a lease that is longer stays so */
+	bool skip_locked;   /* see bl_sql_begin_renewal() */
+};
+
+int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,
+                  struct bl_err *err); /* CONN, DB */
 
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  struct bl_err *err);

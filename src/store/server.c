@@ -23,33 +23,55 @@ static unsigned parse_version(const char *text)
 	return version;
 }
 
+struct variables {
+	bool log_bin, statement;
+	char hostname[256], port[16], id[16];
+};
+
+static void note(struct bl_server *ret, struct variables *v, const char *name, const char *value)
+{
+	bool on = strcasecmp(value, "ON") == 0;
+
+	if (strcasecmp(name, "version") == 0)
+		snprintf(ret->text, sizeof(ret->text), "%s", value);
+	if (strncasecmp(name, "version", 7) == 0 && strcasestr(value, "mariadb"))
+		ret->mariadb = true;
+	if (strcasecmp(name, "hostname") == 0)
+		snprintf(v->hostname, sizeof(v->hostname), "%s", value);
+	if (strcasecmp(name, "port") == 0)
+		snprintf(v->port, sizeof(v->port), "%s", value);
+	if (strcasecmp(name, "server_id") == 0)
+		snprintf(v->id, sizeof(v->id), "%s", value);
+	ret->snapshot_isolation |= strcasecmp(name, "innodb_snapshot_isolation") == 0;
+	ret->galera |= strcasecmp(name, "wsrep_on") == 0 && on;
+	v->log_bin |= strcasecmp(name, "log_bin") == 0 && on;
+	v->statement |=
+	        strcasecmp(name, "binlog_format") == 0 && strcasecmp(value, "STATEMENT") == 0;
+}
+
 /* SHOW, because it leaves out what a server does not know, where SELECT @@x
  * would fail. */
 static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	static const char query[] = "SHOW SESSION VARIABLES WHERE Variable_name IN ("
-	                            "'version', 'version_comment', 'binlog_format', 'log_bin')";
-	bool log_bin = false, statement = false;
+	                            "'version', 'version_comment', 'binlog_format', 'log_bin', "
+	                            "'innodb_snapshot_isolation', 'wsrep_on', 'hostname', "
+	                            "'port', 'server_id')";
+	struct variables v = {.hostname = ""};
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
 	int rc = bl_session_query(s, query, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL) {
-		const char *name = row[0] ? row[0] : "", *value = row[1] ? row[1] : "";
-
-		if (strcasecmp(name, "version") == 0)
-			snprintf(ret->text, sizeof(ret->text), "%s", value);
-		if (strncasecmp(name, "version", 7) == 0 && strcasestr(value, "mariadb"))
-			ret->mariadb = true;
-		log_bin |= strcasecmp(name, "log_bin") == 0 && strcasecmp(value, "ON") == 0;
-		statement |= strcasecmp(name, "binlog_format") == 0 &&
-		             strcasecmp(value, "STATEMENT") == 0;
-	}
+	while ((row = mysql_fetch_row(rows)) != NULL)
+		note(ret, &v, row[0] ? row[0] : "", row[1] ? row[1] : "");
 	mysql_free_result(rows);
 	ret->version = parse_version(ret->text);
-	ret->read_committed = !(log_bin && statement);
+	ret->read_committed = !(v.log_bin && v.statement);
+	if (!ret->galera)
+		snprintf(ret->identity, sizeof(ret->identity), "%s:%s:%s", v.hostname, v.port,
+		         v.id);
 	return BIZLOCK_OK;
 }
 

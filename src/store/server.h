@@ -6,9 +6,12 @@
 
 struct bl_server {
 	bool mariadb;
-	bool read_committed; /* false: binlog_format=STATEMENT refuses writes under it */
-	unsigned version;    /* 100619 for 10.6.19 */
-	char text[64];       /* as the server says it */
+	bool read_committed;     /* false: binlog_format=STATEMENT refuses writes under it */
+	unsigned version;        /* 100619 for 10.6.19 */
+	bool snapshot_isolation; /* MariaDB knows innodb_snapshot_isolation */
+	bool galera;
+	char identity[320]; /* "host:port:id"; "": one of several that share their tables */
+	char text[64];      /* as the server says it */
 	char database[64 * 4 + 1];
 };
 

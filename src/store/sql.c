@@ -16,19 +16,21 @@
  * the OK packet: the new fence after a takeover, else the microseconds that the holder still has.
  * VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not know; VALUES()
  * is what both understand. */
+#define RESTED "4611686018427387904" /* BL_SQL_RESTED */
 #define OVER "timeout <= " NOW
 #define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
 #define TAKE(type, bell)                                                                           \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
 	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "                                          \
-	"taken_from = IF(" OVER ", fence, taken_from), "                                           \
-	"fence = IF(" OVER ", LAST_INSERT_ID(VALUES(fence)), "                                     \
-	"fence + 0 * LAST_INSERT_ID(TIMESTAMPDIFF(MICROSECOND, " NOW                               \
-	", timeout))), " ON_TAKEOVER("owner") ON_TAKEOVER("reentrant") ON_TAKEOVER("bell")         \
-	        ON_TAKEOVER("note") ON_TAKEOVER("gmt_create")                                      \
-	                ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                           \
-	                                            ", VALUES(timeout), timeout)"
+	"taken_from = IF(" OVER ", IF(owner = '', 0, fence), taken_from), "                        \
+	"fence = IF(" OVER ", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence) + "                 \
+	"IF(owner = '', " RESTED ", 0)), fence + 0 * LAST_INSERT_ID("                              \
+	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout))), " ON_TAKEOVER("owner")                    \
+	        ON_TAKEOVER("reentrant") ON_TAKEOVER("bell") ON_TAKEOVER("note")                   \
+	                ON_TAKEOVER("gmt_create")                                                  \
+	                        ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                   \
+	                                                    ", VALUES(timeout), timeout)"
 
 #define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
 
@@ -51,6 +53,9 @@ static const struct {
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
                           {BL_P_BELL, BL_P_ID, BL_P_TYPE}},
+        [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE biz_id = ? AND biz_type = ? FOR UPDATE SKIP "
+                           "LOCKED",
+                           {BL_P_ID, BL_P_TYPE}},
         /* GREATEST: a level more or less never shortens the lease. */
         [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
                            ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
@@ -94,13 +99,29 @@ static void expand(struct bl_buf *ret, const char *text, const char *table, bool
 	bl_buf_adds(ret, text);
 }
 
-int bl_sql_make(struct bl_sql *ret, const char *prefix, bool mariadb, bool bells,
-                struct bl_err *err)
+static void qualify(char ret[BL_TABLE_MAX], const char *database, const char *prefix,
+                    const char *name)
+{
+	size_t len = 0;
+
+	ret[len++] = '`';
+	for (; *database && len < BL_TABLE_MAX / 2 + 256; database++) {
+		if (*database == '`')
+			ret[len++] = '`';
+		ret[len++] = *database;
+	}
+	snprintf(ret + len, BL_TABLE_MAX - len, "`.`%s%s`", prefix, name);
+}
+
+int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bool mariadb,
+                bool bells, struct bl_err *err)
 {
 	struct bl_sql sql = {.mariadb = mariadb};
 	struct bl_buf buf;
 
 	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
+	qualify(sql.lock_table, database, prefix, "biz_lock");
+	qualify(sql.row_table, database, prefix, "biz_row_lock");
 	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
 		buf = (struct bl_buf)BL_BUF_INIT(SQL_MAX);
 		expand(&buf, templates[i].text, sql.table, bells);
@@ -155,29 +176,66 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
-void bl_sql_renew_many(const struct bl_sql *sql, struct bl_buf *ret, int64_t lease_us)
+/* A lease that is longer already stays so. */
+#define RENEWED                                                                                    \
+	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
+	" MICROSECOND), gmt_modified = " NOW
+
+void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence)
 {
-	bl_buf_addf(ret,
-	            "UPDATE %s SET timeout = GREATEST(timeout, " NOW " + INTERVAL %" PRId64
-	            " MICROSECOND), gmt_modified = " NOW,
-	            sql->table, lease_us);
+	bl_buf_adds(ret, " AND owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_addf(ret, " AND fence = %" PRIu64 " AND timeout > " NOW, fence);
 }
 
-void bl_sql_living_and_time(struct bl_buf *ret)
+void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                          int64_t lease_us)
 {
-	bl_buf_adds(ret, " AND timeout > " NOW
-	                 ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
+	if (skip_locked)
+		bl_buf_addf(ret,
+		            "INSERT INTO %s (biz_id, biz_type, fence, owner, reentrant, timeout, "
+		            "gmt_create, gmt_modified) SELECT biz_id, biz_type, fence, owner, "
+		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old",
+		            sql->table, sql->table);
+	else
+		bl_buf_addf(ret, "UPDATE %s SET " RENEWED, sql->table, sql->table, lease_us);
 }
 
-void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                          const char *owner, uint64_t fence, const char *bell)
+void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                        int64_t lease_us)
 {
-	bl_buf_addf(ret, "DELETE FROM %s WHERE biz_id = ", sql->table);
+	bl_buf_adds(ret, " AND timeout > " NOW);
+	if (skip_locked)
+		bl_buf_addf(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE " RENEWED,
+		            sql->table, lease_us);
+	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
+}
+
+/* Resting, the row has no owner; its `timeout` is the end of that. */
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
+{
+	if (rest_us > 0)
+		bl_buf_addf(ret,
+		            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
+		            ", timeout = gmt_create + INTERVAL %" PRId64 " MICROSECOND",
+		            sql->table, rest_us);
+	else
+		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
+}
+
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us)
+{
+	add_end(sql, ret, rest_us);
+	bl_buf_adds(ret, " WHERE biz_id = ");
 	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
 	bl_buf_adds(ret, " AND biz_type = ");
 	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
 	bl_buf_adds(ret, " AND owner = ");
 	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, " AND fence = %" PRIu64 ";", fence);
+	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
+	if (!bell)
+		return;
+	bl_buf_adds(ret, ";");
 	bl_sql_free_bell(ret, bell);
 }

@@ -13,6 +13,7 @@ enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go */
 	BL_STMT_TAKE,      /* the row alone */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
+	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
@@ -37,18 +38,27 @@ enum bl_param {
 };
 #define BL_PARAMS_MAX 8
 
+#define BL_TABLE_MAX (2 * 256 + 64 + 8) /* the database's name doubles its back quotes */
+
+/* Added to the new fence that a take answers with, when it followed a rest. */
+#define BL_SQL_RESTED 4611686018427387904u
+
 struct bl_sql {
 	bool mariadb;
 	char *text[BL_STMT_COUNT];
 	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
+
+	/* The same, and biz_row_lock, with the database's name: for connections whose
+	 * default is another one. */
+	char lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
 };
 
 /* Parameters of a statement, ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
 
 /* Makes the texts; bells: GET_LOCK works on this server. NOMEM. */
-int bl_sql_make(struct bl_sql *ret, const char *prefix, bool mariadb, bool bells,
-                struct bl_err *err);
+int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bool mariadb,
+                bool bells, struct bl_err *err);
 void bl_sql_free(struct bl_sql *sql);
 
 /* Texts that carry literals: names are our own hexadecimal digits, keys and
@@ -57,9 +67,20 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_renew_many(const struct bl_sql *sql, struct bl_buf *ret, int64_t lease_us);
-void bl_sql_living_and_time(struct bl_buf *ret); /* ends its WHERE; then asks for the time */
-void bl_sql_drop_and_ring(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                          const char *owner, uint64_t fence, const char *bell);
+void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence);
+/* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL
+ * or released as well. */
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us);
+
+/* Around the WHERE that names the holds. skip_locked: a row that a transaction of
+ * the application's has locked (bizlock_fence) is left out, and so no statement of
+ * ours waits for it while it has others locked, which is what deadlocks are made
+ * of. There is no UPDATE ... SKIP LOCKED, but rows that are selected so and inserted
+ * again meet themselves; each counts as two affected rows. */
+void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                          int64_t lease_us);
+void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
+                        int64_t lease_us);
 
 #endif

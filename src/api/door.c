@@ -1,0 +1,109 @@
+#include "api/door.h"
+
+#include <unistd.h>
+
+/* Like errno: each thread has its own, so that one thread's error never speaks
+ * for another's. */
+static _Thread_local struct {
+	uint64_t client; /* its serial, 0: none: an address may be used again */
+	struct bl_err err;
+} last;
+
+/* Where the call at hand writes its error. */
+struct bl_err *bl_door_error(void)
+{
+	static _Thread_local struct bl_err scratch;
+
+	bl_err_clear(&scratch);
+	return &scratch;
+}
+
+/* The last look at the client, which bl_door_leave() may let go away. */
+int bl_door_finish(const bizlock *b, const char *what, struct bl_err *err, int rc)
+{
+	if (rc == BIZLOCK_OK)
+		return rc;
+	bl_err_wrap(err, "%s", what);
+	last.client = b ? b->serial : 0;
+	last.err = *err;
+	return rc;
+}
+
+int bl_door_process(const bizlock *b, struct bl_err *err)
+{
+	if (!b)
+		return bl_err_set(err, BIZLOCK_INVALID, "the client is NULL");
+	if (b->pid != getpid())
+		return bl_err_set(err, BIZLOCK_MISUSE,
+		                  "this client belongs to the parent process: open another one "
+		                  "after fork");
+	return BIZLOCK_OK;
+}
+
+/* Every OK needs a bl_door_leave(). */
+int bl_door_enter(bizlock *b, struct bl_err *err)
+{
+	int rc = bl_door_process(b, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	if (b->state == BL_CLIENT_OPEN)
+		b->calls++;
+	else
+		rc = bl_err_set(err, BIZLOCK_MISUSE,
+		                b->state == BL_CLIENT_NEW ? "the client is not open"
+		                                          : "the client is being closed");
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+void bl_door_leave(bizlock *b)
+{
+	pthread_mutex_lock(&b->mu);
+	if (--b->calls == 0)
+		pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->mu);
+}
+
+int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)
+{
+	*ret_err = bl_door_error();
+	return bl_door_finish(b, what, *ret_err, bl_door_enter(b, *ret_err));
+}
+
+int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
+{
+	bl_door_finish(b, what, err, rc);
+	bl_door_leave(b);
+	return rc;
+}
+
+/* What every call on a lock begins with: INVALID before anything is sent. */
+int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
+                 int64_t wait_ms, const char *what, struct bl_err *err)
+{
+	struct bl_key checked;
+	struct bl_owner who;
+	int rc = bl_key_make(&checked, key, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_owner_make(&who, owner, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_enter(b, err);
+	if (rc == BIZLOCK_OK)
+		bl_call_begin(call, b, &checked, &who, wait_ms, err);
+	return bl_door_finish(b, what, err, rc);
+}
+
+int bl_door_called(struct bl_call *call, const char *what, int rc)
+{
+	if (rc != BIZLOCK_OK)
+		bl_err_wrap(call->err, "%s/%s", call->key.type, call->key.id);
+	return bl_door_out(call->client, what, call->err, rc);
+}
+
+const char *bizlock_errmsg(const bizlock *b)
+{
+	return last.client == (b ? b->serial : 0) ? last.err.msg : "";
+}

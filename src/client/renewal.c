@@ -1,0 +1,171 @@
+#include "client/renewal.h"
+
+#include <sys/socket.h>
+
+#include "core/lease.h"
+#include "store/errclass.h"
+
+/* A server's clock that differs by more from what it was, next to ours, was set. */
+#define STEP_US 1000000
+
+struct bl_hold *bl_renewal_find(struct bizlock *b, const struct bl_item *item)
+{
+	struct bl_hold *h = bl_held_of_key(&b->held, &item->key);
+
+	while (h && h->fence != item->fence)
+		h = bl_held_next_of_key(h);
+	return h;
+}
+
+static void close_session(struct bizlock *b)
+{
+	pthread_mutex_lock(&b->mu);
+	b->renewer.fd = -1;
+	pthread_mutex_unlock(&b->mu);
+	bl_session_close(&b->renewer.session);
+}
+
+static int connect_session(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc = BIZLOCK_OK;
+
+	if (r->session.mysql && bl_session_ended(&r->session))
+		close_session(b);
+	if (r->session.mysql)
+		return rc;
+	rc = bl_session_open(&r->session, &b->config, &b->sql, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	r->fd = bl_connector_fd(r->session.mysql);
+	if (r->stop)
+		shutdown(r->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+/* Leases are the server's time: a clock that was set ends them early or late. */
+static bool compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
+{
+	bl_time now = bl_now();
+	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
+	int64_t step = r->offset_us ? offset - r->offset_us : 0;
+	int64_t tolerance = STEP_US + (now - sent) / 1000;
+
+	r->step_us = step > tolerance || step < -tolerance ? step : 0;
+	r->offset_us = offset;
+	return r->step_us != 0;
+}
+
+static void count_renewal(struct bizlock *b, const struct bl_hold *h)
+{
+	bl_time late = bl_now() - h->due;
+
+	bl_count(&b->numbers, BL_COUNT_RENEWALS);
+	if (late <= 0)
+		return;
+	bl_count_add(&b->numbers, BL_COUNT_RENEW_LAG_US, (uint64_t)late / 1000);
+	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
+}
+
+static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
+                     uint32_t lease_ms, bool matched)
+{
+	pthread_mutex_lock(&b->mu);
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h = bl_renewal_find(b, &items[i]);
+
+		if (!h || h->state != BL_HOLD_HELD)
+			continue;
+		if (matched) {
+			count_renewal(b, h);
+			bl_hold_confirm(b, h, sent, lease_ms);
+		} else if (!h->busy) { /* else a release took it away */
+			h->step_us = b->renewer.step_us;
+			bl_lose(b, h, BL_LOSS_GONE);
+		}
+	}
+	pthread_mutex_unlock(&b->mu);
+}
+
+static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lease_ms)
+{
+	struct bl_hold *h;
+
+	pthread_mutex_lock(&b->mu);
+	h = bl_renewal_find(b, item);
+	if (h)
+		h->due = bl_now() + bl_lease_early(lease_ms);
+	pthread_mutex_unlock(&b->mu);
+}
+
+/* One that was not renewed: gone, or skipped because its row is locked. */
+static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time sent,
+                       uint32_t lease_ms, struct bl_err *err)
+{
+	struct bl_row row;
+	int rc = bl_lock_look(&b->renewer.session, &item->key, NULL, &row, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (row.found && row.fence == item->fence && row.left_us > 0)
+		postpone(b, item, lease_ms);
+	else
+		answered(b, item, 1, sent, lease_ms, false);
+	return rc;
+}
+
+static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                        struct bl_renewed *ret, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	struct bl_renewal renewal = {items, n, b->process.suffix, lease_ms, !r->plain};
+	int rc = bl_many_renew(&r->session, &renewal, ret, err);
+
+	if (rc != BIZLOCK_DB || r->plain || bl_classify(err->native) != BL_CLASS_OTHER)
+		return rc;
+	r->plain = true;
+	renewal.skip_locked = false;
+	return bl_many_renew(&r->session, &renewal, ret, err);
+}
+
+/* Halves what did not go through as a whole, down to the hold that is lost or
+ * whose row is locked. */
+static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                 struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	struct bl_renewed got;
+	bl_time sent = bl_now();
+	int rc = send_renewal(b, items, n, lease_ms, &got, err);
+
+	if (rc == BIZLOCK_OK) {
+		if (compare_clocks(r, got.server_us, sent))
+			bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
+		if (got.matched == n) {
+			answered(b, items, n, sent, lease_ms, true);
+			return rc;
+		}
+		if (n == 1)
+			return not_renewed(b, items, sent, lease_ms, err);
+	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
+		return rc;
+	}
+	rc = renew(b, items, n / 2, lease_ms, err);
+	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
+		rc = renew(b, items + n / 2, n - n / 2, lease_ms, err);
+	return rc;
+}
+
+int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc = connect_session(b, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = renew(b, r->items, n, lease_ms, err);
+	if (r->session.gone)
+		close_session(b);
+	return rc;
+}

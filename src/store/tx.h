@@ -1,0 +1,43 @@
+/* Statements on a connection of the application's, inside its transaction. Nothing
+ * is left behind on it: no setting, no prepared statement, no unread result. */
+#ifndef BL_STORE_TX_H
+#define BL_STORE_TX_H
+
+#include "store/lock.h"
+#include "store/server.h"
+
+/* What the statements are made from. */
+struct bl_tx {
+	MYSQL *mysql;
+	const struct bl_sql *sql;
+	const struct bl_server *server;
+};
+
+/* MISUSE: it can not be used for this now, and why. Sends nothing. */
+int bl_tx_check(MYSQL *mysql, struct bl_err *err);
+
+/* *ret_held: the row is there, its lease is not over, and until the transaction
+ * ends nobody else can change it. MISUSE (another server), CONN, DB. */
+int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err);
+
+/* The same and COMMIT. Not held, or an error but UNKNOWN: rolled back. UNKNOWN: the
+ * connection was lost, perhaps after the COMMIT. */
+int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err);
+
+void bl_tx_rollback(const struct bl_tx *tx);
+
+enum bl_row_how { BL_ROW_NOWAIT, BL_ROW_WAIT, BL_ROW_SKIP };
+enum bl_row_got { BL_ROW_LOCKED, BL_ROW_BUSY, BL_ROW_MISSING };
+
+/* With SKIP, MISSING may also mean that somebody has it. MISUSE, CONN, DB. */
+int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_how how,
+                   enum bl_row_got *ret, struct bl_err *err);
+
+/* Makes the row that was missing, locked by its being new. */
+int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
+                   struct bl_err *err);
+
+/* The row lock's row, on a session of bizlock's own: makes it if it is missing. */
+int bl_row_provide(struct bl_session *s, const struct bl_key *key, struct bl_err *err);
+
+#endif
