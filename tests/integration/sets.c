@@ -246,8 +246,8 @@ Test(sets, a_key_may_not_come_twice)
 
 Test(sets, one_bad_key_spoils_the_set)
 {
-	static const bizlock_key bad[] = {{"test", ""},     {"", "id"},       {NULL, "id"},
-	                                  {"test", NULL},   {"test", "\xff"}, {"\xc3", "id"}};
+	static const bizlock_key bad[] = {{"test", ""},   {"", "id"},       {NULL, "id"},
+	                                  {"test", NULL}, {"test", "\xff"}, {"\xc3", "id"}};
 	bizlock *b = client(NULL);
 	struct keyset s;
 

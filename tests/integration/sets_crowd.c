@@ -17,9 +17,9 @@ TestSuite(sets_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
 struct worker {
 	bizlock *b;
 	unsigned number, rounds;
-	unsigned random;         /* 0: all keys, in order or (odd numbers) against it */
-	atomic_uint *inside;     /* of all workers, N of them */
-	atomic_ullong *fences;   /* of who was inside last */
+	unsigned random;       /* 0: all keys, in order or (odd numbers) against it */
+	atomic_uint *inside;   /* of all workers, N of them */
+	atomic_ullong *fences; /* of who was inside last */
 	int rc;
 	char errmsg[256];
 	pthread_t thread;
@@ -94,8 +94,7 @@ static void everybody_gets_on(bizlock *const *clients, unsigned count, unsigned 
 		pthread_join(workers[i].thread, NULL);
 	for (unsigned i = 0; i < count; i++)
 		cr_assert_eq(workers[i].rc, BIZLOCK_OK, "%u, round %u: %s: %s", i,
-		             workers[i].rounds, bizlock_err_name(workers[i].rc),
-		             workers[i].errmsg);
+		             workers[i].rounds, bizlock_err_name(workers[i].rc), workers[i].errmsg);
 	cr_assert_eq(rows(), 0);
 }
 
