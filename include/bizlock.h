@@ -101,8 +101,7 @@
  * - Any thread may call any function at any time, except that
  *   bizlock_close() must be the last call on a client to *start*.
  * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
- * - Arguments are checked before anything is sent: BIZLOCK_INVALID, with
- *   the argument and its limit in bizlock_errmsg().
+ * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
  * - The library never prints, exits, or touches signals.
  * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever,
  *   n = at most n.
@@ -316,7 +315,7 @@ bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizloc
  * circle. 1 to 256 keys, each once. Some may be held already: one level deeper.
  * opts as above, the same for each; wait_ms for all together. ret: n of them, in
  * the order of keys, or NULL; only the first one's size is looked at.
- * On any error nothing is held that was not before. As bizlock_acquire(). */
+ * On any error nothing is held that was not before. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_key *keys, size_t n,
                                                        const bizlock_acquire_opts *opts,
                                                        bizlock_grant *ret);
@@ -334,14 +333,13 @@ BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n
  * that can be reached. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
-/* Starts the lease anew, from now: lease_ms, which is then what it is renewed
- * with, or if 0 the length it has. Not needed where the client renews.
- * NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
+/* Starts the lease anew: lease_ms, which it is then renewed with, or 0: as long as
+ * it is. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 
-/* Milliseconds this owner may still rely on the lock. Local: no round trip.
- * <= 0: do not touch the resource (not held, lost, or over). */
+/* Milliseconds this owner may still rely on the lock, by no round trip. <= 0: do not
+ * touch the resource. */
 BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
@@ -379,10 +377,8 @@ BIZLOCK_API void bizlock_interrupt(bizlock *);
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* Static text for any number, known or not. */
+/* Static text for any number, known or not; and "BIZLOCK_BUSY" and so on. */
 BIZLOCK_API const char *bizlock_strerror(int err);
-
-/* "BIZLOCK_BUSY" and so on; "BIZLOCK_?" for a number that is none. */
 BIZLOCK_API const char *bizlock_err_name(int err);
 
 /* What went wrong in the calling thread's last failed call on this client (or

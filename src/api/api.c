@@ -101,13 +101,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	rc = bl_door_call(&call, b, key, o.owner, o.wait_ms, "acquire", err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	request = (struct bl_request){.lease_ms = o.lease_ms ? o.lease_ms : b->config.lease_ms,
-	                              .min_hold_ms = o.min_hold_ms,
-	                              .max_hold_ms =
-	                                      o.max_hold_ms ? o.max_hold_ms : b->config.max_hold_ms,
-	                              .flags = o.flags,
-	                              .note = o.note,
-	                              .once = o.wait_ms == 0};
+	request = bl_args_request(&o, &b->config);
 	rc = bl_client_acquire(&call, &request, &grant);
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grant(&grant, ret);

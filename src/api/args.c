@@ -107,3 +107,28 @@ void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
 {
 	give(ret, numbers, sizeof(*numbers));
 }
+
+void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
+{
+	size_t size = ret->size;
+
+	for (size_t i = 0; i < n; i++) {
+		bizlock_grant *one = (bizlock_grant *)(void *)((char *)ret + i * size);
+
+		memset(one, 0, size);
+		memcpy(one, &grants[i], sizeof(*one));
+		one->size = size;
+	}
+}
+
+struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config)
+{
+	return (struct bl_request){
+	        .lease_ms = opts->lease_ms ? opts->lease_ms : config->lease_ms,
+	        .min_hold_ms = opts->min_hold_ms,
+	        .max_hold_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms,
+	        .flags = opts->flags,
+	        .note = opts->note,
+	        .once = opts->wait_ms == 0,
+	};
+}

@@ -2,7 +2,7 @@
 #ifndef BL_API_ARGS_H
 #define BL_API_ARGS_H
 
-#include "base/err.h"
+#include "client/client.h"
 
 /* Fills *ret_opts, with defaults where opts is NULL. ret may be NULL. */
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
@@ -15,6 +15,11 @@ int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 
 /* Writes as much as the caller's size has room for, and zeros past what is known. */
+struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config);
+
+/* n of them, each as large as the first one says. */
+void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret);
+
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
 void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret);
 

@@ -1,11 +1,12 @@
+#include "client/acquire.h"
+
 #include "base/thread.h"
-#include "client/contest.h"
-#include "client/hold.h"
 
 /* How long a try waits for what the renewer most often does at once. */
 #define TRY_NS (200 * BL_NS_PER_MS)
 
-static void grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
+void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
+                      bizlock_grant *ret)
 {
 	ret->fence = h->fence;
 	ret->depth = h->depth;
@@ -45,7 +46,7 @@ static bool deepen_locally(struct bl_call *call, struct bl_hold *h, uint32_t fla
 	return local;
 }
 
-static int reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
+int bl_acquire_deeper(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
 	if (!bl_hold_held(call, h)) {
 		bl_hold_lost(call, h);
@@ -60,9 +61,8 @@ static int reenter(struct bl_call *call, struct bl_hold *h, const struct bl_requ
 	return deepen(call, h, request->lease_ms);
 }
 
-/* With the mutex held. */
-static void settle(struct bizlock *b, struct bl_hold *h, const struct bl_won *won,
-                   const struct bl_request *request)
+void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, const struct bl_won *won,
+                       const struct bl_request *request)
 {
 	h->state = BL_HOLD_HELD;
 	h->unsure = false;
@@ -86,7 +86,7 @@ static int acquire_first(struct bl_call *call, const struct bl_request *request,
 
 	pthread_mutex_lock(&b->mu);
 	if (rc == BIZLOCK_OK) {
-		settle(b, h, &won, request);
+		bl_acquire_settle(b, h, &won, request);
 		*ret_took_over = won.took_over;
 	}
 	pthread_mutex_unlock(&b->mu);
@@ -144,8 +144,7 @@ static struct bl_hold *add_hold(struct bl_call *call)
 	return h;
 }
 
-/* The hold to be worked on, which may be a new one. With the mutex held. */
-static int begin(struct bl_call *call, bool once, struct bl_hold **ret)
+int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
 {
 	int rc;
 
@@ -163,8 +162,7 @@ static int begin(struct bl_call *call, bool once, struct bl_hold **ret)
 	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
 }
 
-/* With the mutex held. */
-static void end(struct bizlock *b, struct bl_hold *h)
+void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
 {
 	if (h->state != BL_HOLD_ACQUIRING)
 		bl_hold_done(b, h);
@@ -182,21 +180,22 @@ static int acquire(struct bl_call *call, const struct bl_request *request, bizlo
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
-	rc = begin(call, request->once, &h);
+	rc = bl_acquire_begin(call, request->once, &h);
 	first = rc == BIZLOCK_OK && h->state == BL_HOLD_ACQUIRING;
 	pthread_mutex_unlock(&b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = first ? acquire_first(call, request, h, &took_over) : reenter(call, h, request);
+	rc = first ? acquire_first(call, request, h, &took_over)
+	           : bl_acquire_deeper(call, h, request);
 	if (rc == BIZLOCK_OK)
-		grant(h, request->lease_ms, took_over, ret);
+		bl_acquire_grant(h, request->lease_ms, took_over, ret);
 	pthread_mutex_lock(&b->mu);
-	end(b, h);
+	bl_acquire_end(b, h);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
 
-static void count_acquired(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+void bl_acquire_count(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
 {
 	if (grant->depth > 1) {
 		bl_count(n, BL_COUNT_REENTERED);
@@ -208,7 +207,7 @@ static void count_acquired(struct bl_numbers *n, const bizlock_grant *grant, bl_
 	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
 }
 
-static void count_refused(struct bl_numbers *n, int rc)
+void bl_acquire_count_refused(struct bl_numbers *n, int rc)
 {
 	if (rc == BIZLOCK_BUSY)
 		bl_count(n, BL_COUNT_BUSY);
@@ -226,8 +225,8 @@ int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bi
 	int rc = acquire(call, request, ret);
 
 	if (rc == BIZLOCK_OK)
-		count_acquired(&call->client->numbers, ret, began);
+		bl_acquire_count(&call->client->numbers, ret, began);
 	else
-		count_refused(&call->client->numbers, rc);
+		bl_acquire_count_refused(&call->client->numbers, rc);
 	return rc;
 }

@@ -93,9 +93,13 @@ static int while_blocked(struct contest *c)
 	if (by && c->stuck_by == by && bl_passed(c->stuck_until))
 		return bl_contender_attempt(&c->me, false);
 	if (!by || c->stuck_by != by) {
+		bool first = c->stuck_by == 0;
+
 		c->stuck_by = by;
 		c->stuck_until = bl_now() + GRACE_NS +
 		                 (bl_time)(bl_client_random(c->me.client) % GRACE_JITTER_NS);
+		if (first && once(c) && c->end < c->stuck_until)
+			c->end = c->stuck_until;
 	}
 	if (bl_passed(c->end))
 		return refuse(c);

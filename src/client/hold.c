@@ -2,6 +2,7 @@
 #include "client/hold.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/lease.h"
 
@@ -64,6 +65,15 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 int64_t bl_hold_left_ms(const struct bl_hold *h)
 {
 	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
+}
+
+uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
+{
+	const struct bl_hold *h = bl_held_of_key(&b->held, &hold->key);
+
+	while (h && (h->fence == 0 || strcmp(h->owner.name, hold->owner.name) != 0))
+		h = bl_held_next_of_key(h);
+	return h ? h->fence : 0;
 }
 
 bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)

@@ -28,6 +28,15 @@ bool bl_hold_held(struct bl_call *call, const struct bl_hold *h); /* mutex free:
 int64_t bl_hold_rest_us(const struct bl_hold *h); /* how long to rest after it began, 0: not */
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 
+/* Gives one level back at the server; the hold is busy, and stays so until, with the
+ * mutex held, the end: it goes with its last level, or is cleaned up later. */
+int bl_release_level(struct bl_call *call, struct bl_hold *h);
+void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc);
+
+/* With the mutex held: the fence of a row of the same owner and key that is not
+ * this hold's, but what a thread with the same number left when it ended; or 0. */
+uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *h);
+
 /* Both set the error and return it. lost, with the mutex free, also marks the
  * hold and names who has the lock now. */
 int bl_hold_lost(struct bl_call *call, struct bl_hold *h);

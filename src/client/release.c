@@ -33,7 +33,7 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 	return ours ? BIZLOCK_OK : bl_hold_lost(call, h);
 }
 
-static int release_level(struct bl_call *call, struct bl_hold *h)
+int bl_release_level(struct bl_call *call, struct bl_hold *h)
 {
 	if (bl_hold_held(call, h))
 		return h->depth > 1 ? shallower(call, h) : last_level(call, h);
@@ -41,9 +41,9 @@ static int release_level(struct bl_call *call, struct bl_hold *h)
 	return bl_hold_lost(call, h);
 }
 
-/* With the mutex held. What is lost, or could not be removed, is cleaned up when
- * the server can be asked: giving it back must not take long. */
-static void end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+/* What is lost, or could not be removed, is cleaned up when the server can be asked:
+ * giving it back must not take long. */
+void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (!last)
 		bl_hold_done(b, h);
@@ -68,13 +68,13 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 	if (!h)
 		return bl_hold_none(call);
 	last = h->depth == 1;
-	rc = release_level(call, h);
+	rc = bl_release_level(call, h);
 	if (rc == BIZLOCK_OK)
 		*ret_depth = last ? 0 : h->depth;
 	if (rc == BIZLOCK_OK && last)
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
 	pthread_mutex_lock(&b->mu);
-	end(b, h, last, rc);
+	bl_release_end(b, h, last, rc);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }

@@ -65,17 +65,6 @@ static void failed(struct bizlock *b)
 
 /* ---- cleaning up ----------------------------------------------------------- */
 
-/* A row of the same owner that is not the litter: what a thread with the same
- * number left when it ended. */
-static uint64_t twin(const struct bizlock *b, const struct bl_hold *litter)
-{
-	const struct bl_hold *h = bl_held_of_key(&b->held, &litter->key);
-
-	while (h && (h->fence == 0 || strcmp(h->owner.name, litter->owner.name) != 0))
-		h = bl_held_next_of_key(h);
-	return h ? h->fence : 0;
-}
-
 static void clean_up(struct bizlock *b, struct bl_hold *h)
 {
 	struct bl_change change = {
@@ -91,7 +80,7 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 		change.what = h->fence ? BL_CHANGE_DROP : BL_CHANGE_SWEEP;
 	change.ref = bl_hold_ref(&call, h);
 	if (change.what == BL_CHANGE_SWEEP)
-		change.ref.fence = twin(b, h);
+		change.ref.fence = bl_hold_twin(b, h);
 	h->busy = b->renewer.at_work = true;
 	pthread_mutex_unlock(&b->mu);
 	rc = change.what == BL_CHANGE_BELL && !change.bell ? BIZLOCK_OK

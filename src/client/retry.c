@@ -45,8 +45,13 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 		return bl_lock_depth(s, ch->ref, ch->depth, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_RENEW:
 		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
+	case BL_CHANGE_ADOPT:
+		return bl_lock_adopt(s, ch->ref, ch->heir, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_DROP:
 		return bl_lock_drop(s, ch->ref, bell, ch->rest_us, &ch->matched, err);
+	case BL_CHANGE_DROP_SET:
+		return bl_set_drop(s, ch->items, ch->count, call->client->process.suffix, ch->rows,
+		                   err);
 	case BL_CHANGE_SWEEP:
 		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:

@@ -4,11 +4,14 @@
 #define BL_CLIENT_RETRY_H
 
 #include "client/client.h"
+#include "store/set.h"
 
 enum bl_change_kind {
 	BL_CHANGE_DEPTH,
 	BL_CHANGE_RENEW,
-	BL_CHANGE_DROP, /* and releases the bell */
+	BL_CHANGE_ADOPT, /* the hold becomes `heir`'s */
+	BL_CHANGE_DROP,  /* and releases the bell */
+	BL_CHANGE_DROP_SET,
 	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
 	BL_CHANGE_ROW,  /* makes the row lock's row */
@@ -20,7 +23,11 @@ struct bl_change {
 	enum bl_change_kind what;
 	struct bl_ref ref;
 	uint32_t depth, lease_ms;
-	int64_t rest_us; /* DROP */
+	int64_t rest_us;             /* DROP */
+	const char *heir;            /* ADOPT */
+	const struct bl_item *items; /* DROP_SET */
+	size_t count;
+	struct bl_set_row *rows;
 	uint64_t keeper; /* the server's number of it */
 	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
 

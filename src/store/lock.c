@@ -190,6 +190,24 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return rc;
 }
 
+int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t lease_ms,
+                  bool *ret_matched, struct bl_err *err)
+{
+	uint64_t affected;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_adopt(s->sql, &s->text, heir, us(lease_ms));
+	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
+	bl_sql_living(&s->text);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	if (rc == BIZLOCK_OK)
+		*ret_matched = affected > 0;
+	return rc;
+}
+
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	return run_matching(s, BL_STMT_SWEEP, hold, ret_matched, err);

@@ -3,11 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Rows are found, and locked, by primary key and in its order, so that two of
- * these never wait for each other; `+ 0` keeps the index of `fence` out of it.
- * The owners' common end guards against a fence that was given out twice: by a
- * server restored from a backup. */
-static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
+void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
 	bl_buf_adds(ret, " WHERE (biz_id, biz_type) IN (");
 	for (size_t i = 0; i < n; i++) {
@@ -17,11 +13,16 @@ static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n,
 		bl_sql_literal(ret, "_utf8mb4", items[i].key.type, items[i].key.type_len);
 		bl_buf_adds(ret, ")");
 	}
-	bl_buf_adds(ret, ") AND fence + 0 IN (");
-	for (size_t i = 0; i < n; i++)
-		bl_buf_addf(ret, "%s%" PRIu64, i ? "," : "", items[i].fence);
 	bl_buf_addf(ret, ") AND RIGHT(owner, %zu) = ", strlen(suffix));
 	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
+}
+
+void bl_many_fences(struct bl_buf *ret, const struct bl_item *items, size_t n)
+{
+	bl_buf_adds(ret, " AND fence + 0 IN (");
+	for (size_t i = 0; i < n; i++)
+		bl_buf_addf(ret, "%s%" PRIu64, i ? "," : "", items[i].fence);
+	bl_buf_adds(ret, ")");
 }
 
 int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_renewed *ret,
@@ -33,7 +34,8 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 
 	bl_buf_reset(&s->text);
 	bl_sql_begin_renewal(s->sql, &s->text, r->skip_locked, lease_us);
-	add_where(&s->text, r->items, r->n, r->suffix);
+	bl_many_where(&s->text, r->items, r->n, r->suffix);
+	bl_many_fences(&s->text, r->items, r->n);
 	bl_sql_end_renewal(s->sql, &s->text, r->skip_locked, lease_us);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -48,7 +50,8 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 {
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "DELETE FROM %s", s->sql->table);
-	add_where(&s->text, items, n, suffix);
+	bl_many_where(&s->text, items, n, suffix);
+	bl_many_fences(&s->text, items, n);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	return bl_session_run(s, s->text.data, s->text.len, NULL, err);

@@ -34,4 +34,11 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  struct bl_err *err);
 
+/* The WHERE of these. Rows are found, and locked, by primary key and in its order, so
+ * that two of these never wait for each other in a circle. The owners' common end
+ * guards against a fence that was given out twice: by a server restored from a
+ * backup. `+ 0` keeps the index of `fence` out of it. */
+void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
+void bl_many_fences(struct bl_buf *ret, const struct bl_item *items, size_t n);
+
 #endif

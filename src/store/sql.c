@@ -176,16 +176,76 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret,
+	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, note, "
+	            "gmt_create, gmt_modified) VALUES ",
+	            sql->table);
+}
+
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
+                       const char *note, int64_t lease_us)
+{
+	bl_buf_adds(ret, first ? "(" : ",(");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,", lease_us);
+	bl_sql_literal(ret, "_utf8mb4", note ? note : "", note ? strlen(note) : 0);
+	bl_buf_adds(ret, "," NOW "," NOW ")");
+}
+
+/* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
+ * (1048), and all it did is undone. */
+void bl_sql_end_set(struct bl_buf *ret)
+{
+	bl_buf_adds(ret,
+	            " ON DUPLICATE KEY UPDATE reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
+	            "taken_from = IF(owner = '', 0, fence), fence = VALUES(fence), "
+	            "owner = VALUES(owner), bell = 0, note = VALUES(note), "
+	            "gmt_create = VALUES(gmt_create), gmt_modified = VALUES(gmt_modified), "
+	            "timeout = VALUES(timeout);");
+}
+
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
+}
+
 /* A lease that is longer already stays so. */
 #define RENEWED                                                                                    \
 	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
 	" MICROSECOND), gmt_modified = " NOW
 
-void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence)
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 {
+	bl_buf_adds(ret, " WHERE biz_id = ");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, " AND biz_type = ");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+}
+
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
+{
+	bl_sql_key(ret, key);
 	bl_buf_adds(ret, " AND owner = ");
 	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, " AND fence = %" PRIu64 " AND timeout > " NOW, fence);
+	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
+}
+
+void bl_sql_living(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " AND timeout > " NOW);
+}
+
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us)
+{
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
+	bl_sql_literal(ret, "_ascii", heir, strlen(heir));
+	bl_buf_addf(ret, ", bell = 0, " RENEWED, sql->table, lease_us);
 }
 
 void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
@@ -204,7 +264,7 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
 void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                         int64_t lease_us)
 {
-	bl_buf_adds(ret, " AND timeout > " NOW);
+	bl_sql_living(ret);
 	if (skip_locked)
 		bl_buf_addf(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE " RENEWED,
 		            sql->table, lease_us);
@@ -227,13 +287,7 @@ void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_k
                  const char *owner, uint64_t fence, const char *bell, int64_t rest_us)
 {
 	add_end(sql, ret, rest_us);
-	bl_buf_adds(ret, " WHERE biz_id = ");
-	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
-	bl_buf_adds(ret, " AND biz_type = ");
-	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
-	bl_buf_adds(ret, " AND owner = ");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
+	bl_sql_hold(ret, key, owner, fence);
 	if (!bell)
 		return;
 	bl_buf_adds(ret, ";");

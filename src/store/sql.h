@@ -67,7 +67,13 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_living_hold(struct bl_buf *ret, const char *owner, uint64_t fence);
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us);
+
+/* WHERE: a key, a hold; and, to go on with, that its lease is not over. */
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
+void bl_sql_living(struct bl_buf *ret);
+
 /* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL
  * or released as well. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
@@ -82,5 +88,12 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
                           int64_t lease_us);
 void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                         int64_t lease_us);
+
+/* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
+                       const char *note, int64_t lease_us);
+void bl_sql_end_set(struct bl_buf *ret);
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 
 #endif

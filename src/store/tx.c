@@ -42,18 +42,10 @@ static void begin_read(const struct bl_tx *tx, struct bl_buf *text)
 		bl_buf_adds(text, "SET STATEMENT innodb_snapshot_isolation = OFF FOR ");
 }
 
-static void add_key(struct bl_buf *text, const struct bl_key *key)
-{
-	bl_buf_adds(text, " WHERE biz_id = ");
-	bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
-	bl_buf_adds(text, " AND biz_type = ");
-	bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
-}
-
 static void add_hold(struct bl_buf *text, struct bl_ref hold)
 {
-	add_key(text, hold.key);
-	bl_sql_living_hold(text, hold.owner, hold.fence);
+	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
+	bl_sql_living(text);
 }
 
 /* Sends, and frees the text. */
@@ -227,7 +219,7 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 
 	begin_read(tx, &text);
 	bl_buf_addf(&text, "SELECT " IDENTITY " FROM %s", tx->sql->row_table);
-	add_key(&text, key);
+	bl_sql_key(&text, key);
 	bl_buf_addf(&text, " FOR UPDATE%s", ends[how]);
 	rc = send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -273,7 +265,7 @@ static int row_is_there(struct bl_session *s, const struct bl_key *key, bool *re
 
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "SELECT 1 FROM %s", s->sql->row_table);
-	add_key(&s->text, key);
+	bl_sql_key(&s->text, key);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &found, err);

@@ -1,0 +1,123 @@
+/* Giving many back: what one statement can remove goes by one statement. */
+#include "client/set.h"
+
+#include <stdlib.h>
+
+#include "client/hold.h"
+
+/* In its last level, with no doorbell to ring and no rest to keep. */
+static bool is_plain(struct bl_member *m)
+{
+	return bl_hold_held(&m->call, m->hold) && m->hold->depth == 1 && !m->hold->bell &&
+	       bl_hold_rest_us(m->hold) == 0;
+}
+
+/* Of several errors the first one is told. */
+static void keep(struct bl_err *first, const struct bl_member *m)
+{
+	if (m->rc != BIZLOCK_OK && first->code == BIZLOCK_OK) {
+		*first = *m->call.err;
+		bl_err_wrap(first, "%s/%s", m->call.key.type, m->call.key.id);
+	}
+}
+
+static void begin_all(struct bl_member *members, size_t n, struct bl_err *first)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct bl_member *m = &members[i];
+
+		pthread_mutex_lock(&m->call.client->mu);
+		m->hold = bl_hold_begin(&m->call, &m->rc);
+		pthread_mutex_unlock(&m->call.client->mu);
+		if (!m->hold && m->rc == BIZLOCK_OK)
+			m->rc = bl_hold_none(&m->call);
+		keep(first, m);
+	}
+}
+
+static size_t gather(struct bl_member *members, size_t n, struct bl_item *items,
+                     struct bl_member **plain)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct bl_member *m = &members[i];
+
+		if (!m->hold || !is_plain(m))
+			continue;
+		items[count] = (struct bl_item){m->hold->key, m->hold->fence};
+		plain[count++] = m;
+	}
+	return count;
+}
+
+/* As for a single one: who finds its row gone within the lease was it itself, if a
+ * reply of this was lost. */
+static int answer(struct bl_member *m, const struct bl_change *change, bool seen)
+{
+	bool ours;
+
+	if (seen)
+		return BIZLOCK_OK;
+	pthread_mutex_lock(&m->call.client->mu);
+	ours = change->repeated && bl_hold_left_ms(m->hold) > 0;
+	pthread_mutex_unlock(&m->call.client->mu);
+	return ours ? BIZLOCK_OK : bl_hold_lost(&m->call, m->hold);
+}
+
+static void drop(struct bl_member **plain, struct bl_item *items, size_t n, struct bl_set_row *rows,
+                 struct bl_err *first)
+{
+	struct bl_change change = {
+	        .what = BL_CHANGE_DROP_SET, .items = items, .count = n, .rows = rows};
+	int rc = bl_retry_change(&plain[0]->call, &change);
+
+	for (size_t i = 0; i < n; i++) {
+		struct bl_member *m = plain[i];
+		struct bizlock *b = m->call.client;
+
+		m->rc = rc == BIZLOCK_OK ? answer(m, &change, rows[i].seen) : rc;
+		keep(first, m);
+		pthread_mutex_lock(&b->mu);
+		bl_release_end(b, m->hold, true, m->rc);
+		m->hold = NULL;
+		pthread_mutex_unlock(&b->mu);
+	}
+}
+
+static void one_by_one(struct bl_member *members, size_t n, struct bl_err *first)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct bl_member *m = &members[i];
+		struct bizlock *b = m->call.client;
+		bool last;
+
+		if (!m->hold)
+			continue;
+		last = m->hold->depth == 1;
+		m->rc = bl_release_level(&m->call, m->hold);
+		keep(first, m);
+		pthread_mutex_lock(&b->mu);
+		bl_release_end(b, m->hold, last, m->rc);
+		pthread_mutex_unlock(&b->mu);
+	}
+}
+
+void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first)
+{
+	struct bl_item *items = calloc(n, sizeof(*items));
+	struct bl_set_row *rows = calloc(n, sizeof(*rows));
+	struct bl_member **plain = calloc(n, sizeof(*plain));
+	size_t count;
+
+	bl_err_clear(ret_first);
+	begin_all(members, n, ret_first);
+	/* Without memory each goes by itself. */
+	count = items && rows && plain ? gather(members, n, items, plain) : 0;
+	if (count > 0)
+		drop(plain, items, count, rows, ret_first);
+	one_by_one(members, n, ret_first);
+	free(items);
+	free(rows);
+	free(plain);
+}

@@ -1,0 +1,122 @@
+#include "core/ticket.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#define BEGIN "bizlock1:"
+
+int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl_err *err)
+{
+	struct bl_buf text = BL_BUF_INIT(BIZLOCK_EXPORT_MAX);
+	int rc = BIZLOCK_OK;
+
+	bl_buf_addf(&text, BEGIN "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence,
+	            t->depth, t->lease_ms, t->min_hold_ms);
+	bl_buf_add_hex(&text, t->key.type, t->key.type_len);
+	bl_buf_adds(&text, ":");
+	bl_buf_add_hex(&text, t->key.id, t->key.id_len);
+	bl_buf_addf(&text, ":%s", t->owner);
+	if (text.failed)
+		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	else if (text.len >= size)
+		rc = bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
+		                text.len + 1);
+	else
+		memcpy(ret, text.data, text.len + 1);
+	bl_buf_free(&text);
+	return rc;
+}
+
+/* A number in decimal, as it was written: no sign, no blanks. */
+static bool read_number(const char **at, uint64_t max, uint64_t *ret)
+{
+	uint64_t number = 0;
+	const char *c = *at;
+
+	for (; *c >= '0' && *c <= '9'; c++) {
+		uint64_t digit = (uint64_t)(*c - '0');
+
+		if (number > (max - digit) / 10)
+			return false;
+		number = 10 * number + digit;
+	}
+	if (c == *at || *c != ':')
+		return false;
+	*at = c + 1;
+	*ret = number;
+	return true;
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_hex(const char **at, char *ret, size_t size)
+{
+	const char *c = *at;
+	size_t len = 0;
+
+	for (; *c != ':'; c += 2) {
+		int high = digit_of(c[0]), low = high < 0 ? -1 : digit_of(c[1]);
+
+		if (low < 0 || len + 1 >= size || high + low == 0)
+			return false;
+		ret[len++] = (char)(high * 16 + low);
+	}
+	ret[len] = '\0';
+	*at = c + 1;
+	return true;
+}
+
+static bool read_owner(const char *at, char ret[BL_OWNER_MAX + 1])
+{
+	size_t len = strnlen(at, BL_OWNER_MAX + 1);
+
+	if (len > BL_OWNER_MAX || !strchr(at, '@'))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (at[i] < '!' || at[i] > '~')
+			return false;
+	memcpy(ret, at, len + 1);
+	return true;
+}
+
+static bool read_all(const char *at, struct bl_ticket *ret, bizlock_key *ret_key, char *type,
+                     char *id)
+{
+	uint64_t depth, lease_ms, min_hold_ms;
+
+	if (!read_number(&at, UINT64_MAX, &ret->fence) ||
+	    !read_number(&at, BIZLOCK_DEPTH_MAX, &depth) ||
+	    !read_number(&at, BIZLOCK_LEASE_MAX_MS, &lease_ms) ||
+	    !read_number(&at, UINT32_MAX, &min_hold_ms) ||
+	    !read_hex(&at, type, BIZLOCK_TYPE_MAX + 1) || !read_hex(&at, id, BIZLOCK_ID_MAX + 1) ||
+	    !read_owner(at, ret->owner))
+		return false;
+	ret->depth = (uint32_t)depth;
+	ret->lease_ms = (uint32_t)lease_ms;
+	ret->min_hold_ms = (uint32_t)min_hold_ms;
+	*ret_key = (bizlock_key){type, id};
+	return ret->fence > 0 && depth > 0 && lease_ms >= BIZLOCK_LEASE_MIN_MS;
+}
+
+int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)
+{
+	char type[BIZLOCK_TYPE_MAX + 1], id[BIZLOCK_ID_MAX + 1];
+	struct bl_ticket ticket;
+	bizlock_key key;
+
+	if (!text || strncmp(text, BEGIN, strlen(BEGIN)) != 0 ||
+	    !read_all(text + strlen(BEGIN), &ticket, &key, type, id) ||
+	    bl_key_make(&ticket.key, key, err) != BIZLOCK_OK)
+		return bl_err_set(err, BIZLOCK_INVALID, "this is not what bizlock_export() wrote");
+	*ret = ticket;
+	return BIZLOCK_OK;
+}
