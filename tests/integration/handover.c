@@ -103,7 +103,7 @@ Test(handover, between_the_two_nobody_gets_it)
 Test(handover, it_goes_on_and_comes_back)
 {
 	struct peer peers[3];
-	char text[BIZLOCK_EXPORT_MAX];
+	char text[BIZLOCK_EXPORT_MAX], first[BIZLOCK_EXPORT_MAX];
 	bizlock_grant grant = BIZLOCK_GRANT_INIT, back = BIZLOCK_GRANT_INIT;
 	bizlock *a;
 
@@ -112,6 +112,7 @@ Test(handover, it_goes_on_and_comes_back)
 	a = client(NULL);
 	expect(OK, a, take(a, "k", 60000, &grant));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	memcpy(first, text, sizeof(first));
 	for (int i = 0; i < 3; i++) {
 		expect_answer(OK, peer_import(&peers[i], text));
 		expect_answer(OK, peer_export(&peers[i], "k", text));
@@ -119,6 +120,8 @@ Test(handover, it_goes_on_and_comes_back)
 	}
 	expect(OK, a, bizlock_import(a, text, NULL, &back));
 	cr_assert_eq(back.fence, grant.fence);
+	/* All is as it was at the first export: that text is used up all the same. */
+	expect_answer(LOST, peer_import(&peers[0], first));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	cr_assert(!row_of(&world, KEY("k")).there);
@@ -234,6 +237,25 @@ Test(handover, its_levels_go_with_it)
 		cr_assert_eq(left, depth);
 	}
 	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+/* Once in a period, whoever did the job. */
+Test(handover, its_minimum_goes_with_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	char text[BIZLOCK_EXPORT_MAX];
+	struct row row;
+
+	opts.min_hold_ms = 600000;
+	expect(OK, a, bizlock_acquire(a, KEY("k"), &opts, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	row = row_of(&world, KEY("k"));
+	cr_assert(row.there && !row.owner[0] && row.depth == 0);
+	cr_assert(row.left_us > 300000 * 1000ll && row.left_us <= 600000 * 1000ll, "%lld",
+	          row.left_us);
 }
 
 /* ---- renewed by the one who has it ------------------------------------------------------ */

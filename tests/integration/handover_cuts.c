@@ -130,3 +130,42 @@ Test(handover_cuts, while_it_is_imported)
 	cr_assert_gt(cut_everywhere(&p, import_suffers, then_use), 0);
 	proxy_stop(p.proxy);
 }
+
+/* Who finds out what became of a lost reply looks for rows of its own. What it has
+ * exported is none, whatever name is in it. */
+static int want_again(bizlock *b, bool set)
+{
+	static const bizlock_key keys[] = {{"test", "j"}, {"test", "k"}};
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 300;
+	return set ? bizlock_acquire_all(b, keys, 2, &opts, NULL)
+	           : bizlock_acquire(b, keys[1], &opts, NULL);
+}
+
+static void what_was_exported_is_not_ours(bool set)
+{
+	struct pair p = pair_begin();
+
+	for (unsigned reply = 0; reply < 4; reply++) {
+		struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .packet = reply};
+
+		export_suffers(&p, NULL);
+		proxy_arm(p.proxy, &fault);
+		expect(TIMEOUT, p.suffers, want_again(p.suffers, set));
+		cr_assert_gt(proxy_fired(p.proxy), 0);
+		proxy_arm(p.proxy, NULL);
+		then_import(&p);
+	}
+	proxy_stop(p.proxy);
+}
+
+Test(handover_cuts, what_was_exported_is_not_adopted_after_a_lost_reply)
+{
+	what_was_exported_is_not_ours(false);
+}
+
+Test(handover_cuts, what_was_exported_is_not_swept_away_with_a_set)
+{
+	what_was_exported_is_not_ours(true);
+}

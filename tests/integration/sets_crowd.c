@@ -150,6 +150,48 @@ Test(sets_crowd, any_keys_in_any_order_without_the_queue)
 	everybody_gets_on(clients, 3, seed);
 }
 
+/* ---- one owner, several threads ---------------------------------------------------- */
+
+static void *deeper_and_back(void *arg)
+{
+	struct worker *w = arg;
+	struct keyset s;
+
+	for (; w->rounds < ROUNDS && w->rc == BIZLOCK_OK; w->rounds++) {
+		choose(w, &s);
+		w->rc = keyset_acquire(w->b, &s, STUCK_MS, 20 * PATIENCE_MS, "shared");
+		if (w->rc == BIZLOCK_OK)
+			w->rc = keyset_release(w->b, &s, "shared");
+	}
+	if (w->rc != BIZLOCK_OK)
+		snprintf(w->errmsg, sizeof(w->errmsg), "%s", bizlock_errmsg(w->b));
+	return NULL;
+}
+
+/* They do not exclude each other, but must not stop each other either. */
+Test(sets_crowd, threads_of_one_owner_in_opposite_orders)
+{
+	static struct worker workers[CROWD];
+	bizlock *b = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, 20 * PATIENCE_MS, "shared"));
+	for (unsigned i = 0; i < CROWD; i++) {
+		workers[i] = (struct worker){.b = b, .number = i};
+		if (pthread_create(&workers[i].thread, NULL, deeper_and_back, &workers[i]) != 0)
+			die("no thread");
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (unsigned i = 0; i < CROWD; i++)
+		cr_assert_eq(workers[i].rc, BIZLOCK_OK, "%u, round %u: %s: %s", i,
+		             workers[i].rounds, bizlock_err_name(workers[i].rc), workers[i].errmsg);
+	expect_held(b, &s, "shared", 1);
+	expect(OK, b, keyset_release(b, &s, "shared"));
+	cr_assert_eq(rows(), 0);
+}
+
 /* ---- singles among them ----------------------------------------------------------- */
 
 struct single {

@@ -11,6 +11,10 @@ TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
 #define N 5
 #define LEASE_MS 60000
 #define WAIT_MS 15000 /* a cut is noticed at once */
+/* Packets that are cut, of those who go on and on. They are over long before the time
+ * is up: for a cut at that very moment, CONN is as true as TIMEOUT. */
+#define PACKETS_MAX 12
+#define VAIN_MS 1000
 
 struct cutter {
 	struct proxy *proxy;
@@ -68,7 +72,7 @@ static void cut_everywhere(struct cutter *c, scenario *prepare, scenario *act, s
 		check(c);
 		is_left_free(c);
 	}
-	for (unsigned i = 0; i < trace.count; i++) {
+	for (unsigned i = 0; i < trace.count && i < PACKETS_MAX; i++) {
 		enum fault_side side = trace.packets[i].side;
 		size_t size = trace.packets[i].size, bytes[] = {0, 4, size / 2, size};
 
@@ -181,7 +185,7 @@ static void one_is_theirs(struct cutter *c)
 static void take_in_vain(struct cutter *c)
 {
 	keyset_forget(&c->s);
-	expect_here(TIMEOUT, c, keyset_acquire(c->b, &c->s, 300, LEASE_MS, NULL));
+	expect_here(TIMEOUT, c, keyset_acquire(c->b, &c->s, VAIN_MS, LEASE_MS, NULL));
 }
 
 /* One level each, and the stranger's. */

@@ -167,8 +167,9 @@ static void one_is_lost(bizlock *b, const struct keyset *s)
 	expect(LOST, b, keyset_acquire(b, &all, 0, 0, NULL));
 	expect_message(b, s->ids[0]);
 	expect_not_granted(&all);
+	/* It may be the server that says so, after the others were taken. */
 	for (size_t i = 1; i < all.n; i++) {
-		cr_assert(!row_of(&world, all.keys[i]).there, "%s", all.ids[i]);
+		eventually(!row_of(&world, all.keys[i]).there);
 		expect(NOT_OWNER, b, bizlock_release(b, all.keys[i], NULL, NULL));
 	}
 	expect(LOST, b, keyset_release(b, s, NULL));
@@ -210,7 +211,7 @@ Test(sets_levels, a_level_too_deep_denies_them_all)
 		if (bizlock_acquire(b, s.keys[1], &opts, NULL) != BIZLOCK_OK)
 			cr_assert_fail("%s", bizlock_errmsg(b));
 	expect(LIMIT, b, keyset_acquire(b, &s, 0, 0, NULL));
-	cr_assert_eq(rows(), 1);
+	eventually(rows() == 1);
 	expect(NOT_OWNER, b, bizlock_verify(b, s.keys[0], NULL));
 }
 

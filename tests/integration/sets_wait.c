@@ -245,6 +245,37 @@ Test(sets_wait, a_level_it_has_already_outlives_the_wait)
 	expect(OK, b, bizlock_verify(b, s.keys[0], "waiter"));
 }
 
+static void use(void *arg)
+{
+	struct call *c = arg;
+
+	c->rc = bizlock_verify(c->b, c->key, "waiter");
+	if (c->rc == BIZLOCK_OK)
+		c->rc = bizlock_renew(c->b, c->key, "waiter", LEASE_MS);
+	c->ended = now_ms();
+}
+
+/* Another thread works for the same owner. */
+Test(sets_wait, a_level_it_has_already_is_of_use_during_the_wait)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct keyset s;
+	struct call call, other = {.b = b, .key = KEY("k-000")};
+	int64_t start;
+
+	keyset_make(&s, 3, "k");
+	expect(OK, b, acquire_as(b, s.ids[0], "waiter", 0));
+	expect(OK, a, acquire_as(a, s.ids[1], "holder", 0));
+	call_start_all(&call, b, &s, -1, "waiter");
+	call_blocks(&call);
+	start = now_ms();
+	in_another_thread(use, &other);
+	cr_assert_eq(other.rc, BIZLOCK_OK, "%s", bizlock_err_name(other.rc));
+	cr_assert_lt(other.ended - start, SOON_MS);
+	expect(OK, a, bizlock_release(a, s.keys[1], "holder", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
 /* ---- until it is interrupted ---------------------------------------------------- */
 
 static void interrupted(const char *queue)
