@@ -38,7 +38,7 @@ build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
 
 things=(compiler cmake make pkg-config connector criterion c++ ctags)
-server_is_given || things+=(server openssl flock)
+server_is_given || things+=(server openssl flock faketime)
 need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"
 cmake --build "$build" -j "$(nproc)"

@@ -8,21 +8,6 @@ TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 120);
 
 #define MUCH_MS 10000 /* much later than anything here should take */
 
-static long long now_of_server_us(void)
-{
-	return db_number(world.admin,
-	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))");
-}
-
-/* When the present hold began, by the server's clock. */
-static long long began_us(const char *id)
-{
-	return db_number(world.admin,
-	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', gmt_create)"
-	                 " FROM biz_lock WHERE %s",
-	                 row_where(KEY(id)));
-}
-
 /* Two contenders wait behind a peer that got `sig` at once: the first takes
  * over when the lease is over, not earlier and not much later. */
 static void takes_over_in_time(int sig, const char *queue)
@@ -198,7 +183,7 @@ Test(stuck, a_renewed_lease_is_waited_for_to_its_new_end)
 	expect_answer(OK, peer_acquire(&holder, "k", 0, 2000));
 	first_end = row_of(&world, KEY("k")).timeout_us;
 	peer_ask_acquire(&waiter, "k", -1, 0);
-	while (now_of_server_us() < first_end + 500 * 1000) {
+	while (server_us() < first_end + 500 * 1000) {
 		pause_ms(200);
 		expect_answer(OK, peer_renew(&holder, "k"));
 		cr_assert(!peer_has_answer(&waiter));

@@ -112,6 +112,17 @@ int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizl
 	return bizlock_acquire(b, KEY(id), &opts, ret);
 }
 
+int acquire_renewed(bizlock *b, const char *id, const char *owner, uint32_t lease_ms,
+                    bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 0;
+	opts.lease_ms = lease_ms;
+	opts.owner = owner;
+	return bizlock_acquire(b, KEY(id), &opts, ret);
+}
+
 int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -159,13 +170,37 @@ void kill_connections(void)
 	char *rest;
 
 	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
-		db_run(world.admin, "KILL %s", id);
+		db_try(world.admin, "KILL %s", id); /* it may have ended */
 	free(ids);
 }
 
 void lease_is_over(const char *id)
 {
 	eventually(row_of(&world, KEY(id)).left_us <= 0);
+}
+
+long long server_us(void)
+{
+	return db_number(world.admin,
+	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))");
+}
+
+static long long moment_us(const char *id, const char *column)
+{
+	return db_number(world.admin,
+	                 "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %s) FROM biz_lock"
+	                 " WHERE %s",
+	                 column, row_where(KEY(id)));
+}
+
+long long began_us(const char *id)
+{
+	return moment_us(id, "gmt_create");
+}
+
+long long modified_us(const char *id)
+{
+	return moment_us(id, "gmt_modified");
 }
 
 /* ---- tests that cause deadlocks, and tests that count them --------------- */

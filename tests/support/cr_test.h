@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "db.h"
+#include "losses.h"
 #include "own_server.h"
 #include "patience.h"
 #include "peer.h"
@@ -70,7 +71,11 @@ bool skips_fail(void);
 /* One acquisition with wait_ms, lease_ms (0: default), not renewed. */
 int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizlock_grant *ret);
 
-/* The same for a named owner, with a lease that outlasts everybody's patience:
+/* One try, renewed as the client's options say. owner: NULL, or a name. */
+int acquire_renewed(bizlock *b, const char *id, const char *owner, uint32_t lease_ms,
+                    bizlock_grant *ret);
+
+/* The first for a named owner, with a lease that outlasts everybody's patience:
  * a waiter that gets the lock does not owe it to the end of the lease. */
 int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms);
 
@@ -98,6 +103,12 @@ void kill_connections(void);
 
 /* Waits until the lease of `id` is over by the server's clock. */
 void lease_is_over(const char *id);
+
+/* A moment of the server's clock in µs since 1970: now; when the hold of `id`
+ * began; when its row last changed. */
+long long server_us(void);
+long long began_us(const char *id);
+long long modified_us(const char *id);
 
 /* Tests that may cause deadlocks in the server by design (queue=off, parallel
  * migrations) say so; a test that counts deadlocks shuts them out. Both until

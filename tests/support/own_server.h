@@ -18,14 +18,15 @@ struct own_server {
 /* False: BIZLOCK_SERVER_SH does not say how. */
 bool own_server_possible(void);
 
-/* args: options of the server in one string of shell words; may be "". Fresh
- * data, unless own_server_copy() gave it some. Dies if it does not come up. */
+/* args: options of the server, and before them NAME=value for its environment,
+ * in one string of shell words; may be "". Fresh data, unless own_server_copy()
+ * gave it some. Dies if it does not come up. */
 void own_server_start(struct own_server *s, const char *args);
 
 /* For the start of s: a copy of the data of `of`, which must be stopped. */
 void own_server_copy(struct own_server *s, const struct own_server *of);
 
-/* "stop", "kill", "restart": as server.sh has them. */
+/* "stop", "kill", "restart", "freeze", "thaw": as server.sh has them. */
 void own_server_do(struct own_server *s, const char *what);
 
 /* Ends it and removes its data. Takes an all-zero struct. */

@@ -11,9 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "losses.h"
 #include "patience.h"
 
-enum wish { ACQUIRE, RELEASE, RENEW, VERIFY, EXPORT, IMPORT };
+enum wish { ACQUIRE, ACQUIRE_RENEWED, RELEASE, RENEW, VERIFY, EXPORT, IMPORT, LOOK };
 
 struct ask {
 	enum wish wish;
@@ -24,15 +25,18 @@ struct ask {
 
 /* ---- in the other process ------------------------------------------------ */
 
+static struct losses losses;
+
 static struct answer obey(bizlock *b, const struct ask *ask)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	struct answer a = {.grant = BIZLOCK_GRANT_INIT};
+	struct answer a = {.grant = BIZLOCK_GRANT_INIT,
+	                   .left_ms = bizlock_left_ms(b, KEY(ask->id), NULL)};
 
 	opts.wait_ms = ask->wait_ms;
 	opts.lease_ms = ask->lease_ms;
-	opts.flags = BIZLOCK_NO_RENEW;
-	if (ask->wish == ACQUIRE)
+	opts.flags = ask->wish == ACQUIRE_RENEWED ? 0 : BIZLOCK_NO_RENEW;
+	if (ask->wish == ACQUIRE || ask->wish == ACQUIRE_RENEWED)
 		a.rc = bizlock_acquire(b, KEY(ask->id), &opts, &a.grant);
 	else if (ask->wish == RELEASE)
 		a.rc = bizlock_release(b, KEY(ask->id), NULL, &a.depth);
@@ -42,8 +46,10 @@ static struct answer obey(bizlock *b, const struct ask *ask)
 		a.rc = bizlock_export(b, KEY(ask->id), NULL, a.text, sizeof(a.text));
 	else if (ask->wish == IMPORT)
 		a.rc = bizlock_import(b, ask->id, NULL, &a.grant);
-	else
+	else if (ask->wish == VERIFY)
 		a.rc = bizlock_verify(b, KEY(ask->id), NULL);
+	a.lost = atomic_load(&losses.count);
+	a.lost_fence = a.lost ? losses.list[a.lost - 1].fence : 0;
 	if (a.rc != BIZLOCK_OK)
 		snprintf(a.errmsg, sizeof(a.errmsg), "%s", bizlock_errmsg(b));
 	return a;
@@ -54,6 +60,7 @@ static _Noreturn void serve(int fd, const struct world *w, const char *const *op
 	bizlock *b = client_open(w, options);
 	struct ask ask;
 
+	losses_watch(&losses, b);
 	while (recv(fd, &ask, sizeof(ask), 0) == sizeof(ask)) {
 		struct answer a = obey(b, &ask);
 
@@ -125,6 +132,12 @@ struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint
 	return peer_answer(p);
 }
 
+struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t lease_ms)
+{
+	ask(p, ACQUIRE_RENEWED, id, 0, lease_ms);
+	return peer_answer(p);
+}
+
 struct answer peer_release(struct peer *p, const char *id)
 {
 	ask(p, RELEASE, id, 0, 0);
@@ -156,6 +169,12 @@ struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPO
 struct answer peer_import(struct peer *p, const char *text)
 {
 	ask(p, IMPORT, text, 0, 0);
+	return peer_answer(p);
+}
+
+struct answer peer_look(struct peer *p, const char *id)
+{
+	ask(p, LOOK, id, 0, 0);
 	return peer_answer(p);
 }
 

@@ -17,6 +17,9 @@ struct answer {
 	int rc;
 	bizlock_grant grant; /* of an acquisition */
 	uint32_t depth;      /* that is left after a release */
+	int64_t left_ms;     /* that bizlock_left_ms() says, before the call asked for */
+	unsigned lost;       /* holds reported lost so far, of any key */
+	uint64_t lost_fence; /* of the last one */
 	char errmsg[512];    /* "" if OK */
 	char text[BIZLOCK_EXPORT_MAX];
 };
@@ -31,6 +34,7 @@ struct answer peer_answer(struct peer *p);
 
 /* Asks and waits. */
 struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms);
+struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t lease_ms);
 struct answer peer_release(struct peer *p, const char *id);
 struct answer peer_renew(struct peer *p, const char *id);
 struct answer peer_verify(struct peer *p, const char *id);
@@ -39,6 +43,9 @@ struct answer peer_verify(struct peer *p, const char *id);
  * client renews. */
 struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX]);
 struct answer peer_import(struct peer *p, const char *text);
+
+/* Asks for no call at all: what it knows without one. */
+struct answer peer_look(struct peer *p, const char *id);
 
 /* SIGSTOP: returns when it has stopped. SIGKILL: when it is gone. */
 void peer_signal(struct peer *p, int signal);

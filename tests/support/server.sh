@@ -2,8 +2,11 @@
 # A private MariaDB in a folder: for tests, for the demo, and for tests that
 # break servers. Nothing of the machine's own servers is read or touched.
 #
-#   server.sh start DIR [mariadbd options]   new data unless DIR has some; returns when it answers
-#   server.sh restart DIR                    stops it if it runs; same options, same address
+#   server.sh start DIR [NAME=value ...] [mariadbd options]
+#                                            new data unless DIR has some; returns when it answers;
+#                                            NAME=value: in the environment of the server alone
+#   server.sh restart DIR                    stops it if it runs; same arguments, same address
+#   server.sh freeze DIR | thaw DIR          SIGSTOP, returns when it stands | SIGCONT
 #   server.sh stop DIR | kill DIR            SIGTERM | SIGKILL; returns when it is gone
 #   server.sh wait DIR                       returns when it answers
 #   server.sh env DIR                        where it is: lines BIZLOCK_TEST_NAME=value
@@ -128,14 +131,17 @@ draw_port() {
 # What the caller has open stays out of the server: a test's pipe that it held
 # would never end.
 launch() {
-	local fd
+	local fd word environment=() options=()
+	for word; do
+		[[ $word == -* ]] && options+=("$word") || environment+=("$word")
+	done
 	mkdir -p -m 700 "$(dirname "$(cat "$dir/socket")")"
 	(
 		for fd in /proc/"$BASHPID"/fd/*; do
 			fd=${fd##*/}
 			((fd > 2)) && eval "exec $fd>&-"
 		done
-		exec setsid mariadbd --no-defaults "${as_user[@]}" \
+		exec setsid env "${environment[@]}" mariadbd --no-defaults "${as_user[@]}" \
 			--datadir="$dir/data" --socket="$(cat "$dir/socket")" \
 			--bind-address=127.0.0.1 --port="$(cat "$dir/port")" --skip-name-resolve \
 			--pid-file="$dir/mariadbd.pid" --tmpdir="$dir/tmp" \
@@ -150,9 +156,9 @@ launch() {
 }
 
 run() {
-	local options=()
-	mapfile -d '' options <"$dir/options"
-	launch
+	local words=()
+	mapfile -d '' words <"$dir/options"
+	launch "${words[@]}"
 	wait_for
 }
 
@@ -198,6 +204,24 @@ end_by() {
 	end_process "$1" "$pid"
 	remove_short_folder
 }
+
+# Returns when every thread of it stands.
+freeze() {
+	local pid end=$((SECONDS + PATIENCE_S))
+	pid=$(server_pid) || die "it does not run"
+	kill -STOP "$pid"
+	while grep -hE '^State:[[:space:]]+[^tT]' "/proc/$pid"/task/*/status >/dev/null; do
+		((SECONDS < end)) || die "it does not stand still"
+		sleep 0.01
+	done
+}
+
+thaw() {
+	local pid
+	pid=$(server_pid) || die "it does not run"
+	kill -CONT "$pid"
+}
+
 restart() {
 	end_by TERM
 	run || {
@@ -217,7 +241,7 @@ env_lines() {
 	EOF
 }
 
-[[ $# -ge 2 ]] || die "usage: server.sh start|restart|stop|kill|wait|env DIR [options]"
+[[ $# -ge 2 ]] || die "usage: server.sh start|restart|stop|kill|freeze|thaw|wait|env DIR [options]"
 command=$1
 [[ $2 == /* ]] && dir=$2 || dir=$PWD/$2
 shift 2
@@ -229,6 +253,8 @@ start) start "$@" ;;
 restart) restart ;;
 stop) end_by TERM ;;
 kill) end_by KILL ;;
+freeze) freeze ;;
+thaw) thaw ;;
 wait) wait_for || die "it does not answer" ;;
 env) env_lines ;;
 *) die "unknown command: $command" ;;

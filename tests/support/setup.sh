@@ -17,6 +17,10 @@ has() {
 	client) command -v mariadb || command -v mysql ;;
 	criterion) pkg-config --exists criterion || ls /usr/include/criterion/criterion.h ;;
 	server) command -v mariadbd && command -v mariadb-install-db && command -v mariadb ;;
+	faketime)
+		compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' ||
+			compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1'
+		;;
 	clang) echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
@@ -32,6 +36,7 @@ package() {
 	criterion) echo "libcriterion-dev: test framework" ;;
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
+	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	flock) echo "util-linux: locking" ;;
 	*) echo "$1: build" ;;

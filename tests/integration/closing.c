@@ -1,0 +1,175 @@
+/* What bizlock_close() releases, and that it comes back. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(closing, .init = world_begin, .fini = world_end, .timeout = 120);
+
+static bool is_there(const char *id)
+{
+	return row_of(&world, KEY(id)).there;
+}
+
+Test(closing, releases_what_is_held)
+{
+	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	for (int i = 0; i < 3; i++)
+		expect(OK, b, acquire_renewed(b, "deep", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "named", "task-1", 0, NULL));
+	expect(OK, b, acquire(b, "unrenewed", 0, 0, NULL));
+	bizlock_close(b);
+	cr_assert(!is_there("deep") && !is_there("named") && !is_there("unrenewed"));
+	expect(OK, stranger, acquire(stranger, "deep", 0, 0, &grant));
+	cr_assert_eq(grant.flags, 0, "it had been released");
+}
+
+Test(closing, wakes_who_waits)
+{
+	bizlock *b = client_open(&world, NULL), *waiter = client(NULL);
+	struct call call;
+
+	expect(OK, b, acquire_as(b, "k", "holder", 0));
+	call_start(&call, waiter, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	bizlock_close(b);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_eq(call.grant.flags, 0);
+}
+
+Test(closing, releases_more_than_one_statement_can)
+{
+	bizlock *b = client_open(&world, NULL);
+	char id[16];
+
+	for (int i = 0; i < 700; i++) {
+		snprintf(id, sizeof(id), "k%d", i);
+		expect(OK, b, acquire_renewed(b, id, NULL, 0, NULL));
+	}
+	bizlock_close(b);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+}
+
+Test(closing, does_not_release_where_the_client_says_so)
+{
+	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
+	bizlock *stranger = client(NULL);
+
+	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
+	bizlock_close(b);
+	cr_assert(is_there("k"));
+	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+}
+
+Test(closing, and_nothing_is_renewed_any_more)
+{
+	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
+	long long end;
+
+	expect(OK, b, acquire_renewed(b, "k", NULL, 1500, NULL));
+	bizlock_close(b);
+	end = row_of(&world, KEY("k")).timeout_us;
+	eventually(server_us() > end);
+	cr_assert_eq(row_of(&world, KEY("k")).timeout_us, end);
+}
+
+static void take_and_end(void *arg)
+{
+	expect(OK, arg, acquire_renewed(arg, "k", NULL, 60000, NULL));
+}
+
+Test(closing, does_not_release_what_an_ended_thread_held)
+{
+	bizlock *b = client_open(&world, NULL);
+
+	in_another_thread(take_and_end, b);
+	bizlock_close(b);
+	cr_assert(is_there("k"));
+}
+
+Test(closing, does_not_release_what_others_took_over)
+{
+	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
+	const char *before;
+
+	expect(OK, b, acquire(b, "k", 0, 300, NULL));
+	lease_is_over("k");
+	expect(OK, stranger, acquire(stranger, "k", 0, 0, NULL));
+	before = row_text("k");
+	bizlock_close(b);
+	cr_assert_str_eq(row_text("k"), before);
+}
+
+/* ---- with a server that does not answer -------------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		own_server_do(&server, "thaw");
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_closing, .fini = end_own_world, .timeout = 240);
+
+#define TIMEOUT_MS 1000
+#define SLACK_MS 1000
+
+/* A client that holds three locks, and whose server stands still. */
+static bizlock *client_of_a_frozen_server(uint32_t lease_ms)
+{
+	bizlock *b;
+
+	own_server_start(&server, "");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	b = client_open(&world, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	expect(OK, b, acquire_renewed(b, "k", NULL, lease_ms, NULL));
+	expect(OK, b, acquire_renewed(b, "other", NULL, lease_ms, NULL));
+	expect(OK, b, acquire_renewed(b, "named", "task-1", lease_ms, NULL));
+	own_server_do(&server, "freeze");
+	return b;
+}
+
+static void closes_in_time(bizlock *b)
+{
+	int64_t start = now_ms();
+
+	bizlock_close(b);
+	cr_assert_lt(now_ms() - start, TIMEOUT_MS + SLACK_MS);
+}
+
+Test(own_closing, comes_back_though_the_server_does_not_answer)
+{
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	closes_in_time(client_of_a_frozen_server(60000));
+}
+
+/* The client is in the midst of a renewal that gets no answer. */
+Test(own_closing, comes_back_though_a_renewal_hangs)
+{
+	bizlock *b;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	b = client_of_a_frozen_server(1500);
+	pause_ms(700); /* a third of the lease; should that be too short, the test is weaker */
+	closes_in_time(b);
+}
+
+Test(own_closing, comes_back_though_a_thread_waits_at_the_server)
+{
+	struct call call;
+	bizlock *b;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	b = client_of_a_frozen_server(60000);
+	call_start(&call, b, "named", -1, "waiter");
+	call_blocks(&call);
+	closes_in_time(b);
+	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
+}

@@ -1,0 +1,263 @@
+/* Several servers in the option host: those that are down, do not answer or
+ * refuse writes are passed by; when one is lost, the next one is used. */
+#define _GNU_SOURCE 1
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cr_test.h"
+
+TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define DEAD "127.0.0.1:1" /* nobody listens there */
+
+/* The server under test, by its port; clients add what goes before and after. */
+static const char *good(void)
+{
+	static char host[32];
+
+	skip_unless(world.at.port && strcmp(world.at.host, "127.0.0.1") == 0,
+	            "the server has no port on this machine");
+	snprintf(host, sizeof(host), "127.0.0.1:%u", world.at.port);
+	return host;
+}
+
+static const char *list(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static const char *list(const char *fmt, ...)
+{
+	static char text[256];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return text;
+}
+
+static void works_with(const char *hosts)
+{
+	works(client(OPTIONS("host", hosts, "connect_timeout_ms", "1000")));
+}
+
+Test(host_list, the_first_that_answers_is_used)
+{
+	works_with(list("%s,%s", DEAD, good()));
+}
+
+Test(host_list, what_comes_after_a_good_one_does_not_matter)
+{
+	works_with(list("%s,%s", good(), DEAD));
+}
+
+Test(host_list, addresses_of_ipv6_stand_in_brackets)
+{
+	works_with(list("[::1]:1,%s", good()));
+}
+
+Test(host_list, a_host_without_a_port_has_that_of_the_option)
+{
+	char port[16];
+
+	good();
+	snprintf(port, sizeof(port), "%u", world.at.port);
+	works(client(OPTIONS("host", DEAD ",127.0.0.1", "port", port)));
+}
+
+Test(host_list, if_all_are_down_it_says_so)
+{
+	expect_open(CONN, &world, OPTIONS("host", DEAD ",127.0.0.1:2"), "127.0.0.1");
+}
+
+/* Connections are taken by the kernel, and nobody says a word. */
+static int mute_server(unsigned *ret_port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, 16) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+		die("no socket to listen on");
+	*ret_port = ntohs(at.sin_port);
+	return fd;
+}
+
+Test(host_list, one_that_does_not_answer_is_passed_by)
+{
+	unsigned port;
+	int fd = mute_server(&port);
+
+	works_with(list("127.0.0.1:%u,%s", port, good()));
+	close(fd);
+}
+
+/* ---- two servers -------------------------------------------------------------------- */
+
+static struct own_server servers[2];
+static struct world worlds[2];
+
+static void end_own_worlds(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (worlds[i].admin)
+			mysql_close(worlds[i].admin);
+		own_server_end(&servers[i]);
+	}
+}
+
+TestSuite(own_host_list, .fini = end_own_worlds, .timeout = 240);
+
+/* Schema and user have the same names on both. */
+static void begin_on(int i)
+{
+	struct world *w = &worlds[i];
+
+	own_server_start(&servers[i], "");
+	world_make(w, &servers[i].at);
+	db_run(w->admin, "DROP DATABASE `%s`; CREATE DATABASE shop; USE shop", w->schema);
+	snprintf(w->schema, sizeof(w->schema), "shop");
+	world_migrate(w);
+	db_run(w->admin, "CREATE USER app@'127.0.0.1' IDENTIFIED BY 'secret';"
+	                 " GRANT SELECT, INSERT, UPDATE, DELETE ON shop.* TO app@'127.0.0.1'");
+}
+
+static void begin_two(void)
+{
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	begin_on(0);
+	begin_on(1);
+}
+
+/* A client of the first server, and of the second where that does not do. It may
+ * not write where only an administrator may. */
+static bizlock *client_of_both(void)
+{
+	const char *hosts =
+	        list("127.0.0.1:%u,127.0.0.1:%u", servers[0].at.port, servers[1].at.port);
+	struct world w = worlds[0];
+
+	snprintf(w.at.user, sizeof(w.at.user), "app");
+	snprintf(w.at.password, sizeof(w.at.password), "secret");
+	return client_open(
+	        &w, OPTIONS("host", hosts, "io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+}
+
+static bool is_on(int i, const char *id)
+{
+	return row_of(&worlds[i], KEY(id)).there;
+}
+
+static void holds_on(int i, bizlock *b, const char *id)
+{
+	expect(OK, b, acquire(b, id, PATIENCE_MS, 0, NULL));
+	cr_assert(is_on(i, id));
+	expect(OK, b, bizlock_verify(b, KEY(id), NULL));
+	expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
+	cr_assert(!is_on(i, id));
+}
+
+static void refuse_writes(int i, int refuse)
+{
+	db_run(worlds[i].admin, "SET GLOBAL read_only = %d", refuse);
+}
+
+Test(own_host_list, the_first_that_takes_writes_is_used)
+{
+	bizlock *b;
+
+	begin_two();
+	b = client_of_both();
+	holds_on(0, b, "k");
+	bizlock_close(b);
+	refuse_writes(0, 1);
+	b = client_of_both();
+	holds_on(1, b, "k");
+	bizlock_close(b);
+	refuse_writes(0, 0);
+	b = client_of_both();
+	holds_on(0, b, "k");
+	bizlock_close(b);
+}
+
+/* Its connections stay, but what they were made for is elsewhere now. */
+Test(own_host_list, one_that_stops_to_take_writes_is_left)
+{
+	bizlock *b;
+
+	begin_two();
+	b = client_of_both();
+	holds_on(0, b, "k");
+	refuse_writes(0, 1);
+	holds_on(1, b, "k");
+	bizlock_close(b);
+}
+
+static void is_left_when(const char *lost)
+{
+	bizlock *b;
+
+	begin_two();
+	b = client_of_both();
+	holds_on(0, b, "k");
+	own_server_do(&servers[0], lost);
+	expect(OK, b, acquire(b, "k", 15000, 0, NULL));
+	cr_assert(is_on(1, "k"));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	bizlock_close(b);
+}
+
+Test(own_host_list, one_that_dies_is_left)
+{
+	is_left_when("kill");
+}
+
+Test(own_host_list, one_that_is_shut_down_is_left)
+{
+	is_left_when("stop");
+}
+
+Test(own_host_list, one_that_does_not_answer_any_more_is_left)
+{
+	is_left_when("freeze");
+}
+
+Test(own_host_list, who_waits_goes_along)
+{
+	bizlock *b, *holder;
+	struct call call;
+
+	begin_two();
+	holder = client_open(&worlds[0], OPTIONS("release_on_close", "off"));
+	b = client_of_both();
+	expect(OK, holder, acquire(holder, "k", 0, 0, NULL));
+	call_start(&call, b, "k", PATIENCE_MS, "task-1");
+	eventually(doorbell_waiters(&worlds[0]) == 1);
+	own_server_do(&servers[0], "kill");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert(is_on(1, "k"));
+	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
+	bizlock_close(b);
+	bizlock_close(holder);
+}
+
+/* What was held there is not held here: nobody may believe it is. */
+Test(own_host_list, what_was_held_on_a_dead_server_is_lost)
+{
+	static struct losses losses;
+	bizlock *b;
+
+	begin_two();
+	b = client_of_both();
+	losses_watch(&losses, b);
+	expect(OK, b, acquire_renewed(b, "k", NULL, 3000, NULL));
+	own_server_do(&servers[0], "kill");
+	eventually(losses.count == 1);
+	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, b, acquire_renewed(b, "k", NULL, 3000, NULL));
+	cr_assert(is_on(1, "k"));
+	bizlock_close(b);
+}

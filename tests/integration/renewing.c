@@ -1,0 +1,297 @@
+/* The client renews what it holds: in time, no more than asked for, and many
+ * leases in few statements. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_numbers.h"
+#include "cr_test.h"
+
+TestSuite(renewing, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define LEASE_MS 1500
+
+static struct losses losses;
+
+static bizlock *watched_client(const char *const *options)
+{
+	bizlock *b = client(options);
+
+	losses_watch(&losses, b);
+	return b;
+}
+
+static int take(bizlock *b, uint32_t flags, uint32_t lease_ms, uint32_t max_hold_ms)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 0;
+	opts.flags = flags;
+	opts.lease_ms = lease_ms;
+	opts.max_hold_ms = max_hold_ms;
+	return bizlock_acquire(b, KEY("k"), &opts, NULL);
+}
+
+/* ---- that it is renewed ---------------------------------------------------------- */
+
+static void outlives_three_leases(const char *const *options, uint32_t flags)
+{
+	bizlock *b = watched_client(options), *stranger = client(NULL);
+	uint64_t fence;
+	long long start;
+
+	expect(OK, b, take(b, flags, LEASE_MS, 0));
+	fence = row_of(&world, KEY("k")).fence;
+	start = began_us("k");
+	while (server_us() < start + 3500LL * LEASE_MS) {
+		expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+		cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 0);
+		pause_ms(50);
+	}
+	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
+	cr_assert_eq(began_us("k"), start);
+	cr_assert_eq(losses.count, 0);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+Test(renewing, a_hold_outlives_three_leases)
+{
+	outlives_three_leases(NULL, 0);
+}
+
+Test(renewing, a_hold_without_doorbells_outlives_three_leases)
+{
+	deadlocks_may_happen();
+	outlives_three_leases(OPTIONS("queue", "off"), 0);
+}
+
+Test(renewing, with_one_connection_a_hold_outlives_three_leases)
+{
+	outlives_three_leases(OPTIONS("max_connections", "1"), 0);
+}
+
+Test(renewing, goes_on_when_connections_are_killed)
+{
+	bizlock *b = watched_client(NULL);
+	long long start;
+
+	expect(OK, b, take(b, 0, LEASE_MS, 0));
+	start = began_us("k");
+	while (server_us() < start + 3500LL * LEASE_MS) {
+		kill_connections();
+		pause_ms(150);
+	}
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	cr_assert_eq(losses.count, 0);
+}
+
+/* A process whose threads all wait must renew what they hold. */
+Test(renewing, goes_on_while_the_owner_waits_for_another_lock)
+{
+	bizlock *b = watched_client(OPTIONS("max_connections", "2")), *other = client(NULL);
+	long long start;
+
+	expect(OK, other, acquire_as(other, "wanted", "holder", 0));
+	expect(OK, b, take(b, 0, LEASE_MS, 0));
+	start = began_us("k");
+	while (server_us() < start + 3500LL * LEASE_MS)
+		expect(TIMEOUT, b, acquire(b, "wanted", 500, 0, NULL));
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	cr_assert_eq(losses.count, 0);
+}
+
+/* ---- how often --------------------------------------------------------------------- */
+
+/* Waits for the next change of k's row; how long after the one at *at, in ms. */
+static long long next_change_ms(long long *at)
+{
+	long long before = *at;
+
+	eventually((*at = modified_us("k")) != before);
+	return (*at - before) / 1000;
+}
+
+/* By a third of the lease, as the server saw it. A machine that is busy renews
+ * late, never early. */
+static void renews_by_thirds(bizlock *b, uint32_t lease_ms)
+{
+	long long at = modified_us("k"), ms, sum = 0;
+
+	next_change_ms(&at);
+	for (int i = 0; i < 4; i++) {
+		ms = next_change_ms(&at);
+		cr_assert(ms >= lease_ms / 4 && ms < lease_ms, "after %lld ms", ms);
+		sum += ms;
+	}
+	cr_assert_lt(sum, 4 * lease_ms / 2);
+	/* The row may be seen to change before the client has its answer. */
+	eventually(numbers_of(b).renewals >= 5);
+}
+
+Test(renewing, comes_every_third_of_the_lease)
+{
+	bizlock *b = watched_client(NULL);
+
+	expect(OK, b, take(b, 0, 3000, 0));
+	renews_by_thirds(b, 3000);
+}
+
+Test(renewing, comes_every_third_of_the_lease_the_client_has)
+{
+	bizlock *b = watched_client(OPTIONS("lease_ms", "2400"));
+
+	expect(OK, b, take(b, 0, 0, 0));
+	renews_by_thirds(b, 2400);
+}
+
+/* A lease given by hand is what it is renewed with from then on. */
+Test(renewing, takes_over_the_length_of_a_renewal_by_hand)
+{
+	bizlock *b = watched_client(NULL);
+
+	expect(OK, b, take(b, 0, 600000, 0));
+	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 2400));
+	cr_assert_leq(row_of(&world, KEY("k")).left_us, 2400 * 1000);
+	renews_by_thirds(b, 2400);
+	cr_assert_leq(row_of(&world, KEY("k")).left_us, 2400 * 1000);
+}
+
+Test(renewing, a_short_lease_is_renewed_beside_a_long_one)
+{
+	bizlock *b = watched_client(NULL);
+
+	expect(OK, b, acquire_renewed(b, "long", NULL, 600000, NULL));
+	expect(OK, b, take(b, 0, 1000, 0));
+	steadily(row_of(&world, KEY("k")).left_us > 0, 3500);
+	cr_assert_eq(losses.count, 0);
+}
+
+/* ---- that it is not ----------------------------------------------------------------- */
+
+static void is_not_renewed(const char *const *options, uint32_t flags)
+{
+	bizlock *b = watched_client(options);
+	long long first_end;
+
+	expect(OK, b, take(b, flags, LEASE_MS, 0));
+	first_end = row_of(&world, KEY("k")).timeout_us;
+	eventually(server_us() > first_end);
+	cr_assert_eq(row_of(&world, KEY("k")).timeout_us, first_end);
+	eventually(losses.count == 1);
+}
+
+Test(renewing, does_not_come_where_the_call_says_so)
+{
+	is_not_renewed(NULL, BIZLOCK_NO_RENEW);
+}
+
+Test(renewing, does_not_come_where_the_client_says_so)
+{
+	is_not_renewed(OPTIONS("renew", "off"), 0);
+}
+
+/* ---- not for ever -------------------------------------------------------------------- */
+
+#define MAX_HOLD_MS 3000
+
+static void ends_after_max_hold(const char *const *options, uint32_t max_hold_ms)
+{
+	bizlock *b = watched_client(options), *stranger = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	int64_t start = now_ms();
+	long long began, end;
+
+	expect(OK, b, take(b, 0, LEASE_MS, max_hold_ms));
+	began = began_us("k");
+	eventually(losses.count == 1);
+	/* The last renewal comes a third of the lease before, or later. */
+	cr_assert_geq(losses.list[0].at - start, MAX_HOLD_MS);
+	end = row_of(&world, KEY("k")).timeout_us;
+	cr_assert_leq(end - began, (MAX_HOLD_MS + LEASE_MS) * 1000LL + 300 * 1000);
+	expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, stranger, acquire(stranger, "k", PATIENCE_MS, 0, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+}
+
+Test(renewing, ends_after_the_longest_hold_the_call_allows)
+{
+	ends_after_max_hold(NULL, MAX_HOLD_MS);
+}
+
+Test(renewing, ends_after_the_longest_hold_the_client_allows)
+{
+	ends_after_max_hold(OPTIONS("max_hold_ms", "3000"), 0);
+}
+
+Test(renewing, the_calls_longest_hold_goes_before_the_clients)
+{
+	ends_after_max_hold(OPTIONS("max_hold_ms", "200"), MAX_HOLD_MS);
+}
+
+/* ---- many ----------------------------------------------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_renewing, .fini = end_own_world, .timeout = 240);
+
+#define MANY 1000
+#define MANY_LEASE_MS 6000
+#define FEW 10 /* statements a second */
+
+static long long statements(void)
+{
+	char *status = db_text(world.admin, "SHOW GLOBAL STATUS LIKE 'Questions'");
+	long long n = strtoll(strchr(status, '|') + 1, NULL, 10);
+
+	free(status);
+	return n;
+}
+
+static long long held_by_the_server(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM biz_lock WHERE timeout > UTC_TIMESTAMP(6)");
+}
+
+static void take_many(bizlock *b)
+{
+	char id[16];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(id, sizeof(id), "k%d", i);
+		expect(OK, b, acquire_renewed(b, id, NULL, MANY_LEASE_MS, NULL));
+	}
+}
+
+Test(own_renewing, a_thousand_leases_need_few_statements)
+{
+	bizlock *b;
+	long long before, mine = 0, sent;
+	int64_t start;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	b = watched_client(NULL);
+	take_many(b);
+	before = statements();
+	start = now_ms();
+	while (now_ms() < start + 2 * MANY_LEASE_MS) {
+		cr_assert_eq(held_by_the_server(), MANY);
+		mine++;
+		pause_ms(500);
+	}
+	sent = statements() - before - mine - 1;
+	cr_assert_lt(sent, 2LL * MANY_LEASE_MS / 1000 * FEW);
+	cr_assert_gt(sent, 0);
+	cr_assert_eq(losses.count, 0);
+}

@@ -1,0 +1,24 @@
+/* What bizlock_on_lost() told, in the order it came. */
+#ifndef TEST_LOSSES_H
+#define TEST_LOSSES_H
+
+#include <bizlock.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define LOSSES_MAX 64
+
+struct losses {
+	atomic_uint count; /* of what is complete in the list */
+	atomic_int inside; /* calls that run now: 0 or 1 */
+	struct loss {
+		char id[BIZLOCK_ID_MAX + 1];
+		uint64_t fence;
+		int64_t at; /* of now_ms() */
+	} list[LOSSES_MAX];
+};
+
+/* All zero at first. It must live as long as the client. */
+void losses_watch(struct losses *l, bizlock *b);
+
+#endif
