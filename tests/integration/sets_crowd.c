@@ -150,6 +150,31 @@ Test(sets_crowd, any_keys_in_any_order_without_the_queue)
 	everybody_gets_on(clients, 3, seed);
 }
 
+/* A statement that is held up has drawn its numbers, but not reached all of its keys:
+ * another may draw a larger one for such a key, hold it, and be gone. */
+Test(sets_crowd, fences_grow_even_if_the_statement_is_held_up)
+{
+	bizlock *b = client(NULL), *stranger = client(NULL);
+	MYSQL *other = db_open(&world.at, world.schema);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, 8, "k");
+	db_run(other, "START TRANSACTION; INSERT INTO biz_lock (biz_id, biz_type, owner,"
+	              " reentrant, timeout, gmt_create, gmt_modified) VALUES ('k-003', 'test',"
+	              " 'nobody', 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+	call_start_all(&call, b, &s, -1, "task-1");
+	call_blocks(&call);
+	expect(OK, stranger, acquire(stranger, s.ids[6], STUCK_MS, 0, &grant));
+	expect(OK, stranger, bizlock_release(stranger, s.keys[6], NULL, NULL));
+	db_run(other, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(s.grants[6].fence, grant.fence, "fence %llu after %llu",
+	             (unsigned long long)s.grants[6].fence, (unsigned long long)grant.fence);
+	mysql_close(other);
+}
+
 /* ---- one owner, several threads ---------------------------------------------------- */
 
 static void *deeper_and_back(void *arg)
