@@ -4,7 +4,7 @@
  *
  *     sets [PROCESSES [SECONDS [SEED [QUEUE]]]]
  *
- * QUEUE: auto or off. Without arguments: eight processes, with it and without. There,
+ * QUEUE: auto or off. Without arguments: sixteen processes, with it and without. There,
  * deadlocks may form: they are counted, and nobody may hear of them. */
 #define _GNU_SOURCE 1
 #include <signal.h>
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 
 	if (getrandom(&setup.seed, sizeof(setup.seed), 0) != sizeof(setup.seed))
 		die("getrandom failed");
-	setup.processes = number(argc, argv, 1, 8);
+	setup.processes = number(argc, argv, 1, 16);
 	setup.seconds = number(argc, argv, 2, setup.seconds);
 	setup.seed = number(argc, argv, 3, setup.seed);
 	if (argc > 4)
