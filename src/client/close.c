@@ -6,6 +6,13 @@
 #include "client/hold.h"
 #include "core/backoff.h"
 
+/* Connections that are lost are replaced; a server that is not there is not waited
+ * for, because leases end by themselves. */
+#define ATTEMPTS 8
+
+/* What closing may take beyond its time, at most. */
+#define SLACK_MS 200
+
 /* Does its row have to go? What an ended thread held may be half done. */
 static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 {
@@ -102,14 +109,14 @@ static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *i
 }
 
 /* On one connection, whichever can be had. */
-static int release_once(struct bizlock *b, struct bl_item *items, bl_time deadline)
+static int release_once(struct bizlock *b, struct bl_item *items, struct bl_patience patience)
 {
 	struct bl_err ignored;
 	struct bl_conn *conn;
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
-	rc = bl_pool_take(&b->pool, (struct bl_patience){.end = deadline}, &conn, &ignored);
+	rc = bl_pool_take(&b->pool, patience, &conn, &ignored);
 	pthread_mutex_unlock(&b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -128,13 +135,13 @@ static struct bl_item *make_items(struct bizlock *b)
 }
 
 /* Nobody calls any more, but the watch still looks: it may have to cut us off. */
-static void release_all(struct bizlock *b, bl_time deadline)
+static void release_all(struct bizlock *b, struct bl_patience patience)
 {
 	struct bl_item *items = make_items(b);
 	int rc = items ? BIZLOCK_CONN : BIZLOCK_OK;
 
-	for (unsigned i = 0; rc != BIZLOCK_OK && !bl_passed(deadline); i++) {
-		rc = release_once(b, items, deadline);
+	for (unsigned i = 0; rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(patience.end); i++) {
+		rc = release_once(b, items, patience);
 		if (rc != BIZLOCK_OK)
 			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
 	}
@@ -143,18 +150,23 @@ static void release_all(struct bizlock *b, bl_time deadline)
 
 static void leave_open_state(struct bizlock *b)
 {
-	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	int64_t io_ms = b->config.io_timeout_ms, connect_ms = b->config.connect_timeout_ms;
+	bl_time deadline = bl_deadline_in_ms(io_ms);
+	/* Connecting can not be cut off. */
+	bl_time connect_by =
+	        bl_deadline_in_ms((io_ms > connect_ms ? io_ms - connect_ms : 0) + SLACK_MS);
 
 	pthread_mutex_lock(&b->mu);
 	b->state = BL_CLIENT_CLOSING;
 	bl_client_interrupt(b);
 	b->watch.cut_at = deadline;
 	bl_watch_by(b, deadline);
+	bl_renewer_stop_soon(b);
 	while (b->calls > 0)
 		pthread_cond_wait(&b->changed, &b->mu);
 	pthread_mutex_unlock(&b->mu);
 	bl_renewer_stop(b);
-	release_all(b, deadline);
+	release_all(b, (struct bl_patience){.end = deadline, .connect_by = connect_by});
 	bl_watch_stop(b);
 }
 

@@ -208,13 +208,18 @@ static int end_ghosts(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct bl_conn **ret,
+                struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
 	c->lent = true;
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
+	if (!c->id && connect_by && bl_passed(connect_by)) {
+		bl_pool_put(p, c);
+		return bl_err_set(err, BIZLOCK_CONN, "no time is left to connect");
+	}
 	if (!c->id)
 		rc = connect_lent(p, c, err);
 	if (rc != BIZLOCK_OK)
@@ -235,7 +240,7 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
-	return rc == BIZLOCK_OK ? lend(p, c, ret, err) : rc;
+	return rc == BIZLOCK_OK ? lend(p, c, patience.connect_by, ret, err) : rc;
 }
 
 int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
@@ -265,7 +270,7 @@ int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err
 	if (!c)
 		return BIZLOCK_OK;
 	p->at_bells++;
-	rc = lend(p, c, ret, err);
+	rc = lend(p, c, 0, ret, err);
 	if (rc != BIZLOCK_OK)
 		bl_pool_bell_over(p);
 	return rc;

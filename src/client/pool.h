@@ -61,6 +61,7 @@ struct bl_patience {
 	bl_time end;
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
 	unsigned seen;            /* of *wakes: another value is an interrupt */
+	bl_time connect_by;       /* begin no new connection after that; 0: at any time */
 };
 
 /* Any connection that can take another doorbell, or else any at all.

@@ -46,16 +46,19 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 }
 
 /* Leases are the server's time: a clock that was set ends them early or late. */
-static bool compare_clocks(struct bl_renewer *r, int64_t server_us, bl_time sent)
+static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 {
+	struct bl_renewer *r = &b->renewer;
 	bl_time now = bl_now();
 	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
 	int64_t step = r->offset_us ? offset - r->offset_us : 0;
 	int64_t tolerance = STEP_US + (now - sent) / 1000;
 
-	r->step_us = step > tolerance || step < -tolerance ? step : 0;
 	r->offset_us = offset;
-	return r->step_us != 0;
+	if (step <= tolerance && step >= -tolerance)
+		return;
+	r->step_us = step;
+	bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
 }
 
 static void count_renewal(struct bizlock *b, const struct bl_hold *h)
@@ -135,14 +138,12 @@ static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n
 static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
                  struct bl_err *err)
 {
-	struct bl_renewer *r = &b->renewer;
 	struct bl_renewed got;
 	bl_time sent = bl_now();
 	int rc = send_renewal(b, items, n, lease_ms, &got, err);
 
 	if (rc == BIZLOCK_OK) {
-		if (compare_clocks(r, got.server_us, sent))
-			bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
+		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {
 			answered(b, items, n, sent, lease_ms, true);
 			return rc;
@@ -163,6 +164,7 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 	struct bl_renewer *r = &b->renewer;
 	int rc = connect_session(b, err);
 
+	r->step_us = 0;
 	if (rc == BIZLOCK_OK)
 		rc = renew(b, r->items, n, lease_ms, err);
 	if (r->session.gone)

@@ -196,6 +196,16 @@ int bl_renewer_start(struct bizlock *b, struct bl_err *err)
 	return bl_err_set(err, BIZLOCK_NOMEM, "no thread can be had");
 }
 
+void bl_renewer_stop_soon(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	r->stop = true;
+	pthread_cond_signal(&r->wake);
+	if (r->fd >= 0)
+		shutdown(r->fd, SHUT_RDWR); /* it may be waiting for an answer */
+}
+
 void bl_renewer_stop(struct bizlock *b)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -203,10 +213,7 @@ void bl_renewer_stop(struct bizlock *b)
 	if (!r->running)
 		return;
 	pthread_mutex_lock(&b->mu);
-	r->stop = true;
-	pthread_cond_signal(&r->wake);
-	if (r->fd >= 0)
-		shutdown(r->fd, SHUT_RDWR); /* it may be waiting for an answer */
+	bl_renewer_stop_soon(b);
 	pthread_mutex_unlock(&b->mu);
 	pthread_join(r->thread, NULL);
 	pthread_cond_destroy(&r->wake);

@@ -23,11 +23,12 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_session session;
 	bool plain;        /* the server does not take the statement that skips locked rows */
 	int64_t offset_us; /* server's clock less ours, 0: not known yet */
-	int64_t step_us;   /* by which the last answer's clock had been set */
+	int64_t step_us;   /* by which it was found set in this round, or 0 */
 };
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_renewer_stop(struct bizlock *b);                     /* mutex free; takes a stopped one */
+void bl_renewer_stop_soon(struct bizlock *b); /* with the mutex held: begin nothing more */
 
 void bl_renewer_forget(struct bizlock *b); /* in a forked child */
 

@@ -26,7 +26,7 @@
 #define HOUR_S 3600
 #define LEASE_MS 6000
 #define LONG_HOLD_MS 8000
-#define SLACK_MS 1500 /* how late a busy machine may be */
+#define SLACK_MS 2500 /* how late a busy machine may be */
 /* A holder may believe wrongly until its next renewal. */
 #define IGNORANT_MS (LEASE_MS / 3 + SLACK_MS)
 #define RECOVERY_MS (LEASE_MS + LONG_HOLD_MS + 6000)

@@ -10,7 +10,7 @@
 
 TestSuite(client_faults, .init = world_begin, .fini = world_end, .timeout = 120);
 
-#define LEASE_MS 1500
+#define LEASE_MS 3000
 #define LATE_MS 5000 /* how late a busy machine may be */
 
 static void outlives_its_first_lease(const char *id)

@@ -117,8 +117,8 @@ static void end_own_world(void)
 
 TestSuite(own_closing, .fini = end_own_world, .timeout = 240);
 
-#define TIMEOUT_MS 1000
-#define SLACK_MS 1000
+#define TIMEOUT_MS 3000
+#define SLACK_MS 2500 /* less than another time-out */
 
 /* A client that holds three locks, and whose server stands still. */
 static bizlock *client_of_a_frozen_server(uint32_t lease_ms)
@@ -128,7 +128,7 @@ static bizlock *client_of_a_frozen_server(uint32_t lease_ms)
 	own_server_start(&server, "");
 	world_make(&world, &server.at);
 	world_migrate(&world);
-	b = client_open(&world, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	b = client_open(&world, OPTIONS("io_timeout_ms", "3000", "connect_timeout_ms", "3000"));
 	expect(OK, b, acquire_renewed(b, "k", NULL, lease_ms, NULL));
 	expect(OK, b, acquire_renewed(b, "other", NULL, lease_ms, NULL));
 	expect(OK, b, acquire_renewed(b, "named", "task-1", lease_ms, NULL));
@@ -141,7 +141,8 @@ static void closes_in_time(bizlock *b)
 	int64_t start = now_ms();
 
 	bizlock_close(b);
-	cr_assert_lt(now_ms() - start, TIMEOUT_MS + SLACK_MS);
+	cr_assert_lt(now_ms() - start, TIMEOUT_MS + SLACK_MS, "%lld ms",
+	             (long long)(now_ms() - start));
 }
 
 Test(own_closing, comes_back_though_the_server_does_not_answer)
@@ -156,8 +157,8 @@ Test(own_closing, comes_back_though_a_renewal_hangs)
 	bizlock *b;
 
 	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
-	b = client_of_a_frozen_server(1500);
-	pause_ms(700); /* a third of the lease; should that be too short, the test is weaker */
+	b = client_of_a_frozen_server(3000);
+	pause_ms(1500); /* past a third of the lease; too short, the test is weaker */
 	closes_in_time(b);
 }
 

@@ -7,7 +7,7 @@
 
 TestSuite(losing, .init = world_begin, .fini = world_end, .timeout = 120);
 
-#define LEASE_MS 1500
+#define LEASE_MS 3000
 #define MANY 8
 
 static struct losses losses;
