@@ -15,7 +15,9 @@ static void *run(void *arg)
 	struct call *c = arg;
 
 	atomic_store(&c->tid, gettid());
-	c->rc = bizlock_acquire(c->b, c->key, &c->opts, &c->grant);
+	c->rc = c->set ? bizlock_acquire_all(c->b, c->set->keys, c->set->n, &c->opts,
+	                                     c->set->grants)
+	               : bizlock_acquire(c->b, c->key, &c->opts, &c->grant);
 	c->ended = now_ms();
 	if (c->rc != BIZLOCK_OK && c->rc != BIZLOCK_CANCELLED)
 		snprintf(c->errmsg, sizeof(c->errmsg), "%s", bizlock_errmsg(c->b));
@@ -23,16 +25,29 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
+static void start(struct call *c, bizlock *b, bizlock_key key, struct keyset *set, int64_t wait_ms,
+                  const char *owner)
 {
 	*c = (struct call){.b = b,
-	                   .key = KEY(id),
+	                   .key = key,
+	                   .set = set,
 	                   .opts = BIZLOCK_ACQUIRE_OPTS_INIT,
 	                   .grant = BIZLOCK_GRANT_INIT};
 	c->opts.wait_ms = wait_ms;
 	c->opts.owner = owner;
 	if (pthread_create(&c->thread, NULL, run, c) != 0)
 		die("no thread");
+}
+
+void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
+{
+	start(c, b, KEY(id), NULL, wait_ms, owner);
+}
+
+void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
+                    const char *owner)
+{
+	start(c, b, (bizlock_key){NULL, NULL}, set, wait_ms, owner);
 }
 
 static bool asleep(pid_t tid)

@@ -1,4 +1,5 @@
-/* An acquisition in a thread of its own, so that a test can watch it wait. */
+/* An acquisition, of one key or several, in a thread of its own, so that a test can
+ * watch it wait. */
 #ifndef TEST_CALL_H
 #define TEST_CALL_H
 
@@ -9,9 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "keyset.h"
+
 struct call {
 	bizlock *b;
 	bizlock_key key;
+	struct keyset *set; /* instead of key, unless NULL */
 	bizlock_acquire_opts opts;
 	bizlock_grant grant;
 	int rc;
@@ -24,6 +28,10 @@ struct call {
 
 /* owner: a name, so that the test itself can release. */
 void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
+
+/* The same for all keys of a set, which has the grants then. */
+void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
+                    const char *owner);
 
 /* Waits until the call blocks: its thread sleeps, look after look. */
 void call_blocks(const struct call *c);

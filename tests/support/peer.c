@@ -14,11 +14,11 @@
 #include "losses.h"
 #include "patience.h"
 
-enum wish { ACQUIRE, ACQUIRE_RENEWED, RELEASE, RENEW, VERIFY, LOOK };
+enum wish { ACQUIRE, ACQUIRE_RENEWED, RELEASE, RENEW, VERIFY, EXPORT, IMPORT, LOOK };
 
 struct ask {
 	enum wish wish;
-	char id[BIZLOCK_ID_MAX + 1];
+	char id[BIZLOCK_EXPORT_MAX + 1]; /* or the text to be imported */
 	int64_t wait_ms;
 	uint32_t lease_ms;
 };
@@ -42,6 +42,10 @@ static struct answer obey(bizlock *b, const struct ask *ask)
 		a.rc = bizlock_release(b, KEY(ask->id), NULL, &a.depth);
 	else if (ask->wish == RENEW)
 		a.rc = bizlock_renew(b, KEY(ask->id), NULL, ask->lease_ms);
+	else if (ask->wish == EXPORT)
+		a.rc = bizlock_export(b, KEY(ask->id), NULL, a.text, sizeof(a.text));
+	else if (ask->wish == IMPORT)
+		a.rc = bizlock_import(b, ask->id, NULL, &a.grant);
 	else if (ask->wish == VERIFY)
 		a.rc = bizlock_verify(b, KEY(ask->id), NULL);
 	a.lost = atomic_load(&losses.count);
@@ -149,6 +153,22 @@ struct answer peer_renew(struct peer *p, const char *id)
 struct answer peer_verify(struct peer *p, const char *id)
 {
 	ask(p, VERIFY, id, 0, 0);
+	return peer_answer(p);
+}
+
+struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX])
+{
+	struct answer a;
+
+	ask(p, EXPORT, id, 0, 0);
+	a = peer_answer(p);
+	snprintf(text, BIZLOCK_EXPORT_MAX, "%s", a.text);
+	return a;
+}
+
+struct answer peer_import(struct peer *p, const char *text)
+{
+	ask(p, IMPORT, text, 0, 0);
 	return peer_answer(p);
 }
 

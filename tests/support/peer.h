@@ -21,6 +21,7 @@ struct answer {
 	unsigned lost;       /* holds reported lost so far, of any key */
 	uint64_t lost_fence; /* of the last one */
 	char errmsg[512];    /* "" if OK */
+	char text[BIZLOCK_EXPORT_MAX];
 };
 
 /* Forks: keys are of type "test" throughout, owners the peer's one thread. */
@@ -37,6 +38,11 @@ struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t leas
 struct answer peer_release(struct peer *p, const char *id);
 struct answer peer_renew(struct peer *p, const char *id);
 struct answer peer_verify(struct peer *p, const char *id);
+
+/* What bizlock_export() wrote to text, and bizlock_import() of it, which the peer's
+ * client renews. */
+struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX]);
+struct answer peer_import(struct peer *p, const char *text);
 
 /* Asks for no call at all: what it knows without one. */
 struct answer peer_look(struct peer *p, const char *id);

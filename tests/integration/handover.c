@@ -1,0 +1,393 @@
+/* A held lock that goes from one process to another. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_numbers.h"
+#include "cr_test.h"
+
+TestSuite(handover, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define SHORT_MS 1500
+
+static int take(bizlock *b, const char *id, uint32_t lease_ms, bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 0;
+	opts.lease_ms = lease_ms;
+	return bizlock_acquire(b, KEY(id), &opts, ret);
+}
+
+static void expect_no_longer(bizlock *b, const char *id, const char *owner)
+{
+	expect(NOT_OWNER, b, bizlock_release(b, KEY(id), owner, NULL));
+	expect(NOT_OWNER, b, bizlock_renew(b, KEY(id), owner, 60000));
+	expect(NOT_OWNER, b, bizlock_verify(b, KEY(id), owner));
+	cr_assert_leq(bizlock_left_ms(b, KEY(id), owner), 0);
+}
+
+/* ---- to another process ------------------------------------------------------ */
+
+Test(handover, another_process_holds_it_from_then_on)
+{
+	struct peer peer = peer_start(&world, NULL);
+	bizlock *a = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	char text[BIZLOCK_EXPORT_MAX];
+	struct answer got;
+
+	expect(OK, a, take(a, "k", 20000, &grant));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect_no_longer(a, "k", NULL);
+	got = peer_import(&peer, text);
+	expect_answer(OK, got);
+	cr_assert_eq(got.grant.fence, grant.fence);
+	cr_assert_eq(got.grant.depth, 1);
+	cr_assert_eq(got.grant.lease_ms, 20000);
+	cr_assert_eq(got.grant.flags, 0, "nobody was robbed");
+
+	expect_answer(OK, peer_verify(&peer, "k"));
+	expect_answer(OK, peer_renew(&peer, "k"));
+	got = peer_acquire(&peer, "k", 0, 0);
+	expect_answer(OK, got);
+	cr_assert_eq(got.grant.depth, 2);
+	cr_assert_eq(got.grant.fence, grant.fence);
+	expect_no_longer(a, "k", NULL);
+	expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
+	expect_answer(OK, peer_release(&peer, "k"));
+	cr_assert_eq(row_of(&world, KEY("k")).depth, 1);
+	expect_answer(OK, peer_release(&peer, "k"));
+	cr_assert(!row_of(&world, KEY("k")).there);
+	expect(OK, a, acquire(a, "k", 0, 0, NULL));
+	peer_end(&peer);
+}
+
+/* Its row tells who to look for. */
+Test(handover, the_row_names_its_new_owner)
+{
+	struct peer peer = peer_start(&world, NULL);
+	bizlock *a = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX], pid[24];
+	struct row before, after;
+
+	expect(OK, a, take(a, "k", 20000, NULL));
+	before = row_of(&world, KEY("k"));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect_answer(OK, peer_import(&peer, text));
+	after = row_of(&world, KEY("k"));
+	snprintf(pid, sizeof(pid), "@%d.", (int)peer.pid);
+	cr_assert(strstr(after.owner, pid), "%s", after.owner);
+	cr_assert_eq(after.fence, before.fence);
+	cr_assert_eq(after.depth, 1);
+	cr_assert_geq(after.timeout_us, before.timeout_us, "the lease was shortened");
+	peer_end(&peer);
+}
+
+/* Until somebody imports it, it is held all the same. */
+Test(handover, between_the_two_nobody_gets_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+
+	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
+	expect(BUSY, c, acquire(c, "k", 0, 0, NULL));
+	expect(TIMEOUT, c, acquire(c, "k", 300, 0, NULL));
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	expect(BUSY, c, acquire(c, "k", 0, 0, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, c, acquire(c, "k", 0, 0, NULL));
+}
+
+Test(handover, it_goes_on_and_comes_back)
+{
+	struct peer peers[3];
+	char text[BIZLOCK_EXPORT_MAX], first[BIZLOCK_EXPORT_MAX];
+	bizlock_grant grant = BIZLOCK_GRANT_INIT, back = BIZLOCK_GRANT_INIT;
+	bizlock *a;
+
+	for (int i = 0; i < 3; i++)
+		peers[i] = peer_start(&world, NULL);
+	a = client(NULL);
+	expect(OK, a, take(a, "k", 60000, &grant));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	memcpy(first, text, sizeof(first));
+	for (int i = 0; i < 3; i++) {
+		expect_answer(OK, peer_import(&peers[i], text));
+		expect_answer(OK, peer_export(&peers[i], "k", text));
+		expect_answer(NOT_OWNER, peer_verify(&peers[i], "k"));
+	}
+	expect(OK, a, bizlock_import(a, text, NULL, &back));
+	cr_assert_eq(back.fence, grant.fence);
+	/* All is as it was at the first export: that text is used up all the same. */
+	expect_answer(LOST, peer_import(&peers[0], first));
+	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+	for (int i = 0; i < 3; i++)
+		peer_end(&peers[i]);
+}
+
+Test(handover, who_exported_it_may_take_it_back)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+
+	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(OK, a, bizlock_import(a, text, NULL, NULL));
+	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+	expect(LOST, b, bizlock_import(b, text, NULL, NULL));
+	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
+}
+
+/* ---- owners ---------------------------------------------------------------------- */
+
+Test(handover, a_named_owner_gives_and_a_named_owner_gets)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+
+	expect(OK, a, acquire_as(a, "k", "task-17", 0));
+	expect(NOT_OWNER, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(NOT_OWNER, a, bizlock_export(a, KEY("k"), "task-18", text, sizeof(text)));
+	expect(OK, a, bizlock_export(a, KEY("k"), "task-17", text, sizeof(text)));
+	expect_no_longer(a, "k", "task-17");
+	expect(OK, b, bizlock_import(b, text, "job-4", NULL));
+	cr_assert(strncmp(row_of(&world, KEY("k")).owner, "job-4@", 6) == 0);
+	expect_no_longer(b, "k", NULL);
+	expect_no_longer(b, "k", "task-17");
+	expect(OK, b, bizlock_verify(b, KEY("k"), "job-4"));
+	expect(OK, b, bizlock_release(b, KEY("k"), "job-4", NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+struct move {
+	bizlock *b;
+	const char *text;
+	int import, verify, release;
+};
+
+static void import_and_release(void *arg)
+{
+	struct move *m = arg;
+
+	m->import = bizlock_import(m->b, m->text, NULL, NULL);
+	m->verify = bizlock_verify(m->b, KEY("k"), NULL);
+	m->release = bizlock_release(m->b, KEY("k"), NULL, NULL);
+}
+
+Test(handover, one_thread_gives_and_another_gets)
+{
+	bizlock *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+	struct move m = {.b = b, .text = text};
+
+	expect(OK, b, take(b, "k", 60000, NULL));
+	expect(OK, b, bizlock_export(b, KEY("k"), NULL, text, sizeof(text)));
+	in_another_thread(import_and_release, &m);
+	cr_assert(m.import == BIZLOCK_OK && m.verify == BIZLOCK_OK && m.release == BIZLOCK_OK,
+	          "%s, %s, %s", bizlock_err_name(m.import), bizlock_err_name(m.verify),
+	          bizlock_err_name(m.release));
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+/* The issue's other half: no export is needed between threads of a client. */
+static void renew_and_release(void *arg)
+{
+	struct move *m = arg;
+
+	m->import = bizlock_renew(m->b, KEY("k"), "task-17", 60000);
+	m->verify = bizlock_verify(m->b, KEY("k"), "task-17");
+	m->release = bizlock_release(m->b, KEY("k"), "task-17", NULL);
+}
+
+Test(handover, a_named_owner_needs_none_between_threads)
+{
+	struct move m = {.b = client(NULL)};
+
+	expect(OK, m.b, acquire_as(m.b, "k", "task-17", 0));
+	in_another_thread(renew_and_release, &m);
+	cr_assert(m.import == BIZLOCK_OK && m.verify == BIZLOCK_OK && m.release == BIZLOCK_OK);
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+/* ---- levels ------------------------------------------------------------------------ */
+
+Test(handover, its_levels_go_with_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts local = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	char text[BIZLOCK_EXPORT_MAX];
+	uint32_t left;
+
+	local.flags = BIZLOCK_LOCAL_REENTRY;
+	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, bizlock_acquire(a, KEY("k"), &local, NULL)); /* the row has two */
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect_no_longer(a, "k", NULL);
+	expect(OK, b, bizlock_import(b, text, NULL, &grant));
+	cr_assert_eq(grant.depth, 3);
+	for (uint32_t depth = 3; depth-- > 0;) {
+		cr_assert(row_of(&world, KEY("k")).there);
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
+		cr_assert_eq(left, depth);
+	}
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+/* Once in a period, whoever did the job. */
+Test(handover, its_minimum_goes_with_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	char text[BIZLOCK_EXPORT_MAX];
+	struct row row;
+
+	opts.min_hold_ms = 600000;
+	expect(OK, a, bizlock_acquire(a, KEY("k"), &opts, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	row = row_of(&world, KEY("k"));
+	cr_assert(row.there && !row.owner[0] && row.depth == 0);
+	cr_assert(row.left_us > 300000 * 1000ll && row.left_us <= 600000 * 1000ll, "%lld",
+	          row.left_us);
+}
+
+/* ---- renewed by the one who has it ------------------------------------------------------ */
+
+Test(handover, who_imported_it_renews_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+	uint64_t renewals;
+	long long end;
+
+	expect(OK, a, take(a, "k", SHORT_MS, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	renewals = numbers_of(a).renewals;
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	end = row_of(&world, KEY("k")).timeout_us;
+	eventually(row_of(&world, KEY("k")).timeout_us > end + 3 * SHORT_MS * 1000);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	cr_assert_geq(numbers_of(b).renewals, 3);
+	cr_assert_eq(numbers_of(a).renewals, renewals);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+static atomic_uint losses;
+
+static void count_loss(void *arg, bizlock_key key, uint64_t fence)
+{
+	(void)arg;
+	(void)key;
+	(void)fence;
+	atomic_fetch_add(&losses, 1);
+}
+
+/* Its lease ends, and others take over; who exported it has lost nothing by that. */
+Test(handover, nobody_renews_it_before_it_is_imported)
+{
+	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	char text[BIZLOCK_EXPORT_MAX];
+	long long end;
+
+	expect(OK, a, bizlock_on_lost(a, count_loss, NULL));
+	expect(OK, a, take(a, "k", SHORT_MS, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	end = row_of(&world, KEY("k")).timeout_us;
+	steadily(row_of(&world, KEY("k")).timeout_us == end, SHORT_MS);
+	lease_is_over("k");
+	expect(LOST, c, bizlock_import(c, text, NULL, NULL));
+	expect(OK, b, acquire(b, "k", PATIENCE_MS, 60000, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	expect(LOST, c, bizlock_import(c, text, NULL, NULL));
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect_no_longer(a, "k", NULL);
+	expect_no_longer(c, "k", NULL);
+	cr_assert_eq(atomic_load(&losses), 0);
+	cr_assert_eq(numbers_of(a).lost, 0);
+	cr_assert_eq(numbers_of(a).held, 0);
+}
+
+Test(handover, closing_the_exporter_leaves_it_alone)
+{
+	bizlock *a = client_open(&world, NULL), *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+
+	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	bizlock_close(a);
+	cr_assert(row_of(&world, KEY("k")).there);
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+}
+
+static void give_away_and_end(void *arg)
+{
+	struct move *m = arg;
+
+	m->verify = take(m->b, "k", 60000, NULL);
+	m->release = bizlock_export(m->b, KEY("k"), NULL, (char *)m->text, BIZLOCK_EXPORT_MAX);
+}
+
+/* A thread that ends is said to have lost what it holds; this it holds no more. */
+Test(handover, the_end_of_the_exporting_thread_is_no_loss)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX];
+	struct move m = {.b = a, .text = text};
+
+	expect(OK, a, bizlock_on_lost(a, count_loss, NULL));
+	in_another_thread(give_away_and_end, &m);
+	cr_assert(m.verify == BIZLOCK_OK && m.release == BIZLOCK_OK);
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	steadily(atomic_load(&losses) == 0, 300);
+	cr_assert_eq(numbers_of(b).held, 1);
+	cr_assert_eq(numbers_of(a).held, 0);
+}
+
+/* ---- those who wait for it ----------------------------------------------------------------- */
+
+static void a_waiter_gets_it_in_the_end(bizlock *a, bizlock *b, bizlock *c)
+{
+	char text[BIZLOCK_EXPORT_MAX];
+	struct call call;
+	int64_t released;
+
+	expect(OK, a, acquire_as(a, "k", "giver", 0));
+	call_start(&call, c, "k", -1, "waiter");
+	call_blocks(&call);
+	expect(OK, a, bizlock_export(a, KEY("k"), "giver", text, sizeof(text)));
+	steadily(!atomic_load(&call.done), 300);
+	expect(OK, b, bizlock_import(b, text, "getter", NULL));
+	steadily(!atomic_load(&call.done), 500);
+	released = now_ms();
+	expect(OK, b, bizlock_release(b, KEY("k"), "getter", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_lt(call.ended - released, 5000);
+	cr_assert_eq(call.grant.flags, 0);
+	expect(OK, c, bizlock_release(c, KEY("k"), "waiter", NULL));
+}
+
+Test(handover, who_waits_for_it_gets_it_in_the_end)
+{
+	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
+
+	a_waiter_gets_it_in_the_end(a, b, c);
+	a_waiter_gets_it_in_the_end(a, b, a);
+	a_waiter_gets_it_in_the_end(a, b, b);
+}
+
+Test(handover, who_polls_for_it_gets_it_in_the_end)
+{
+	bizlock *a = client(OPTIONS("queue", "off")), *b = client(OPTIONS("queue", "off"));
+
+	deadlocks_may_happen();
+	a_waiter_gets_it_in_the_end(a, b, client(OPTIONS("queue", "off")));
+}

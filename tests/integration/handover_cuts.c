@@ -1,0 +1,171 @@
+/* A lock that is handed over while connections break: it has one holder in the
+ * end, or the text that makes one. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(handover_cuts, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define WAIT_MS 15000
+#define FIELDS(f) (f)->side == FAULT_REQUESTS ? "request" : "reply", (f)->packet, (f)->byte
+
+struct pair {
+	struct proxy *proxy;
+	bizlock *suffers, *well;
+	bizlock_grant grant;
+	char text[BIZLOCK_EXPORT_MAX];
+};
+
+static struct pair pair_begin(void)
+{
+	struct pair p = {.proxy = proxy_start(&world.at, "127.0.0.1")};
+
+	p.suffers = client_through(p.proxy, NULL);
+	p.well = client(NULL);
+	return p;
+}
+
+static void hold(struct pair *p, bizlock *b)
+{
+	p->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	for (int i = 0; i < 2; i++)
+		expect(OK, b, acquire(b, "k", WAIT_MS, 60000, &p->grant));
+}
+
+static void give(struct pair *p, bizlock *b)
+{
+	expect(OK, b, bizlock_export(b, KEY("k"), NULL, p->text, sizeof(p->text)));
+}
+
+static void get(struct pair *p, bizlock *b)
+{
+	bizlock_grant got = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b, bizlock_import(b, p->text, NULL, &got));
+	cr_assert(got.fence == p->grant.fence && got.depth == 2 && got.flags == 0,
+	          "fence %llu, depth %u, flags %u", (unsigned long long)got.fence, got.depth,
+	          got.flags);
+}
+
+static void end(bizlock *b)
+{
+	cr_assert_eq(row_of(&world, KEY("k")).depth, 2);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+static void export_suffers(struct pair *p, const struct fault *fault)
+{
+	hold(p, p->suffers);
+	proxy_arm(p->proxy, fault);
+	give(p, p->suffers);
+}
+
+static void then_import(struct pair *p)
+{
+	expect(NOT_OWNER, p->suffers, bizlock_verify(p->suffers, KEY("k"), NULL));
+	get(p, p->well);
+	end(p->well);
+}
+
+static void import_suffers(struct pair *p, const struct fault *fault)
+{
+	hold(p, p->well);
+	give(p, p->well);
+	proxy_arm(p->proxy, fault);
+	get(p, p->suffers);
+}
+
+static void then_use(struct pair *p)
+{
+	expect(LOST, p->well, bizlock_import(p->well, p->text, NULL, NULL));
+	end(p->suffers);
+}
+
+/* At the front, in the middle and at the end of each packet. How often it did. */
+static unsigned cut_everywhere(struct pair *p, void (*act)(struct pair *, const struct fault *),
+                               void (*check)(struct pair *))
+{
+	unsigned packets[2] = {0, 0}, cuts = 0;
+	struct fault_trace trace = {.count = 0};
+
+	for (int warm = 0; warm < 3; warm++) {
+		act(p, NULL);
+		trace = proxy_trace(p->proxy);
+		check(p);
+	}
+	for (unsigned i = 0; i < trace.count; i++) {
+		size_t size = trace.packets[i].size, bytes[] = {0, 4, size / 2, size};
+		struct fault fault = {.what = FAULT_CUT, .side = trace.packets[i].side};
+
+		fault.packet = packets[fault.side]++;
+		for (int at = 0; at < 4; at++) {
+			fault.byte = bytes[at];
+			printf("cut at %s %u, byte %zu\n", FIELDS(&fault));
+			act(p, &fault);
+			cuts += proxy_fired(p->proxy) > 0;
+			proxy_arm(p->proxy, NULL);
+			check(p);
+		}
+	}
+	return cuts;
+}
+
+/* What export asks of the server is its own affair; perhaps nothing. */
+Test(handover_cuts, while_it_is_exported)
+{
+	struct pair p = pair_begin();
+
+	cut_everywhere(&p, export_suffers, then_import);
+	proxy_stop(p.proxy);
+}
+
+Test(handover_cuts, while_it_is_imported)
+{
+	struct pair p = pair_begin();
+
+	cr_assert_gt(cut_everywhere(&p, import_suffers, then_use), 0);
+	proxy_stop(p.proxy);
+}
+
+/* Who finds out what became of a lost reply looks for rows of its own. What it has
+ * exported is none, whatever name is in it. */
+static int want_again(bizlock *b, bool set)
+{
+	static const bizlock_key keys[] = {{"test", "j"}, {"test", "k"}};
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 300;
+	return set ? bizlock_acquire_all(b, keys, 2, &opts, NULL)
+	           : bizlock_acquire(b, keys[1], &opts, NULL);
+}
+
+static void what_was_exported_is_not_ours(bool set)
+{
+	struct pair p = pair_begin();
+
+	for (unsigned reply = 0; reply < 4; reply++) {
+		struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .packet = reply};
+
+		export_suffers(&p, NULL);
+		proxy_arm(p.proxy, &fault);
+		expect(TIMEOUT, p.suffers, want_again(p.suffers, set));
+		cr_assert_gt(proxy_fired(p.proxy), 0);
+		proxy_arm(p.proxy, NULL);
+		then_import(&p);
+	}
+	proxy_stop(p.proxy);
+}
+
+Test(handover_cuts, what_was_exported_is_not_adopted_after_a_lost_reply)
+{
+	what_was_exported_is_not_ours(false);
+}
+
+Test(handover_cuts, what_was_exported_is_not_swept_away_with_a_set)
+{
+	what_was_exported_is_not_ours(true);
+}

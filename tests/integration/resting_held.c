@@ -1,0 +1,212 @@
+/* A minimum says nothing about the time before the release: the lease does. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cr_test.h"
+
+TestSuite(resting_held, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define LONG_MS 600000 /* nobody here waits for its end */
+#define LEASE_MS 1500
+
+static bizlock_acquire_opts job(uint32_t lease_ms, uint32_t min_hold_ms)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 0;
+	opts.lease_ms = lease_ms;
+	opts.min_hold_ms = min_hold_ms;
+	return opts;
+}
+
+static bool rests(const char *id)
+{
+	struct row row = row_of(&world, KEY(id));
+
+	return row.there && !row.owner[0] && row.depth == 0;
+}
+
+Test(resting_held, it_is_renewed_while_it_is_held)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = job(LEASE_MS, LONG_MS);
+	long long first;
+
+	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
+	first = row_of(&world, KEY("job")).timeout_us;
+	eventually(row_of(&world, KEY("job")).timeout_us > first + 3 * LEASE_MS * 1000);
+	/* By a lease each time, not to the end of the minimum. */
+	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
+	expect(BUSY, b, acquire(b, "job", 0, 0, NULL));
+	expect_message(b, row_of(&world, KEY("job")).owner);
+	expect(OK, a, bizlock_verify(a, KEY("job"), NULL));
+	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
+	cr_assert(rests("job"));
+}
+
+Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = job(LEASE_MS, 3 * LEASE_MS);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	long long began, end;
+
+	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
+	began = row_of(&world, KEY("job")).timeout_us - LEASE_MS * 1000;
+	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
+	end = row_of(&world, KEY("job")).timeout_us;
+	cr_assert_geq(end, began + 3 * LEASE_MS * 1000 - 1000, "%lld us", end - began);
+	expect(OK, b, acquire(b, "job", -1, 60000, &grant));
+	cr_assert_eq(grant.flags, 0);
+	cr_assert_geq(row_of(&world, KEY("job")).timeout_us - 60000 * 1000ll, end);
+}
+
+/* However long the lease was: the job is done, the period is over. */
+Test(resting_held, a_minimum_shorter_than_the_lease_ends_before_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = job(LONG_MS, LEASE_MS);
+	int64_t start = now_ms();
+
+	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
+	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
+	cr_assert(rests("job"));
+	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
+	expect(OK, b, acquire(b, "job", -1, 0, NULL));
+	cr_assert_lt(now_ms() - start, PATIENCE_MS);
+}
+
+static void taken_over_after_the_lease(uint32_t min_hold_ms)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = job(300, min_hold_ms);
+	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
+
+	opts.flags = BIZLOCK_NO_RENEW; /* as if it were dead */
+	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, &first));
+	lease_is_over("job");
+	expect(OK, b, acquire(b, "job", 0, 60000, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	cr_assert_gt(grant.fence, first.fence);
+	expect(LOST, a, bizlock_release(a, KEY("job"), NULL, NULL));
+	cr_assert_eq(row_of(&world, KEY("job")).fence, grant.fence);
+	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("job")).there, "the minimum of another");
+}
+
+Test(resting_held, a_holder_that_dies_is_succeeded_after_its_lease)
+{
+	taken_over_after_the_lease(100);
+}
+
+/* It was half done: somebody is to do it, and be told. */
+Test(resting_held, even_if_the_minimum_is_longer)
+{
+	taken_over_after_the_lease(LONG_MS);
+}
+
+Test(resting_held, a_minimum_ends_with_the_hold_it_was_asked_for)
+{
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts opts = job(60000, 300);
+
+	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, NULL));
+	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
+	expect(OK, b, acquire(b, "job", -1, 0, NULL));
+	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("job")).there);
+}
+
+Test(resting_held, the_next_hold_may_rest_as_well)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = job(60000, 300);
+
+	opts.wait_ms = -1;
+	for (int i = 0; i < 4; i++) {
+		bizlock *who = i % 2 ? a : b;
+		bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+		expect(OK, who, bizlock_acquire(who, KEY("job"), &opts, &grant));
+		cr_assert_eq(grant.flags, 0);
+		expect(OK, who, bizlock_release(who, KEY("job"), NULL, NULL));
+	}
+}
+
+/* ---- a fleet of crons --------------------------------------------------------- */
+
+struct cron {
+	bizlock *b;
+	unsigned late_ms; /* by its clock */
+	atomic_uint *runs;
+	int rc;
+	pthread_t thread;
+};
+
+/* The job takes no time: by a lock alone, those that are late would run it again. */
+static void *at_midnight(void *arg)
+{
+	struct cron *c = arg;
+	bizlock_acquire_opts opts = job(60000, LONG_MS);
+	char owner[16];
+
+	snprintf(owner, sizeof(owner), "cron-%u", c->late_ms);
+	opts.owner = owner;
+	pause_ms(c->late_ms);
+	c->rc = bizlock_acquire(c->b, KEY("nightly"), &opts, NULL);
+	if (c->rc == BIZLOCK_OK) {
+		atomic_fetch_add(c->runs, 1);
+		c->rc = bizlock_release(c->b, KEY("nightly"), owner, NULL);
+	}
+	return NULL;
+}
+
+Test(resting_held, a_fleet_of_crons_runs_its_job_once)
+{
+	enum { FLEET = 12 };
+	static struct cron crons[FLEET];
+	bizlock *clients[3] = {client(NULL), client(NULL), client(NULL)};
+	atomic_uint runs = 0;
+
+	for (unsigned i = 0; i < FLEET; i++) {
+		crons[i] = (struct cron){
+		        .b = clients[i % 3], .late_ms = 40 * (i / 2) + i, .runs = &runs};
+		if (pthread_create(&crons[i].thread, NULL, at_midnight, &crons[i]) != 0)
+			die("no thread");
+	}
+	for (unsigned i = 0; i < FLEET; i++) {
+		pthread_join(crons[i].thread, NULL);
+		cr_assert(crons[i].rc == BIZLOCK_OK || crons[i].rc == BIZLOCK_BUSY, "%s",
+		          bizlock_err_name(crons[i].rc));
+	}
+	cr_assert_eq(atomic_load(&runs), 1, "it ran %u times", atomic_load(&runs));
+}
+
+/* ---- over a line that breaks ----------------------------------------------------- */
+
+/* Whether or not the server had done it: it rests, and for as long. */
+Test(resting_held, a_release_that_is_cut_lets_it_rest)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	bizlock_acquire_opts opts = job(60000, LONG_MS);
+	char id[16];
+
+	for (unsigned i = 0; i < 8; i++) {
+		struct fault fault = {.what = FAULT_CUT,
+		                      .side = i % 2 ? FAULT_REPLIES : FAULT_REQUESTS,
+		                      .byte = i / 2 * 3};
+
+		snprintf(id, sizeof(id), "job-%u", i);
+		expect(OK, b, bizlock_acquire(b, KEY(id), &opts, NULL));
+		proxy_arm(p, &fault);
+		expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
+		cr_assert_gt(proxy_fired(p), 0);
+		proxy_arm(p, NULL);
+		cr_assert(rests(id), "%s", row_text(id));
+		cr_assert_gt(row_of(&world, KEY(id)).left_us, LONG_MS / 2 * 1000ll);
+		expect(BUSY, b, acquire(b, id, 0, 0, NULL));
+	}
+	proxy_stop(p);
+}

@@ -1,0 +1,297 @@
+/* A set whose connection is cut, at each packet: the answer is true, and nothing is
+ * left over. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_keyset.h"
+#include "cr_test.h"
+
+TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
+
+#define N 5
+#define LEASE_MS 60000
+#define WAIT_MS 15000 /* a cut is noticed at once */
+/* Packets that are cut, of those who go on and on. They are over long before the time
+ * is up: for a cut at that very moment, CONN is as true as TIMEOUT. */
+#define PACKETS_MAX 12
+#define VAIN_MS 1000
+
+struct cutter {
+	struct proxy *proxy;
+	bizlock *b, *stranger;
+	struct keyset s;
+	unsigned cuts;
+	char where[64]; /* the cut */
+};
+
+/* What is tried, from a state that it finds and that it leaves. */
+typedef void scenario(struct cutter *c);
+
+static struct cutter cutter_of(const char *queue)
+{
+	struct cutter c = {.proxy = proxy_start(&world.at, "127.0.0.1")};
+
+	c.b = client_through(c.proxy, OPTIONS("queue", queue));
+	c.stranger = client(OPTIONS("queue", queue));
+	return c;
+}
+
+static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t byte)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = side, .packet = packet, .byte = byte};
+
+	snprintf(c->where, sizeof(c->where), "%s %u, byte %zu",
+	         side == FAULT_REQUESTS ? "request" : "reply", packet, byte);
+	proxy_arm(c->proxy, &fault);
+}
+
+/* Everybody can have them all, at once: no row, and no doorbell, is left over. */
+static void is_left_free(struct cutter *c)
+{
+	cr_assert_eq(rows(), 0, "%s: rows are left", c->where);
+	expect(OK, c->stranger, keyset_acquire(c->stranger, &c->s, WAIT_MS, 0, NULL));
+	expect(OK, c->stranger, keyset_release(c->stranger, &c->s, NULL));
+	expect(OK, c->b, keyset_acquire(c->b, &c->s, WAIT_MS, 0, NULL));
+	expect(OK, c->b, keyset_release(c->b, &c->s, NULL));
+	cr_assert_eq(rows(), 0, "%s: rows are left at last", c->where);
+}
+
+/* At the front, in the middle and at the end of each packet that is seen when
+ * nothing is cut. */
+static void cut_everywhere(struct cutter *c, scenario *prepare, scenario *act, scenario *check)
+{
+	struct fault_trace trace;
+	unsigned packets[2] = {0, 0};
+
+	for (int warm = 0; warm < 3; warm++) {
+		keyset_make(&c->s, N, "k");
+		prepare(c);
+		proxy_arm(c->proxy, NULL);
+		act(c);
+		trace = proxy_trace(c->proxy);
+		check(c);
+		is_left_free(c);
+	}
+	for (unsigned i = 0; i < trace.count && i < PACKETS_MAX; i++) {
+		enum fault_side side = trace.packets[i].side;
+		size_t size = trace.packets[i].size, bytes[] = {0, 4, size / 2, size};
+
+		for (int at = 0; at < 4; at++) {
+			prepare(c);
+			arm(c, side, packets[side], bytes[at]);
+			act(c);
+			c->cuts += proxy_fired(c->proxy) > 0;
+			proxy_arm(c->proxy, NULL);
+			check(c);
+			is_left_free(c);
+		}
+		packets[side]++;
+	}
+	cr_assert_gt(c->cuts, 0, "nothing was cut");
+	proxy_stop(c->proxy);
+}
+
+#define expect_here(want, c, call)                                                                 \
+	do {                                                                                       \
+		int got_ = (call);                                                                 \
+		cr_assert(got_ == BIZLOCK_##want, "%s: %s, not BIZLOCK_%s: %s", (c)->where,        \
+		          bizlock_err_name(got_), #want, bizlock_errmsg((c)->b));                  \
+	} while (0)
+
+static void nothing(struct cutter *c)
+{
+	(void)c;
+}
+
+static void take(struct cutter *c)
+{
+	keyset_forget(&c->s);
+	expect_here(OK, c, keyset_acquire(c->b, &c->s, WAIT_MS, LEASE_MS, NULL));
+}
+
+static void give(struct cutter *c)
+{
+	expect_here(OK, c, keyset_release(c->b, &c->s, NULL));
+}
+
+/* ---- gained ------------------------------------------------------------------- */
+
+static void gained(struct cutter *c)
+{
+	expect_granted(&c->s, 0);
+	expect_held(c->b, &c->s, NULL, 1);
+	give(c);
+}
+
+Test(sets_cuts, while_it_is_acquired)
+{
+	struct cutter c = cutter_of("auto");
+
+	cut_everywhere(&c, nothing, take, gained);
+}
+
+Test(sets_cuts, while_it_is_acquired_without_the_queue)
+{
+	struct cutter c = cutter_of("off");
+
+	deadlocks_may_happen();
+	cut_everywhere(&c, nothing, take, gained);
+}
+
+/* ---- some are held already ------------------------------------------------------ */
+
+static void hold_two(struct cutter *c)
+{
+	expect(OK, c->b, acquire(c->b, c->s.ids[1], WAIT_MS, LEASE_MS, NULL));
+	expect(OK, c->b, acquire(c->b, c->s.ids[3], WAIT_MS, LEASE_MS, NULL));
+}
+
+static void two_are_deeper(struct cutter *c)
+{
+	uint32_t left;
+
+	for (size_t i = 0; i < N; i++) {
+		struct row row = row_of(&world, c->s.keys[i]);
+		unsigned depth = i % 2 ? 2 : 1;
+
+		cr_assert_eq(c->s.grants[i].depth, depth, "%s", c->where);
+		cr_assert_eq(row.depth, depth, "%s: %s: depth %u", c->where, c->s.ids[i],
+		             row.depth);
+		cr_assert_eq(row.fence, c->s.grants[i].fence, "%s", c->where);
+	}
+	give(c);
+	cr_assert_eq(rows(), 2, "%s", c->where);
+	for (size_t i = 1; i < N; i += 2) {
+		expect_here(OK, c, bizlock_release(c->b, c->s.keys[i], NULL, &left));
+		cr_assert_eq(left, 0);
+	}
+}
+
+Test(sets_cuts, while_some_of_it_are_entered_again)
+{
+	struct cutter c = cutter_of("auto");
+
+	cut_everywhere(&c, hold_two, take, two_are_deeper);
+}
+
+/* ---- one is held by another ------------------------------------------------------- */
+
+static void one_is_theirs(struct cutter *c)
+{
+	hold_two(c);
+	expect(OK, c->stranger, acquire(c->stranger, c->s.ids[2], WAIT_MS, LEASE_MS, NULL));
+}
+
+static void take_in_vain(struct cutter *c)
+{
+	keyset_forget(&c->s);
+	expect_here(TIMEOUT, c, keyset_acquire(c->b, &c->s, VAIN_MS, LEASE_MS, NULL));
+}
+
+/* One level each, and the stranger's. */
+static void nothing_is_gained(struct cutter *c)
+{
+	uint32_t left;
+
+	expect_not_granted(&c->s);
+	for (size_t i = 1; i < 4; i++)
+		cr_assert_eq(row_of(&world, c->s.keys[i]).depth, 1, "%s: %s", c->where,
+		             c->s.ids[i]);
+	cr_assert_eq(rows(), 3, "%s", c->where);
+	for (size_t i = 1; i < N; i += 2) {
+		expect_here(OK, c, bizlock_release(c->b, c->s.keys[i], NULL, &left));
+		cr_assert_eq(left, 0, "%s", c->where);
+	}
+	expect(OK, c->stranger, bizlock_release(c->stranger, c->s.keys[2], NULL, NULL));
+}
+
+Test(sets_cuts, while_it_waits_in_vain)
+{
+	struct cutter c = cutter_of("auto");
+
+	cut_everywhere(&c, one_is_theirs, take_in_vain, nothing_is_gained);
+}
+
+Test(sets_cuts, while_it_polls_in_vain)
+{
+	struct cutter c = cutter_of("off");
+
+	deadlocks_may_happen();
+	cut_everywhere(&c, one_is_theirs, take_in_vain, nothing_is_gained);
+}
+
+/* ---- given back --------------------------------------------------------------------- */
+
+Test(sets_cuts, while_it_is_released)
+{
+	struct cutter c = cutter_of("auto");
+
+	cut_everywhere(&c, take, give, nothing);
+}
+
+static void take_twice(struct cutter *c)
+{
+	take(c);
+	take(c);
+}
+
+static void one_level_is_left(struct cutter *c)
+{
+	expect_held(c->b, &c->s, NULL, 1);
+	give(c);
+}
+
+Test(sets_cuts, while_one_level_of_it_is_released)
+{
+	struct cutter c = cutter_of("auto");
+
+	cut_everywhere(&c, take_twice, give, one_level_is_left);
+}
+
+/* ---- the server does not come back in time ---------------------------------------------- */
+
+/* Nobody can tell whether the rows are there: so nobody of this client gets them
+ * before they are gone for certain. */
+Test(sets_cuts, what_could_not_be_found_out_is_removed)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b =
+	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	bizlock *stranger = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_release(b, &s, NULL));
+	keyset_forget(&s);
+	proxy_hold_replies(p, true);
+	expect(UNKNOWN, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect_not_granted(&s);
+	expect_none(b, &s, NULL);
+	proxy_hold_replies(p, false);
+	expect(OK, stranger, keyset_acquire(stranger, &s, WAIT_MS, LEASE_MS, NULL));
+	expect(OK, stranger, keyset_release(stranger, &s, NULL));
+	expect(OK, b, keyset_acquire(b, &s, WAIT_MS, LEASE_MS, NULL));
+	expect(OK, b, keyset_release(b, &s, NULL));
+	eventually(rows() == 0);
+	proxy_stop(p);
+}
+
+Test(sets_cuts, what_could_not_be_released_is_removed_later)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b =
+	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	struct keyset s;
+	int rc;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	proxy_hold_replies(p, true);
+	rc = keyset_release(b, &s, NULL);
+	cr_assert(rc == BIZLOCK_UNKNOWN || rc == BIZLOCK_CONN, "%s", bizlock_err_name(rc));
+	expect_none(b, &s, NULL);
+	proxy_hold_replies(p, false);
+	eventually(rows() == 0);
+	proxy_stop(p);
+}

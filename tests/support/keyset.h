@@ -1,0 +1,31 @@
+/* Several keys at once, for bizlock_acquire_all(): of type "test", in order of
+ * id unless shuffled. Points into itself: not to be copied. */
+#ifndef TEST_KEYSET_H
+#define TEST_KEYSET_H
+
+#include <bizlock.h>
+
+#define KEYSET_MAX 256
+
+struct keyset {
+	size_t n;
+	bizlock_key keys[KEYSET_MAX + 1]; /* one too many, for those who try that */
+	bizlock_grant grants[KEYSET_MAX + 1];
+	char ids[KEYSET_MAX + 1][24];
+};
+
+/* prefix-000, prefix-001, ...; up to KEYSET_MAX + 1 of them, with fresh grants. */
+void keyset_make(struct keyset *s, size_t n, const char *prefix);
+
+void keyset_reverse(struct keyset *s);
+void keyset_shuffle(struct keyset *s, unsigned *random);
+
+/* Grants as before a call. */
+void keyset_forget(struct keyset *s);
+
+/* lease_ms 0: the default. owner: may be NULL. */
+int keyset_acquire(bizlock *b, struct keyset *s, int64_t wait_ms, uint32_t lease_ms,
+                   const char *owner);
+int keyset_release(bizlock *b, const struct keyset *s, const char *owner);
+
+#endif
