@@ -361,7 +361,7 @@ BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, ui
  * without spaces) is for bizlock_import(). From here on this client holds it no
  * more; it stays locked until it is imported, for one lease at most.
  * NOT_OWNER, LOST, CONN, UNKNOWN, DB; LIMIT: size is too small. */
-#define BIZLOCK_EXPORT_MAX 640
+#define BIZLOCK_EXPORT_MAX 704
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);
 

@@ -44,7 +44,10 @@ extern "C" {
 
 /* Flags of bizlock_row_lock(). */
 #define BIZLOCK_ROW_WAIT 1u /* wait, as long as tx's innodb_lock_wait_timeout says */
-#define BIZLOCK_ROW_SKIP 2u /* SKIP LOCKED in the place of NOWAIT: no error is logged */
+#define BIZLOCK_ROW_SKIP                                                                           \
+	2u /* SKIP LOCKED in the place of NOWAIT: no error is logged. But in                       \
+	      REPEATABLE READ InnoDB then keeps the gap behind the row                             \
+	      locked, and others may not get row locks of new keys in it */
 
 /* Locks a row that stands for `key`, in the transaction of tx: nobody else gets the
  * same row lock until that ends. Row locks and lease locks of one key know nothing

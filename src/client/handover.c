@@ -1,32 +1,75 @@
 #include "client/handover.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/rnd.h"
 #include "client/acquire.h"
+
+/* A reply was lost on the way: is the row the heir's? */
+static int check(struct bl_call *call, const struct bl_change *change, bool *ret_done)
+{
+	struct bl_row row = {.found = false};
+	int rc = change->repeated ? bl_retry_look(call, &row, call->err) : BIZLOCK_OK;
+
+	*ret_done = rc == BIZLOCK_OK && row.found && row.left_us > 0 &&
+	            row.fence == change->ref.fence && strcmp(row.owner, change->heir) == 0;
+	return rc;
+}
+
+static int adopt(struct bl_call *call, struct bl_change *change, bool *ret_done)
+{
+	int rc = bl_retry_change(call, change);
+
+	*ret_done = rc == BIZLOCK_OK && change->matched;
+	return rc == BIZLOCK_OK && !*ret_done ? check(call, change, ret_done) : rc;
+}
+
+/* On its way the hold belongs to a name that is used once: so the text is worth
+ * nothing after its import, and the exporter does not take the row for its own. */
+static int make_ticket(struct bl_call *call, const struct bl_hold *h, struct bl_ticket *ret)
+{
+	uint64_t number;
+
+	if (!bl_random_bytes(&number, sizeof(number)))
+		return bl_err_set(call->err, BIZLOCK_UNSUPPORTED,
+		                  "the kernel gives no random numbers");
+	*ret = (struct bl_ticket){.key = h->key,
+	                          .fence = h->fence,
+	                          .depth = h->depth,
+	                          .lease_ms = h->lease_ms,
+	                          .min_hold_ms = h->min_hold_ms};
+	snprintf(ret->owner, sizeof(ret->owner), "export-%016" PRIx64 "%s", number,
+	         call->client->process.suffix);
+	return BIZLOCK_OK;
+}
 
 static int export(struct bl_call *call, struct bl_hold *h, char *ret, size_t size)
 {
-	/* All that the heir will find in the row, and a whole lease to come for it. */
-	struct bl_change change = {.what = BL_CHANGE_DEPTH,
+	struct bl_change change = {.what = BL_CHANGE_ADOPT,
 	                           .ref = bl_hold_ref(call, h),
 	                           .depth = h->depth,
 	                           .lease_ms = h->lease_ms};
-	struct bl_ticket ticket = {.key = h->key,
-	                           .fence = h->fence,
-	                           .depth = h->depth,
-	                           .lease_ms = h->lease_ms,
-	                           .min_hold_ms = h->min_hold_ms};
-	int rc;
+	char text[BIZLOCK_EXPORT_MAX];
+	struct bl_ticket ticket;
+	bool done;
+	int rc = make_ticket(call, h, &ticket);
 
-	bl_owner_full(&h->owner, &call->client->process, ticket.owner);
 	if (!bl_hold_held(call, h))
 		return bl_hold_lost(call, h);
-	rc = bl_ticket_write(&ticket, ret, size, call->err);
+	change.heir = ticket.owner;
 	if (rc == BIZLOCK_OK)
-		rc = bl_retry_change(call, &change);
+		rc = bl_ticket_write(&ticket, text, size < sizeof(text) ? size : sizeof(text),
+		                     call->err);
+	if (rc == BIZLOCK_OK)
+		rc = adopt(call, &change, &done);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	return change.matched && bl_hold_held(call, h) ? rc : bl_hold_lost(call, h);
+	if (!done)
+		return bl_hold_lost(call, h);
+	memcpy(ret, text, strlen(text) + 1);
+	return rc;
 }
 
 int bl_client_export(struct bl_call *call, char *ret, size_t size)
@@ -50,31 +93,19 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 	return rc;
 }
 
-/* A reply was lost on the way: is the row ours? */
-static int check(struct bl_call *call, const struct bl_change *change, bool *ret_ours)
-{
-	struct bl_row row = {.found = false};
-	int rc = change->repeated ? bl_retry_look(call, &row, call->err) : BIZLOCK_OK;
-
-	*ret_ours = rc == BIZLOCK_OK && row.found && row.left_us > 0 &&
-	            row.fence == change->ref.fence && strcmp(row.owner, call->owner_full) == 0;
-	return rc;
-}
-
-static int adopt(struct bl_call *call, const struct bl_ticket *ticket, bl_time *ret_sent)
+static int import(struct bl_call *call, const struct bl_ticket *ticket, bl_time *ret_sent)
 {
 	struct bl_change change = {.what = BL_CHANGE_ADOPT,
 	                           .ref = {&call->key, ticket->owner, ticket->fence},
 	                           .heir = call->owner_full,
+	                           .depth = ticket->depth,
 	                           .lease_ms = ticket->lease_ms};
-	bl_time began = bl_now();
-	int rc = bl_retry_change(call, &change);
-	bool ours = rc == BIZLOCK_OK && change.matched;
+	bool done;
+	int rc;
 
-	*ret_sent = ours ? change.sent : began;
-	if (rc == BIZLOCK_OK && !ours)
-		rc = check(call, &change, &ours);
-	if (rc != BIZLOCK_OK || ours)
+	*ret_sent = bl_now(); /* before the first try: a later one may find it done */
+	rc = adopt(call, &change, &done);
+	if (rc != BIZLOCK_OK || done)
 		return rc;
 	return bl_err_set(call->err, BIZLOCK_LOST,
 	                  "it was imported before, its lease was over, or it was broken");
@@ -97,7 +128,7 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 {
 	struct bizlock *b = call->client;
 	struct bl_hold *h;
-	bl_time sent;
+	bl_time sent = 0;
 	bool is_new;
 	int rc;
 
@@ -107,13 +138,14 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 	pthread_mutex_unlock(&b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = is_new ? adopt(call, ticket, &sent)
+	rc = is_new ? import(call, ticket, &sent)
 	            : bl_err_set(call->err, BIZLOCK_MISUSE, "this owner holds that key already");
 	pthread_mutex_lock(&b->mu);
 	if (rc == BIZLOCK_OK) {
 		settle(b, h, ticket, sent);
 		bl_acquire_grant(h, ticket->lease_ms, false, ret);
 	}
+	h->fence = rc == BIZLOCK_UNKNOWN ? ticket->fence : h->fence;
 	h->unsure |= rc == BIZLOCK_UNKNOWN;
 	bl_acquire_end(b, h);
 	pthread_mutex_unlock(&b->mu);

@@ -12,16 +12,35 @@ static bool is_plain(struct bl_member *m)
 	       bl_hold_rest_us(m->hold) == 0;
 }
 
-/* Of several errors the first one is told. */
-static void keep(struct bl_err *first, const struct bl_member *m)
+/* Of several errors that of the caller's first key is told. */
+struct first {
+	struct bl_err *err;
+	size_t place;
+};
+
+static void keep(struct first *first, const struct bl_member *m)
 {
-	if (m->rc != BIZLOCK_OK && first->code == BIZLOCK_OK) {
-		*first = *m->call.err;
-		bl_err_wrap(first, "%s/%s", m->call.key.type, m->call.key.id);
-	}
+	if (m->rc == BIZLOCK_OK || (first->err->code != BIZLOCK_OK && first->place < m->place))
+		return;
+	*first->err = *m->call.err;
+	first->place = m->place;
+	bl_err_wrap(first->err, "%s/%s", m->call.key.type, m->call.key.id);
 }
 
-static void begin_all(struct bl_member *members, size_t n, struct bl_err *first)
+static void ended(struct first *first, struct bl_member *m, bool last)
+{
+	struct bizlock *b = m->call.client;
+
+	keep(first, m);
+	if (m->rc == BIZLOCK_OK && last)
+		bl_count(&b->numbers, BL_COUNT_RELEASED);
+	pthread_mutex_lock(&b->mu);
+	bl_release_end(b, m->hold, last, m->rc);
+	pthread_mutex_unlock(&b->mu);
+	m->hold = NULL;
+}
+
+static void begin_all(struct bl_member *members, size_t n, struct first *first)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = &members[i];
@@ -66,7 +85,7 @@ static int answer(struct bl_member *m, const struct bl_change *change, bool seen
 }
 
 static void drop(struct bl_member **plain, struct bl_item *items, size_t n, struct bl_set_row *rows,
-                 struct bl_err *first)
+                 struct first *first)
 {
 	struct bl_change change = {
 	        .what = BL_CHANGE_DROP_SET, .items = items, .count = n, .rows = rows};
@@ -74,32 +93,23 @@ static void drop(struct bl_member **plain, struct bl_item *items, size_t n, stru
 
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = plain[i];
-		struct bizlock *b = m->call.client;
 
 		m->rc = rc == BIZLOCK_OK ? answer(m, &change, rows[i].seen) : rc;
-		keep(first, m);
-		pthread_mutex_lock(&b->mu);
-		bl_release_end(b, m->hold, true, m->rc);
-		m->hold = NULL;
-		pthread_mutex_unlock(&b->mu);
+		ended(first, m, true);
 	}
 }
 
-static void one_by_one(struct bl_member *members, size_t n, struct bl_err *first)
+static void one_by_one(struct bl_member *members, size_t n, struct first *first)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = &members[i];
-		struct bizlock *b = m->call.client;
 		bool last;
 
 		if (!m->hold)
 			continue;
 		last = m->hold->depth == 1;
 		m->rc = bl_release_level(&m->call, m->hold);
-		keep(first, m);
-		pthread_mutex_lock(&b->mu);
-		bl_release_end(b, m->hold, last, m->rc);
-		pthread_mutex_unlock(&b->mu);
+		ended(first, m, last);
 	}
 }
 
@@ -108,15 +118,17 @@ void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *r
 	struct bl_item *items = calloc(n, sizeof(*items));
 	struct bl_set_row *rows = calloc(n, sizeof(*rows));
 	struct bl_member **plain = calloc(n, sizeof(*plain));
+	struct first first = {ret_first, 0};
 	size_t count;
 
 	bl_err_clear(ret_first);
-	begin_all(members, n, ret_first);
+	bl_members_sort(members, n);
+	begin_all(members, n, &first);
 	/* Without memory each goes by itself. */
 	count = items && rows && plain ? gather(members, n, items, plain) : 0;
 	if (count > 0)
-		drop(plain, items, count, rows, ret_first);
-	one_by_one(members, n, ret_first);
+		drop(plain, items, count, rows, &first);
+	one_by_one(members, n, &first);
 	free(items);
 	free(rows);
 	free(plain);

@@ -6,27 +6,52 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 
 #define BEGIN "bizlock1:"
+
+#define HEAD (strlen(BEGIN) + 33) /* with the hash and its colon */
+
+static void check(const char *rest, char ret[33])
+{
+	struct bl_hash hash = bl_hash_start();
+
+	bl_hash_add(&hash, rest, strlen(rest));
+	bl_hash_hex(&hash, ret);
+}
+
+static bool checked(const char *text)
+{
+	char hash[33];
+
+	if (strncmp(text, BEGIN, strlen(BEGIN)) != 0 || strnlen(text, HEAD) < HEAD ||
+	    text[HEAD - 1] != ':')
+		return false;
+	check(text + HEAD, hash);
+	return memcmp(text + strlen(BEGIN), hash, 32) == 0;
+}
 
 int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl_err *err)
 {
 	struct bl_buf text = BL_BUF_INIT(BIZLOCK_EXPORT_MAX);
+	char hash[33];
 	int rc = BIZLOCK_OK;
 
-	bl_buf_addf(&text, BEGIN "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence,
-	            t->depth, t->lease_ms, t->min_hold_ms);
+	bl_buf_addf(&text, "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence, t->depth,
+	            t->lease_ms, t->min_hold_ms);
 	bl_buf_add_hex(&text, t->key.type, t->key.type_len);
 	bl_buf_adds(&text, ":");
 	bl_buf_add_hex(&text, t->key.id, t->key.id_len);
 	bl_buf_addf(&text, ":%s", t->owner);
 	if (text.failed)
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	else if (text.len >= size)
+	else if (text.len + HEAD >= size)
 		rc = bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
-		                text.len + 1);
-	else
-		memcpy(ret, text.data, text.len + 1);
+		                text.len + HEAD + 1);
+	if (rc == BIZLOCK_OK) {
+		check(text.data, hash);
+		snprintf(ret, size, BEGIN "%s:%s", hash, text.data);
+	}
 	bl_buf_free(&text);
 	return rc;
 }
@@ -113,8 +138,7 @@ int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)
 	struct bl_ticket ticket;
 	bizlock_key key;
 
-	if (!text || strncmp(text, BEGIN, strlen(BEGIN)) != 0 ||
-	    !read_all(text + strlen(BEGIN), &ticket, &key, type, id) ||
+	if (!text || !checked(text) || !read_all(text + HEAD, &ticket, &key, type, id) ||
 	    bl_key_make(&ticket.key, key, err) != BIZLOCK_OK)
 		return bl_err_set(err, BIZLOCK_INVALID, "this is not what bizlock_export() wrote");
 	*ret = ticket;

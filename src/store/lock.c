@@ -190,14 +190,14 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return rc;
 }
 
-int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t lease_ms,
-                  bool *ret_matched, struct bl_err *err)
+int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
+                  uint32_t lease_ms, bool *ret_matched, struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_adopt(s->sql, &s->text, heir, us(lease_ms));
+	bl_sql_adopt(s->sql, &s->text, heir, depth, us(lease_ms));
 	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(&s->text);
 	if (s->text.failed)

@@ -75,8 +75,8 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
                  bool *ret_matched, struct bl_err *err);
 
 /* Makes it heir's, for lease_ms at least. No doorbell goes with it. */
-int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t lease_ms,
-                  bool *ret_matched, struct bl_err *err);
+int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
+                  uint32_t lease_ms, bool *ret_matched, struct bl_err *err);
 
 /* Whatever row hold.owner has but the one with hold.fence. */
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);

@@ -60,22 +60,41 @@ static int run(struct bl_session *s, const struct bl_item *items, size_t n, stru
 	return rc == BIZLOCK_OK && next > 0 ? bl_session_error(s, err) : rc;
 }
 
+/* Within one transaction all rows are locked, and then the fences drawn once more: the
+ * first ones were drawn before the statement came to the last key, which another may
+ * have taken, with a later number, and given back in between. */
+static void add_take(struct bl_session *s, const struct bl_item *items, size_t n,
+                     const struct bl_set_claim *claim)
+{
+	for (int again = 0; again < 2; again++) {
+		bl_sql_begin_set(s->sql, &s->text);
+		for (size_t i = 0; i < n; i++)
+			bl_sql_add_to_set(&s->text, i == 0, &items[i].key, claim->owner,
+			                  claim->note, (int64_t)claim->lease_ms * 1000);
+		bl_sql_end_set(&s->text, again);
+	}
+}
+
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err)
 {
+	struct bl_err ignored;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_begin_set(s->sql, &s->text);
-	for (size_t i = 0; i < n; i++)
-		bl_sql_add_to_set(&s->text, i == 0, &items[i].key, claim->owner, claim->note,
-		                  (int64_t)claim->lease_ms * 1000);
-	bl_sql_end_set(&s->text);
+	bl_buf_adds(&s->text, "START TRANSACTION;");
+	add_take(s, items, n, claim);
+	bl_buf_adds(&s->text, "COMMIT;");
 	bl_sql_read_set(s->sql, &s->text);
 	bl_many_where(&s->text, items, n, claim->owner);
 	rc = run(s, items, n, rows, err);
 	*ret_all = rc == BIZLOCK_OK;
+	if (rc == BIZLOCK_OK)
+		return rc;
+	/* The refused statement left nothing locked, but its transaction open. */
+	if (!s->gone && bl_session_run(s, "ROLLBACK", strlen("ROLLBACK"), NULL, &ignored))
+		s->gone = true;
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
 }
 

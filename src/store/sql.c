@@ -200,14 +200,17 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key,
 
 /* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
  * (1048), and all it did is undone. */
-void bl_sql_end_set(struct bl_buf *ret)
+void bl_sql_end_set(struct bl_buf *ret, bool again)
 {
-	bl_buf_adds(ret,
-	            " ON DUPLICATE KEY UPDATE reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
-	            "taken_from = IF(owner = '', 0, fence), fence = VALUES(fence), "
-	            "owner = VALUES(owner), bell = 0, note = VALUES(note), "
-	            "gmt_create = VALUES(gmt_create), gmt_modified = VALUES(gmt_modified), "
-	            "timeout = VALUES(timeout);");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE ");
+	if (!again)
+		bl_buf_adds(ret, "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
+		                 "taken_from = IF(owner = '', 0, fence), "
+		                 "owner = VALUES(owner), bell = 0, note = VALUES(note), "
+		                 "gmt_create = VALUES(gmt_create), "
+		                 "gmt_modified = VALUES(gmt_modified), "
+		                 "timeout = VALUES(timeout), ");
+	bl_buf_adds(ret, "fence = VALUES(fence);");
 }
 
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
@@ -241,11 +244,13 @@ void bl_sql_living(struct bl_buf *ret)
 	bl_buf_adds(ret, " AND timeout > " NOW);
 }
 
-void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us)
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
+                  int64_t lease_us)
 {
 	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
 	bl_sql_literal(ret, "_ascii", heir, strlen(heir));
-	bl_buf_addf(ret, ", bell = 0, " RENEWED, sql->table, lease_us);
+	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, sql->table,
+	            lease_us);
 }
 
 void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,

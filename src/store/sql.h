@@ -67,7 +67,8 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, int64_t lease_us);
+void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
+                  int64_t lease_us);
 
 /* WHERE: a key, a hold; and, to go on with, that its lease is not over. */
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
@@ -93,7 +94,7 @@ void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
                        const char *note, int64_t lease_us);
-void bl_sql_end_set(struct bl_buf *ret);
+void bl_sql_end_set(struct bl_buf *ret, bool again); /* again: a new fence, no more */
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 
 #endif

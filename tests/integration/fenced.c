@@ -293,13 +293,16 @@ TX_TEST(fenced, can_not_be_broken_and_nobody_hangs)
 {
 	bizlock *a, *b = client(OPTIONS("io_timeout_ms", "1000"));
 	MYSQL *tx = fenced_past_the_lease(&a);
+	uint64_t fence = row_of(&world, KEY("k")).fence;
 	int64_t start = now_ms();
-	int rc = bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence);
+	int rc = bizlock_break(b, KEY("k"), fence);
 
 	cr_assert_neq(rc, BIZLOCK_OK);
 	cr_assert_lt(now_ms() - start, 2000 + SOON_MS,
 	             "two network time-outs are what it may take");
 	cr_assert(row_of(&world, KEY("k")).there);
 	tx_commits(tx, 1);
-	expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
+	/* The server may still be at the statement of the first, and be done with it now. */
+	rc = bizlock_break(b, KEY("k"), fence);
+	cr_assert(rc == BIZLOCK_OK || rc == BIZLOCK_LOST, "%s", bizlock_errmsg(b));
 }
