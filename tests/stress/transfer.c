@@ -240,7 +240,8 @@ static void stop_for_a_while(pid_t pid, unsigned *random)
 static bool enough(const struct board *board, const struct setup *setup)
 {
 	return atomic_load(&board->done) >= setup->transfers &&
-	       (setup->plain || atomic_load(&board->lost) >= LOST_MIN);
+	       (setup->plain ||
+	        (atomic_load(&board->lost) >= LOST_MIN && atomic_load(&board->takeovers) > 0));
 }
 
 static unsigned run(struct board *board, const struct world *world, const struct setup *setup)
