@@ -36,13 +36,15 @@ static int begin(bizlock *b, const bizlock_key *keys, size_t n, const char *owne
 		rc = bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
 	if (rc == BIZLOCK_OK)
 		rc = bl_owner_make(&who, owner, err);
-	if (rc == BIZLOCK_OK && !(members = calloc(n, sizeof(*members))))
+	if (rc == BIZLOCK_OK)
+		members = calloc(n, sizeof(*members));
+	if (rc == BIZLOCK_OK && !members)
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)
 		rc = check_keys(keys, n, members, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);
-	if (rc != BIZLOCK_OK) {
+	if (rc != BIZLOCK_OK || !members) {
 		free(members);
 		return rc;
 	}

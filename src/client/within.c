@@ -46,7 +46,7 @@ static int lose(struct bl_call *call, uint64_t fence)
 int bl_within_fence(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
-	struct bl_ref ref;
+	struct bl_ref ref = {NULL, NULL, 0};
 	bool held = false;
 	int rc = bl_tx_check(mysql, call->err);
 
@@ -61,7 +61,7 @@ int bl_within_fence(struct bl_call *call, MYSQL *mysql)
 int bl_within_commit(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
-	struct bl_ref ref;
+	struct bl_ref ref = {NULL, NULL, 0};
 	bool held = false;
 	int rc = bl_tx_check(mysql, call->err);
 
