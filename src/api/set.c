@@ -28,7 +28,7 @@ static int check_keys(const bizlock_key *keys, size_t n, struct bl_member *membe
 static int begin(bizlock *b, const bizlock_key *keys, size_t n, const char *owner, int64_t wait_ms,
                  struct bl_member **ret, struct bl_err *err)
 {
-	struct bl_member *members = NULL;
+	struct bl_member *members;
 	struct bl_owner who;
 	int rc = check_count(n, err);
 
@@ -36,15 +36,15 @@ static int begin(bizlock *b, const bizlock_key *keys, size_t n, const char *owne
 		rc = bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
 	if (rc == BIZLOCK_OK)
 		rc = bl_owner_make(&who, owner, err);
-	if (rc == BIZLOCK_OK)
-		members = calloc(n, sizeof(*members));
-	if (rc == BIZLOCK_OK && !members)
-		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (rc == BIZLOCK_OK)
-		rc = check_keys(keys, n, members, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	members = calloc(n, sizeof(*members));
+	if (!members)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = check_keys(keys, n, members, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);
-	if (rc != BIZLOCK_OK || !members) {
+	if (rc != BIZLOCK_OK) {
 		free(members);
 		return rc;
 	}
@@ -62,7 +62,7 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
                         const bizlock_acquire_opts *opts, bizlock_grant *ret)
 {
 	struct bl_err *err = bl_door_error();
-	struct bl_member *members;
+	struct bl_member *members = NULL;
 	struct bl_request request;
 	bizlock_grant grants[BL_SET_MAX];
 	bizlock_acquire_opts o;
@@ -83,7 +83,7 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
 int bizlock_release_all(bizlock *b, const bizlock_key *keys, size_t n, const char *owner)
 {
 	struct bl_err *err = bl_door_error(), first;
-	struct bl_member *members;
+	struct bl_member *members = NULL;
 	int rc = begin(b, keys, n, owner, 0, &members, err);
 
 	if (rc != BIZLOCK_OK)
