@@ -130,12 +130,6 @@ static bool fairness_counts(void)
 	return !sanitizer || !*sanitizer;
 }
 
-/* A few rounds more or less are those of the beginning and the end. */
-static bool fair_enough(unsigned long least, unsigned long most)
-{
-	return (double)(least + 5) >= FAIR * (double)most;
-}
-
 static bool report(const struct board *board, const struct setup *setup, long long deadlocks)
 {
 	unsigned long least = board->served[0], most = 0, sum = 0;
@@ -157,8 +151,7 @@ static bool report(const struct board *board, const struct setup *setup, long lo
 	printf("  least served %lu, most served %lu: %.2f\n", least, most, fair);
 	fflush(stdout);
 	return sum > 0 && !board->overlaps && !board->backward && !board->errors &&
-	       deadlocks == 0 &&
-	       (setup->keys > 1 || !fairness_counts() || fair_enough(least, most));
+	       deadlocks == 0 && (setup->keys > 1 || !fairness_counts() || fair >= FAIR);
 }
 
 static bool hammer(const struct setup *setup)
