@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The shared library exports what src/pkg/bizlock.map lists, in those versions,
+# and the list is what the headers declare.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+map=src/pkg/bizlock.map
+cd "$work"
+
+# differ A B: the lines that A has more than B.
+differ() {
+	comm -23 "$1" "$2" | paste -sd ' '
+}
+
+# Without __GNUC__ the header's attributes are empty, so that the name stands
+# before the first bracket.
+{
+	echo '#define BIZLOCK_API DECLARED'
+	grep -v 'define BIZLOCK_API' "$prefix/include/bizlock.h"
+	grep -v '#include' "$prefix/include/bizlock_tx.h"
+} | "$CC" -I"$prefix/include" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
+	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' | sort >declared
+[[ -s declared ]] || die "found no declaration"
+
+# name@@node, as nm writes it.
+awk '/^[A-Z]/ { node = $1 } /^\tbizlock_/ { sub(/;/, "", $1); print $1 "@@" node }' \
+	"$root/$map" | sort >listed
+sed 's/@@.*//' listed | sort >listed_names
+nm -D --defined-only --with-symbol-versions "$libdir/libbizlock.so" |
+	awk '$2 != "A" { print $3 }' | sort >exported
+
+missing=$(differ declared listed_names)
+[[ -z $missing ]] || die "declared in include/, but nobody can link with it: $missing.
+Add it to the newest node of $map."
+missing=$(differ listed_names declared)
+[[ -z $missing ]] || die "listed in $map, but declared nowhere in include/: $missing.
+If it was never released, take it off the list. If it was, programs use it: put it back."
+missing=$(differ listed exported)
+[[ -z $missing ]] || die "listed in $map, but not in the library: $missing.
+If it was never released, take it off the list. If it was, programs that were linked with
+it do not start any more: put it back, with BIZLOCK_API, in the node where it was."
+missing=$(differ exported listed)
+[[ -z $missing ]] || die "in the library, but not listed in $map: $missing.
+Add it to the newest node, or make it static or bl_."
+
+soname=$(readelf -d "$libdir/libbizlock.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[[ $soname == libbizlock.so.0 ]] || die "the SONAME is $soname: old programs would not find it"
+echo "$(wc -l <declared) functions"

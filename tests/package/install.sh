@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# install.sh FOLDER COMPILER CONNECTOR: builds into FOLDER/build and installs into
+# FOLDER/usr, for the tests beside it.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+mkdir -p "$folder"
+rm -rf "$prefix"
+logged cmake -S "$root" -B "$folder/build" -DCMAKE_C_COMPILER="$CC" \
+	-DBIZLOCK_CONNECTOR="$3" -DCMAKE_INSTALL_PREFIX="$prefix"
+logged cmake --build "$folder/build" -j "$(nproc)"
+logged cmake --install "$folder/build"
+[[ -e $prefix/share/bizlock/sql/001_init.sql ]] || die "no share/bizlock/sql/001_init.sql"
