@@ -253,6 +253,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   database            required: where the tables are
  *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf
  *   defaults_group      the group read besides [client]; bizlock
+ *   defaults_group_suffix   of [clientSUFFIX] and [bizlockSUFFIX], which come before those
  *   ssl_mode            preferred | disabled | required | verify_ca | verify_identity
  *   ssl_ca, ssl_cert, ssl_key   PEM files
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name

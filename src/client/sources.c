@@ -6,6 +6,8 @@
 #include "base/optfile.h"
 #include "client/client.h"
 
+#define GROUP_MAX 256 /* of a group's name, with its end */
+
 static int from_environment(struct bl_config *config, struct bl_err *err)
 {
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
@@ -23,40 +25,73 @@ static int from_environment(struct bl_config *config, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
+/* The groups that are read; those with the suffix are "" when there is none. */
+struct groups {
+	struct bl_config *config;
+	char client[GROUP_MAX], own[GROUP_MAX], client_suffix[GROUP_MAX], own_suffix[GROUP_MAX];
+};
+
+static enum bl_source source_of(const struct groups *g, const char *group)
+{
+	if (strcmp(group, g->client_suffix) == 0)
+		return BL_FROM_CLIENT_SUFFIX;
+	if (strcmp(group, g->own_suffix) == 0)
+		return BL_FROM_OWN_SUFFIX;
+	return strcmp(group, g->client) == 0 ? BL_FROM_CLIENT_GROUP : BL_FROM_OWN_GROUP;
+}
+
 /* [client] is shared with programs of all kinds: what is not ours is theirs. In
  * our own group an unknown name is a mistake worth hearing about. */
 static int from_entry(void *arg, const char *group, const char *key, const char *value,
                       struct bl_err *err)
 {
-	bool shared = strcmp(group, "client") == 0;
+	const struct groups *g = arg;
+	enum bl_source source = source_of(g, group);
+	bool shared = source == BL_FROM_CLIENT_GROUP || source == BL_FROM_CLIENT_SUFFIX;
 
 	if (shared && (!bl_config_known(key) || !value))
 		return BIZLOCK_OK;
-	return bl_config_set(arg, key, value, shared ? BL_FROM_CLIENT_GROUP : BL_FROM_OWN_GROUP,
-	                     err);
+	return bl_config_set(g->config, key, value, source, err);
+}
+
+/* Copied: the entries read may replace the options themselves. */
+static int name_groups(struct groups *ret, struct bl_config *config, struct bl_err *err)
+{
+	const char *own = config->defaults_group, *suffix = config->defaults_group_suffix;
+
+	*ret = (struct groups){config, "client", "", "", ""};
+	if (strlen(own) + strlen(suffix) + strlen(ret->client) >= GROUP_MAX)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "options defaults_group and defaults_group_suffix: longer than "
+		                  "%d bytes",
+		                  GROUP_MAX - 1);
+	snprintf(ret->own, GROUP_MAX, "%s", own);
+	if (*suffix) {
+		snprintf(ret->client_suffix, GROUP_MAX, "client%s", suffix);
+		snprintf(ret->own_suffix, GROUP_MAX, "%s%s", own, suffix);
+	}
+	return BIZLOCK_OK;
 }
 
 static int from_files(struct bl_config *config, struct bl_err *err)
 {
-	/* Copied: the entries read may replace the option itself. */
-	char *own_group = strdup(config->defaults_group);
-	const char *groups[] = {"client", own_group, NULL};
+	struct groups g;
+	const char *names[] = {g.client, g.own, g.client_suffix, g.own_suffix, NULL};
 	const char *home = getenv("HOME");
 	char in_home[4096] = "";
 	const char *files[] = {"/etc/my.cnf", "/etc/mysql/my.cnf", in_home};
-	int rc = BIZLOCK_OK;
+	int rc = name_groups(&g, config, err);
 
-	if (!own_group)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!*g.own_suffix)
+		names[2] = NULL; /* else "[]" would be ours */
 	if (home && *home)
 		snprintf(in_home, sizeof(in_home), "%s/.my.cnf", home);
-	if (config->defaults_file) {
-		rc = bl_optfile_read(config->defaults_file, true, groups, from_entry, config, err);
-	} else {
-		for (size_t i = 0; rc == BIZLOCK_OK && i < 3 && *files[i]; i++)
-			rc = bl_optfile_read(files[i], false, groups, from_entry, config, err);
-	}
-	free(own_group);
+	if (config->defaults_file)
+		return bl_optfile_read(config->defaults_file, true, names, from_entry, &g, err);
+	for (size_t i = 0; rc == BIZLOCK_OK && i < 3 && *files[i]; i++)
+		rc = bl_optfile_read(files[i], false, names, from_entry, &g, err);
 	return rc;
 }
 

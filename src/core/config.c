@@ -36,6 +36,8 @@ static const struct option options[BL_OPT_COUNT] = {
         [BL_OPT_DEFAULTS_FILE] = {"defaults_file", TEXT, AT(defaults_file), 0, 0, NULL, NULL},
         [BL_OPT_DEFAULTS_GROUP] = {"defaults_group", TEXT, AT(defaults_group), 0, 0, "bizlock",
                                    NULL},
+        [BL_OPT_DEFAULTS_GROUP_SUFFIX] = {"defaults_group_suffix", TEXT, AT(defaults_group_suffix),
+                                          0, 0, "", NULL},
         [BL_OPT_SSL_MODE] = {"ssl_mode", CHOICE, AT(ssl_mode), 0, 0, "preferred", ssl_modes},
         [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL, NULL},
         [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL, NULL},
@@ -287,6 +289,12 @@ static int add_source(const struct bl_config *c, const char *name, enum bl_sourc
 	case BL_FROM_OWN_GROUP:
 		return bl_err_set(err, err->code, "%s (from group [%s])", err->msg,
 		                  c->defaults_group);
+	case BL_FROM_CLIENT_SUFFIX:
+		return bl_err_set(err, err->code, "%s (from group [client%s])", err->msg,
+		                  c->defaults_group_suffix);
+	case BL_FROM_OWN_SUFFIX:
+		return bl_err_set(err, err->code, "%s (from group [%s%s])", err->msg,
+		                  c->defaults_group, c->defaults_group_suffix);
 	case BL_FROM_ENV:
 		return bl_err_set(err, err->code, "%s (from environment%s%s)", err->msg,
 		                  name ? " BIZLOCK_" : "", upper);

@@ -23,6 +23,8 @@ enum bl_source {
 	BL_FROM_DEFAULT,
 	BL_FROM_CLIENT_GROUP,
 	BL_FROM_OWN_GROUP,
+	BL_FROM_CLIENT_SUFFIX, /* group [client<defaults_group_suffix>] */
+	BL_FROM_OWN_SUFFIX,
 	BL_FROM_ENV,
 	BL_FROM_SET
 };
@@ -36,6 +38,7 @@ enum bl_option {
 	BL_OPT_DATABASE,
 	BL_OPT_DEFAULTS_FILE,
 	BL_OPT_DEFAULTS_GROUP,
+	BL_OPT_DEFAULTS_GROUP_SUFFIX,
 	BL_OPT_SSL_MODE,
 	BL_OPT_SSL_CA,
 	BL_OPT_SSL_CERT,
@@ -54,7 +57,8 @@ enum bl_option {
 
 struct bl_config {
 	char *host, *socket, *user, *password, *database; /* NULL: not given; host: a list */
-	char *defaults_file, *defaults_group, *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
+	char *defaults_file, *defaults_group, *defaults_group_suffix;
+	char *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
 	uint32_t port; /* 0: not given */
 	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
 	uint32_t ssl_mode;                       /* enum bl_ssl_mode */

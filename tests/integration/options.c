@@ -105,6 +105,25 @@ Test(options, another_group_may_be_chosen)
 	unlink(path);
 }
 
+/* Whatever the order in the file. */
+Test(options, groups_with_the_suffix_come_before_those_without)
+{
+	bizlock *b;
+	char path[32];
+
+	write_options(path, world.schema,
+	              "[bizlock_b]\nlease_ms=8000\n[client_b]\nlease_ms=6000\nunknown=1\n"
+	              "[client_a]\nlease_ms=5000\n[bizlock]\nlease_ms=7000\n");
+	cr_assert_eq(default_lease(bare_client(path)), 7000);
+	b = bare_client(path);
+	expect(OK, b, bizlock_set(b, "defaults_group_suffix", "_a"));
+	cr_assert_eq(default_lease(b), 5000);
+	b = bare_client(path);
+	expect(OK, b, bizlock_set(b, "defaults_group_suffix", "_b"));
+	cr_assert_eq(default_lease(b), 8000);
+	unlink(path);
+}
+
 Test(options, a_bad_value_in_the_environment_is_named)
 {
 	setenv("BIZLOCK_LEASE_MS", "soon", 1);

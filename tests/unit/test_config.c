@@ -34,6 +34,7 @@ Test(config, names_are_the_documented_ones)
 	        "database",
 	        "defaults_file",
 	        "defaults_group",
+	        "defaults_group_suffix",
 	        "ssl_mode",
 	        "ssl_ca",
 	        "ssl_cert",
@@ -60,6 +61,16 @@ Test(config, names_are_the_documented_ones)
 	cr_expect_not(bl_config_known(NULL));
 }
 
+/* bizlock(1) gives its children BIZLOCK_TYPE and so on: an option of that name would
+ * be read from it. */
+Test(config, what_exec_tells_its_child_is_no_option)
+{
+	cr_expect_not(bl_config_known("type"));
+	cr_expect_not(bl_config_known("id"));
+	cr_expect_not(bl_config_known("fence"));
+	cr_expect_not(bl_config_known("owner"));
+}
+
 static void expect_defaults(const struct bl_config *c)
 {
 	cr_expect_null(c->host);
@@ -69,6 +80,7 @@ static void expect_defaults(const struct bl_config *c)
 	cr_expect_null(c->database);
 	cr_expect_null(c->defaults_file);
 	cr_expect_str_eq(c->defaults_group, "bizlock");
+	cr_expect_str_eq(c->defaults_group_suffix, "");
 	cr_expect_null(c->ssl_ca);
 	cr_expect_null(c->ssl_cert);
 	cr_expect_null(c->ssl_key);
