@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Functions that have no place here. Everywhere: no bounds, no errors, or not
 # thread-safe. In src: a library neither prints nor exits, and signals are its
-# user's.
+# user's; src/cli is a program.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -23,8 +23,9 @@ search() {
 }
 
 search "$everywhere" include src tests examples
-search "$in_src" src
-for file in $(c_files src); do
+mapfile -t layers < <(find src -mindepth 1 -maxdepth 1 -type d ! -name cli)
+search "$in_src" "${layers[@]}"
+for file in $(c_files "${layers[@]}"); do
 	while IFS=: read -r line _; do
 		object "$file:$line: stdout and stderr are not the library's"
 	done < <(code_of "$file" | grep -nE '\b(stdout|stderr)\b' || true)

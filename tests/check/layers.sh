@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # base < core < store < client < api: includes point down only, and SQL's headers
 # stay in store. What is pure in core can be tested without a server; it ends
-# with the first include that points up.
+# with the first include that points up. cli has the installed headers alone, as
+# any program has: what it needs, others need.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-declare -A rank=([base]=1 [core]=2 [store]=3 [client]=4 [api]=5)
+declare -A rank=([base]=1 [core]=2 [store]=3 [client]=4 [api]=5 [cli]=6)
 
 judge() {
 	local file=$1 line=$2 name=$3 own theirs
@@ -20,6 +21,8 @@ judge() {
 		object "$file:$line: \"$name\" is in no layer"
 	elif ((rank[$theirs] > rank[$own])); then
 		object "$file:$line: \"$name\" points upward from $own"
+	elif [[ $own == cli && $theirs != cli ]]; then
+		object "$file:$line: \"$name\" is the library's own; cli has <bizlock.h>"
 	fi
 }
 

@@ -14,6 +14,7 @@ has() {
 		pkg-config --exists libmariadb || pkg-config --exists mysqlclient ||
 			ls /usr/include/{mariadb,mysql}/mysql.h
 		;;
+	smartcols) pkg-config --exists smartcols ;;
 	client) command -v mariadb || command -v mysql ;;
 	criterion) pkg-config --exists criterion || ls /usr/include/criterion/criterion.h ;;
 	server) command -v mariadbd && command -v mariadb-install-db && command -v mariadb ;;
@@ -32,12 +33,14 @@ package() {
 	compiler) echo "gcc libc6-dev: C compiler" ;;
 	c++) echo "g++: the header is also C++" ;;
 	connector) echo "libmariadb-dev: client library" ;;
+	smartcols) echo "libsmartcols-dev: tables of the command line" ;;
 	client) echo "$(core mariadb-client): SQL client" ;;
 	criterion) echo "libcriterion-dev: test framework" ;;
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
+	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	flock) echo "util-linux: locking" ;;
 	*) echo "$1: build" ;;
 	esac

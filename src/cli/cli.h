@@ -1,0 +1,140 @@
+/* What the commands of bizlock(1) share. A command is a line of the table in
+ * commands.c: it parses its words, opens the client, and returns an exit code. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <bizlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/exits.h"
+
+struct cli_command;
+
+struct cli {
+	const struct cli_command *command; /* NULL: none chosen yet */
+	bizlock *lock;
+	int argc; /* the words left: before cli_parse() all of them, the command's name first */
+	char **argv;
+	bool ask_password;
+	bool pipe_ignored; /* SIGPIPE, by whoever started us */
+};
+
+/* ---- options ------------------------------------------------------------- */
+
+enum cli_kind {
+	CLI_FLAG,     /* bool */
+	CLI_TEXT,     /* const char * */
+	CLI_NUMBER,   /* uint64_t, from min to max */
+	CLI_DURATION, /* int64_t, milliseconds, from min to max */
+	CLI_WAIT,     /* the same, or -1 for "forever" */
+	CLI_SETTING,  /* none of the command's: bizlock_set(), '-' turned into '_' */
+	CLI_PASSWORD, /* asks for it */
+	CLI_HELP,
+	CLI_VERSION
+};
+
+struct cli_option {
+	const char *name;
+	char letter; /* NUL: none */
+	enum cli_kind kind;
+	size_t offset; /* in the command's own struct */
+	int64_t min, max;
+	const char *arg, *help; /* arg NULL: takes none */
+};
+
+struct cli_command {
+	const char *name, *words, *summary;
+	int words_min, words_max;
+	const struct cli_option *options; /* up to one without a name */
+	const char *more;                 /* more help, or NULL */
+	int (*run)(struct cli *c);
+};
+
+#define CLI_GO_ON (-1)
+
+/* Reads the options of the command into *ret, its struct, which has the defaults;
+ * c->argv becomes the words. CLI_GO_ON; else the exit code: help was wanted, or
+ * something was wrong and has been said. */
+int cli_parse(struct cli *c, void *ret);
+
+/* The same for options before the command; c->argv begins with its name. */
+int cli_parse_first(struct cli *c);
+
+extern const struct cli_option cli_common_options[], cli_connection_options[];
+extern const struct cli_command cli_commands[]; /* up to one without a name */
+
+/* BIZ_TYPE and BIZ_ID, the first two words. */
+bizlock_key cli_key(const struct cli *c);
+
+/* ---- the server ------------------------------------------------------------ */
+
+/* Asks for the password if that is wanted, and opens the client. CLI_GO_ON, or the
+ * exit code. */
+int cli_open(struct cli *c);
+
+/* Only the first part: for what needs no open client. */
+int cli_password(struct cli *c);
+
+/* Says what the library has to say about its failed call; the exit code. */
+int cli_failed(const struct cli *c, int rc);
+
+/* ---- speaking -------------------------------------------------------------- */
+
+/* A line on stderr, control characters made visible. */
+__attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
+
+/* The same, with a hint at --help. CLI_USAGE. */
+__attribute__((format(printf, 2, 3))) int cli_misused(const struct cli *c, const char *format, ...);
+
+/* Text of strangers in a form that can do a terminal no harm: control characters,
+ * marks that turn the writing round, and broken UTF-8 as \xNN. To be freed; NULL:
+ * out of memory. */
+char *cli_safe(const char *text);
+
+/* Opens /dev/null in the place of standard files that are closed: a connection to
+ * the server that got number 1 would be written to by printf(). */
+void cli_guard_files(void);
+
+/* A closed pipe or connection must not end us unheard: SIGPIPE is ignored from here. */
+void cli_mind_pipes(struct cli *c);
+
+/* Writes out what is left. `code`, unless what was written did not arrive. */
+int cli_finish(const struct cli *c, int code);
+
+void cli_help(const struct cli_command *command);
+void cli_help_all(void);
+void cli_help_connection(void);
+void cli_help_exits(void);
+
+/* ---- small things ----------------------------------------------------------- */
+
+/* "500ms", "10s", "5m", "1h", "2d"; without a unit: milliseconds. */
+bool cli_read_duration(const char *text, int64_t *ret_ms);
+bool cli_read_number(const char *text, uint64_t *ret);
+
+/* Enough for any duration. */
+#define CLI_DURATION_SIZE 32
+
+/* "12ms", "1.5s", "2m 3s", "5h 7m", "3d 4h". */
+const char *cli_show_duration(int64_t ms, char buf[CLI_DURATION_SIZE]);
+
+/* The name nearest to `word` among those shown to it. */
+struct cli_near {
+	const char *word, *name; /* name NULL: none is near */
+	unsigned distance;
+};
+
+struct cli_near cli_near_to(const char *word);
+void cli_near_try(struct cli_near *near, const char *name);
+
+/* NULL: there is none; then what is near. */
+const struct cli_command *cli_find_command(const char *name, struct cli_near *ret_near);
+int cli_unknown_command(const struct cli *c, const struct cli_near *near);
+
+/* From the terminal, without echo. *ret is to be wiped and freed. false: no terminal,
+ * or the end of input; errno says why. */
+bool cli_ask_secret(const char *prompt, char **ret);
+
+#endif

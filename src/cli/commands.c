@@ -1,0 +1,53 @@
+#include <string.h>
+
+#include "cli/cli.h"
+
+static int help(struct cli *c)
+{
+	const char *topic;
+	struct cli_near near;
+	int code = cli_parse(c, NULL);
+
+	if (code != CLI_GO_ON)
+		return code;
+	topic = c->argc > 0 ? c->argv[0] : "";
+	if (!*topic)
+		return cli_help_all(), CLI_DONE;
+	if (strcmp(topic, "connection") == 0)
+		return cli_help_connection(), CLI_DONE;
+	if (strcmp(topic, "exit-codes") == 0)
+		return cli_help_exits(), CLI_DONE;
+	c->command = cli_find_command(topic, &near);
+	if (c->command)
+		return cli_help(c->command), CLI_DONE;
+	return cli_unknown_command(c, &near);
+}
+
+/* In the order of the help. */
+const struct cli_command cli_commands[] = {
+        {"help", "[COMMAND]", "Explain a command", 0, 1, NULL, NULL, help},
+        {0},
+};
+
+const struct cli_command *cli_find_command(const char *name, struct cli_near *ret_near)
+{
+	*ret_near = cli_near_to(name);
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		if (strcmp(command->name, name) == 0)
+			return command;
+		cli_near_try(ret_near, command->name);
+	}
+	return NULL;
+}
+
+int cli_unknown_command(const struct cli *c, const struct cli_near *near)
+{
+	return cli_misused(c, "unknown command \"%s\"%s%s%s", near->word,
+	                   near->name ? ", did you mean \"" : "", near->name ? near->name : "",
+	                   near->name ? "\"?" : "");
+}
+
+bizlock_key cli_key(const struct cli *c)
+{
+	return (bizlock_key){c->argv[0], c->argv[1]};
+}

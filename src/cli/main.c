@@ -1,0 +1,56 @@
+/* bizlock(1): runs commands under a lock, shows and mends what is there. It uses
+ * the library as everybody else does, by its public header. */
+#include <locale.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* The second name it is installed by, for cron and timers. */
+static bool is_reaper(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return path && strcmp(slash ? slash + 1 : path, "bizlock-reaper") == 0;
+}
+
+static int choose(struct cli *c, const char *name)
+{
+	struct cli_near near;
+
+	c->command = cli_find_command(name, &near);
+	return c->command ? CLI_GO_ON : cli_unknown_command(c, &near);
+}
+
+static int run(struct cli *c)
+{
+	int code;
+
+	if (is_reaper(c->argv[0])) {
+		code = choose(c, "reap");
+		return code == CLI_GO_ON ? c->command->run(c) : code;
+	}
+	code = cli_parse_first(c);
+	if (code != CLI_GO_ON)
+		return code;
+	if (c->argc == 0)
+		return cli_misused(c, "no command given");
+	code = choose(c, c->argv[0]);
+	return code == CLI_GO_ON ? c->command->run(c) : code;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli c = {.argc = argc, .argv = argv};
+	int code;
+
+	cli_guard_files();
+	cli_mind_pipes(&c);
+	setlocale(LC_ALL, "");
+	if (bizlock_new(&c.lock) != BIZLOCK_OK) {
+		cli_say("%s", bizlock_errmsg(NULL));
+		return CLI_INTERNAL;
+	}
+	code = run(&c);
+	bizlock_close(c.lock);
+	return cli_finish(&c, code);
+}

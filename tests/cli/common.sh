@@ -1,0 +1,168 @@
+# Sourced by the tests of the command: bash test_NAME.sh PROGRAM. A test is a function
+# named test_*, run in a subshell of its own; run_tests runs them all, or those of
+# BIZLOCK_CLI_PATTERN. Needs a server in BIZLOCK_TEST_*; makes a database of its own.
+set -uo pipefail
+
+program=$(readlink -f "${1:?usage: $0 PROGRAM}")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-cli.XXXXXX")
+database=bizlock_cli_$$_$RANDOM
+PATIENCE_S=30 # for what a busy machine does late, not for what it does not do at all
+out=$work/out err=$work/err
+
+# What the caller's shell has set must not decide a test.
+for name in $(compgen -e BIZLOCK_ | grep -vE '^BIZLOCK_(TEST|SANITIZE|HARNESS|SERVER_SH|SQL_DIR|SKIP|CLI_PATTERN)'); do
+	unset "$name"
+done
+
+# ---- failing -------------------------------------------------------------------
+
+fail() {
+	echo "    $*"
+	for name in "$out" "$err"; do
+		[[ ! -s $name ]] || sed "s/^/    ${name##*/}: /" "$name"
+	done
+	exit 1
+}
+
+# await COMMAND...: until it succeeds.
+await() {
+	local end=$((SECONDS + PATIENCE_S))
+	until "$@"; do
+		((SECONDS < end)) || fail "in vain waited for: $*"
+		sleep 0.02
+	done
+}
+
+# run COMMAND...: its output in $out and $err, its exit code in $code.
+run() {
+	code=0
+	"$@" >"$out" 2>"$err" || code=$?
+}
+
+# expect CODE COMMAND...
+expect() {
+	local wanted=$1
+	shift
+	run "$@"
+	((code == wanted)) || fail "exit code $code, not $wanted: $*"
+}
+
+expect_out() {
+	grep -qE -- "$1" "$out" || fail "not on stdout: $1"
+}
+
+expect_err() {
+	grep -qE -- "$1" "$err" || fail "not on stderr: $1"
+}
+
+expect_no_out() {
+	[[ ! -s $out ]] || fail "something on stdout"
+}
+
+expect_no_err() {
+	[[ ! -s $err ]] || fail "something on stderr"
+}
+
+expect_equal() {
+	[[ $1 == "$2" ]] || fail "\"$1\" is not \"$2\""
+}
+
+# ---- the server ----------------------------------------------------------------
+
+write_options() {
+	(
+		umask 077
+		{
+			echo "[client]"
+			if [[ -n ${BIZLOCK_TEST_SOCKET:-} ]]; then
+				echo "socket=$BIZLOCK_TEST_SOCKET"
+			else
+				printf 'host=%s\nport=%s\n' "$BIZLOCK_TEST_HOST" "${BIZLOCK_TEST_PORT:-3306}"
+			fi
+			echo "user=${BIZLOCK_TEST_USER:-root}"
+			echo "password=\"${BIZLOCK_TEST_PASSWORD:-}\""
+		} >"$1"
+	)
+}
+
+sql() {
+	local tool
+	tool=$(command -v mariadb || command -v mysql)
+	"$tool" --defaults-file="$work/client.cnf" -N -B "${sql_database:-$database}" -e "$1"
+}
+
+make_database() {
+	write_options "$work/client.cnf"
+	sql_database=mysql sql "CREATE DATABASE $database"
+	export BIZLOCK_DEFAULTS_FILE=$work/client.cnf BIZLOCK_DATABASE=$database
+	local tool file
+	tool=$(command -v mariadb || command -v mysql)
+	for file in "$root"/sql/*.sql; do
+		"$tool" --defaults-file="$work/client.cnf" "$database" <"$file"
+	done
+}
+
+clean_up() {
+	tmux -S "$work/tmux" kill-server 2>/dev/null
+	sql_database=mysql sql "DROP DATABASE IF EXISTS $database" 2>/dev/null
+	rm -rf "$work"
+}
+
+# ---- a terminal ------------------------------------------------------------------
+
+# terminal COMMAND: in a terminal of 80 x 24; it stays when the command has ended.
+terminal() {
+	tmux -S "$work/tmux" -f /dev/null new-session -d -x 80 -y 24 \; set -g remain-on-exit on \
+		\; respawn-pane -k "$1"
+}
+
+screen() {
+	tmux -S "$work/tmux" capture-pane -p
+}
+
+type_keys() {
+	tmux -S "$work/tmux" send-keys "$@"
+}
+
+screen_shows() {
+	screen | grep -qE -- "$1"
+}
+
+await_screen() {
+	local end=$((SECONDS + PATIENCE_S))
+	until screen_shows "$1"; do
+		((SECONDS < end)) || fail "not on the screen: $1
+$(screen | sed 's/^/    |/')"
+		sleep 0.02
+	done
+}
+
+# ---- running ----------------------------------------------------------------------
+
+run_tests() {
+	local name passed=0 failed=0
+	make_database || exit 1
+	trap clean_up EXIT
+	trap 'exit 1' INT TERM
+	for name in $(compgen -A function test_); do
+		# shellcheck disable=SC2053
+		[[ $name == test_${BIZLOCK_CLI_PATTERN:-*} ]] || continue
+		: >"$out"
+		: >"$err"
+		# Not within a condition: -e would do nothing there.
+		(
+			set -e
+			"$name"
+		)
+		if (($? == 0)); then
+			passed=$((passed + 1))
+		else
+			echo "FAILED: $name"
+			failed=$((failed + 1))
+		fi
+		tmux -S "$work/tmux" kill-server 2>/dev/null
+	done
+	echo "$passed passed, $failed failed"
+	((failed == 0 && passed > 0)) || exit 1
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Options, help, mistakes and what is said about them.
+source "$(dirname "$0")/common.sh"
+
+commands() {
+	"$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'
+}
+
+# screen_of COMMAND...: it fits a terminal of 80 x 24, prompt included.
+fits_a_screen() {
+	expect 0 "$@"
+	expect_no_err
+	(($(wc -l <"$out") <= 23)) || fail "more than 23 lines: $*"
+	(($(wc -L <"$out") <= 80)) || fail "wider than 80 columns: $*"
+}
+
+test_every_help_fits_a_screen() {
+	local name
+	fits_a_screen "$program" --help
+	fits_a_screen "$program" help
+	fits_a_screen "$program" help connection
+	fits_a_screen "$program" help exit-codes
+	[[ -n $(commands) ]] || fail "no commands"
+	for name in $(commands); do
+		fits_a_screen "$program" "$name" --help
+		expect_out "^Usage: bizlock $name"
+		fits_a_screen "$program" help "$name"
+	done
+}
+
+test_the_version_is_that_of_the_header() {
+	expect 0 "$program" --version
+	expect_out "^bizlock $(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h"),"
+	expect 0 "$program" help -V
+}
+
+test_mistakes_go_to_stderr_with_a_hint() {
+	expect 64 "$program"
+	expect_no_out
+	expect_err "Try 'bizlock --help'"
+	expect 64 "$program" help one two
+	expect_err '"two" is one word too many'
+	expect_err "Try 'bizlock help --help'"
+	expect_no_out
+}
+
+test_the_nearest_command_and_option_are_suggested() {
+	expect 64 "$program" hlep
+	expect_err 'unknown command "hlep", did you mean "help"\?'
+	expect 64 "$program" --prot=3306 help
+	expect_err 'unknown option --prot, did you mean --port\?'
+	expect 64 "$program" help --usr x
+	expect_err 'did you mean --user\?'
+	expect 64 "$program" help --entirely-different
+	expect_err 'unknown option --entirely-different$'
+	expect 64 "$program" help -Z
+	expect_err 'unknown option -Z'
+	expect 64 "$program" --ssl x help
+	expect_err 'more than one begins so'
+	expect 64 "$program" help --help=yes
+	expect_err 'takes no value'
+	expect 64 "$program" help --port
+	expect_err 'needs a value'
+}
+
+test_bad_values_name_their_limits() {
+	expect 64 "$program" --port abc help
+	expect_err '"abc" is not a whole number \(1 to 65535\)'
+	expect 64 "$program" help --ssl-mode=perhaps
+	expect_err 'verify_identity'
+}
+
+test_options_may_stand_before_the_command() {
+	expect 0 "$program" --host=db1 --port 3307 -u me -D shop -S /x --ssl-mode=verify-ca help
+	expect 0 "$program" help -hdb1,db2:3307 -P3307 -ume --table-prefix x_ --defaults-group-suffix=_x
+}
+
+test_a_password_is_no_argument() {
+	for word in -psecret --password=secret --passw=secret; do
+		expect 64 "$program" "$word" help
+		expect_err 'can be seen by everybody'
+		! grep -q secret "$err" || fail "the password is shown"
+	done
+}
+
+test_what_can_not_be_written_is_noticed() {
+	code=0
+	"$program" --help >/dev/full 2>"$err" || code=$?
+	expect_equal "$code" 74
+	expect_err 'standard output: No space left'
+	code=0
+	"$program" --help >&- 2>"$err" || code=$?
+	expect_equal "$code" 74
+}
+
+test_a_reader_that_goes_early_ends_it_in_silence() {
+	set +e
+	{
+		"$program" --help 2>"$err"
+		echo $? >"$work/code"
+	} | true
+	# Either it was faster than the other end, or it ended as filters do.
+	[[ $(cat "$work/code") == 0 || $(cat "$work/code") == 141 ]] || fail "exit code $(cat "$work/code")"
+	expect_no_err
+	(
+		trap '' PIPE
+		"$program" --help 2>"$err"
+		echo $? >"$work/code"
+	) | true
+	[[ $(cat "$work/code") == 0 ]] || expect_err 'standard output'
+}
+
+test_words_of_strangers_do_no_harm_to_the_terminal() {
+	expect 64 "$program" $'\e[2Jclear\u202e'
+	expect_err '"\\x1b\[2Jclear\\xe2\\x80\\xae"'
+}
+
+run_tests
