@@ -30,6 +30,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);
 
+/* The same for one key: fn is called once if it has a row, whatever it returns. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int
+bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *), void *arg);
+
 /* An operator's force-unlock: frees the lock if its fence still is
  * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
  * another fence, named in the message. LOST: nobody holds it any more. */

@@ -192,6 +192,23 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	return rc;
 }
 
+int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock_info *), void *arg)
+{
+	struct bl_err *err = bl_door_error(), mine;
+	struct bl_key checked;
+	int rc = bl_key_make(&checked, key, err);
+
+	if (rc == BIZLOCK_OK && !fn)
+		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_enter(b, err);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "look", err, rc);
+	bl_err_clear(&mine); /* as above */
+	rc = bl_client_look(b, &checked, fn, arg, &mine);
+	return bl_door_out(b, "look", &mine, rc);
+}
+
 int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
 {
 	struct bl_err *err = bl_door_error();

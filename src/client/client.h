@@ -98,6 +98,8 @@ int64_t bl_client_left_ms(struct bl_call *call);
 int bl_client_break(struct bl_call *call, uint64_t seen_fence);
 int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
+int bl_client_look(struct bizlock *b, const struct bl_key *key,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
 void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);

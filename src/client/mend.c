@@ -69,17 +69,37 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 	return rc;
 }
 
-static int read_page(struct bizlock *b, const struct bl_page_row *after, const char *biz_type,
-                     struct bl_page *ret, struct bl_err *err)
+/* What is read: the row of `key`, or those after `after`, of biz_type or (NULL) of all. */
+struct view {
+	const struct bl_key *key;
+	const char *biz_type;
+	struct bl_page_row after;
+};
+
+static int read_once(struct bizlock *b, const struct view *v, struct bl_page *ret,
+                     struct bl_err *err)
 {
 	struct bl_conn *conn;
 	int rc = borrow(b, &conn, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_page_read(&conn->session, after->id, after->type, biz_type, ret, err);
+	rc = v->key ? bl_page_read_key(&conn->session, v->key, ret, err)
+	            : bl_page_read(&conn->session, v->after.id, v->after.type, v->biz_type, ret,
+	                           err);
 	put(b, conn);
 	return rc;
+}
+
+static int read_page(struct bizlock *b, const struct view *v, struct bl_page *ret,
+                     struct bl_err *err)
+{
+	int rc = read_once(b, v, ret, err);
+
+	if (rc != BIZLOCK_CONN)
+		return rc;
+	bl_retry_count(b, err); /* an idle connection may have been closed */
+	return read_once(b, v, ret, err);
 }
 
 static int show(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
@@ -103,28 +123,39 @@ static int show(const struct bl_page_row *row, int (*fn)(void *arg, const bizloc
 int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
 {
-	struct bl_page_row after = {.id = ""};
+	struct view v = {.biz_type = biz_type};
 	struct bl_page page;
 	bool more = true;
 
 	while (more) {
-		int rc = read_page(b, &after, biz_type, &page, err);
+		int rc = read_page(b, &v, &page, err);
 
-		if (rc == BIZLOCK_CONN) { /* an idle connection may have been closed */
-			bl_retry_count(b, err);
-			rc = read_page(b, &after, biz_type, &page, err);
-		}
 		if (rc != BIZLOCK_OK)
 			return rc;
 		more = page.count == BL_PAGE_ROWS;
 		for (size_t i = 0; i < page.count; i++) {
-			after = page.rows[i];
-			if (show(&after, fn, arg) != 0) {
+			v.after = page.rows[i];
+			if (show(&v.after, fn, arg) != 0) {
 				more = false;
 				break;
 			}
 		}
 		bl_page_free(&page);
 	}
+	return BIZLOCK_OK;
+}
+
+int bl_client_look(struct bizlock *b, const struct bl_key *key,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	struct view v = {.key = key};
+	struct bl_page page;
+	int rc = read_page(b, &v, &page, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (page.count > 0)
+		show(&page.rows[0], fn, arg);
+	bl_page_free(&page);
 	return BIZLOCK_OK;
 }

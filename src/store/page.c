@@ -78,8 +78,8 @@ static void fill(char *to, unsigned long *to_len, size_t size, const char *from)
 	*to_len = (unsigned long)len;
 }
 
-int bl_page_read(struct bl_session *s, const char *after_id, const char *after_type,
-                 const char *only_type, struct bl_page *ret, struct bl_err *err)
+static int read_rows(struct bl_session *s, enum bl_stmt stmt, const char *id, const char *type,
+                     struct bl_page *ret, struct bl_err *err)
 {
 	struct bl_params *p = &s->params;
 	struct reader r;
@@ -91,15 +91,28 @@ int bl_page_read(struct bl_session *s, const char *after_id, const char *after_t
 	if (!r.page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	bind_columns(&r);
-	fill(p->id, &p->id_len, sizeof(p->id), after_id);
-	fill(p->type, &p->type_len, sizeof(p->type), only_type ? only_type : after_type);
-	rc = bl_session_select(s, only_type ? BL_STMT_PAGE_TYPE : BL_STMT_PAGE, r.binds, keep_row,
-	                       &r, err);
+	fill(p->id, &p->id_len, sizeof(p->id), id);
+	fill(p->type, &p->type_len, sizeof(p->type), type);
+	rc = bl_session_select(s, stmt, r.binds, keep_row, &r, err);
 	if (rc == BIZLOCK_OK)
 		*ret = r.page;
 	else
 		bl_page_free(&r.page);
 	return rc;
+}
+
+int bl_page_read(struct bl_session *s, const char *after_id, const char *after_type,
+                 const char *only_type, struct bl_page *ret, struct bl_err *err)
+{
+	if (only_type)
+		return read_rows(s, BL_STMT_PAGE_TYPE, after_id, only_type, ret, err);
+	return read_rows(s, BL_STMT_PAGE, after_id, after_type, ret, err);
+}
+
+int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
+                     struct bl_err *err)
+{
+	return read_rows(s, BL_STMT_PAGE_KEY, key->id, key->type, ret, err);
 }
 
 void bl_page_free(struct bl_page *page)

@@ -3,6 +3,7 @@
 #ifndef BL_STORE_PAGE_H
 #define BL_STORE_PAGE_H
 
+#include "core/key.h"
 #include "store/session.h"
 
 #define BL_PAGE_ROWS 256 /* LIMIT of the statement */
@@ -24,6 +25,10 @@ struct bl_page {
  * only_type NULL: all. CONN, DB, NOMEM. */
 int bl_page_read(struct bl_session *s, const char *after_id, const char *after_type,
                  const char *only_type, struct bl_page *ret, struct bl_err *err);
+
+/* The row of one key, if there is one. */
+int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
+                     struct bl_err *err);
 
 void bl_page_free(struct bl_page *page);
 

@@ -77,6 +77,7 @@ static const struct {
         [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
                           {BL_P_ID, BL_P_ID, BL_P_TYPE}},
         [BL_STMT_PAGE_TYPE] = {PAGE("biz_id > ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}},
+        [BL_STMT_PAGE_KEY] = {PAGE("biz_id = ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}},
 };
 
 const enum bl_param *bl_sql_params(enum bl_stmt stmt)

@@ -21,6 +21,7 @@ enum bl_stmt {
 	BL_STMT_BREAK,
 	BL_STMT_PAGE,      /* rows after a key */
 	BL_STMT_PAGE_TYPE, /* the same of one biz_type */
+	BL_STMT_PAGE_KEY,  /* the row of one key */
 	BL_STMT_COUNT
 };
 

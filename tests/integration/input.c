@@ -248,6 +248,8 @@ Test(input, missing_arguments)
 	expect_invalid(bizlock_each(b, NULL, NULL, NULL), "fn");
 	expect_invalid(bizlock_each(b, "", never, NULL), "biz_type");
 	expect_invalid(bizlock_each(b, "\xff", never, NULL), "biz_type");
+	expect_invalid(bizlock_look(b, KEY("k"), NULL, NULL), "fn");
+	expect_invalid(bizlock_look(b, KEY(""), never, NULL), "biz_id");
 	cr_assert_eq(bizlock_new(NULL), BIZLOCK_INVALID);
 }
 
@@ -261,6 +263,7 @@ Test(input, a_missing_client)
 	cr_assert_eq(bizlock_renew(NULL, KEY("k"), NULL, 0), BIZLOCK_INVALID);
 	cr_assert_eq(bizlock_verify(NULL, KEY("k"), NULL), BIZLOCK_INVALID);
 	cr_assert_eq(bizlock_each(NULL, NULL, never, NULL), BIZLOCK_INVALID);
+	cr_assert_eq(bizlock_look(NULL, KEY("k"), never, NULL), BIZLOCK_INVALID);
 	cr_assert_eq(bizlock_break(NULL, KEY("k"), 1), BIZLOCK_INVALID);
 	cr_assert_leq(bizlock_left_ms(NULL, KEY("k"), NULL), 0);
 	bizlock_interrupt(NULL);

@@ -80,6 +80,26 @@ Test(mend, each_of_nothing_is_fine)
 	cr_assert_eq(s.rows, 0);
 }
 
+Test(mend, look_shows_one_key_and_no_other)
+{
+	struct seen s = {.b = client(NULL)};
+	bizlock_key upper = {"TEST", "k"};
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, s.b, acquire(s.b, "j", 0, 0, NULL));
+	expect(OK, s.b, acquire(s.b, "l", 0, 0, NULL));
+	expect(OK, s.b, bizlock_look(s.b, KEY("k"), see, &s));
+	cr_assert_eq(s.rows, 0);
+	expect(OK, s.b, acquire(s.b, "k", 0, 0, &grant));
+	expect(OK, s.b, bizlock_look(s.b, upper, see, &s));
+	cr_assert_eq(s.rows, 0);
+	expect(OK, s.b, bizlock_look(s.b, KEY("k"), see, &s));
+	cr_assert_eq(s.rows, 1);
+	cr_assert_str_eq(s.last_id, "k");
+	cr_assert_str_eq(s.last_type, "test");
+	cr_assert_eq(s.info.fence, grant.fence);
+}
+
 /* More rows than a page holds, whatever its size: as other clients made them. */
 static void fill(unsigned rows, const char *type)
 {
