@@ -84,6 +84,38 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
                                                             size_t *ret_len);
 
+/* ---- setting up --------------------------------------------------------- */
+
+/* One migration of the tables, as bizlock_each_migration() shows it. Valid during the
+ * callback. */
+typedef struct bizlock_migration {
+	size_t size;            /* set by the library */
+	const char *name;       /* of its file: "001_init.sql" */
+	const char *sql;        /* the statements, with the option table_prefix put in */
+	const char *applied_at; /* UTC, "2026-02-28 09:30:00.123456"; "": was not applied */
+	uint32_t version;       /* the number that the file's name begins with */
+	int pending;            /* 1: bizlock_migrate() would run it now. Also one that was
+	                           applied, when a table has been dropped since */
+} bizlock_migration;
+
+/* Calls fn for each migration this library knows, in their order; changes nothing, and
+ * needs no prior open and no privilege but SELECT on biz_lock_schema. No connection is
+ * held during fn. fn returns 0 to go on; anything else ends the walk.
+ * CONN, DB, INVALID, NOMEM; SCHEMA: the tables are newer than this library; each
+ * migration it knows was shown all the same. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int
+bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);
+
+/* Writes the GRANT statements that let `user` do all that this library does, but for
+ * bizlock_migrate(), and nothing else: one a line, each with its ';', in UTF-8, for the
+ * options database and table_prefix. user: "name" or "name@host", parted at the last
+ * '@'; without one the host is %. Names may be of any characters but control
+ * characters; they come out in back quotes. Needs no connection, and no prior open.
+ * ret, size and ret_len are those of bizlock_stats_prometheus(); 4 KB is enough.
+ * INVALID, LIMIT, NOMEM. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_grants(bizlock *, const char *user, char *ret,
+                                                  size_t size, size_t *ret_len);
+
 #ifdef __cplusplus
 }
 #endif

@@ -132,3 +132,17 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .once = opts->wait_ms == 0,
 	};
 }
+
+int bl_args_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_len,
+                 struct bl_err *err)
+{
+	if (text->failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (ret_len)
+		*ret_len = text->len < size ? text->len : text->len + 1;
+	if (text->len >= size)
+		return bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
+		                  text->len + 1);
+	memcpy(ret, text->data, text->len + 1);
+	return BIZLOCK_OK;
+}

@@ -20,6 +20,10 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 /* n of them, each as large as the first one says. */
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret);
 
+/* A text for the caller's buffer; see bizlock_stats_prometheus(). LIMIT, NOMEM. */
+int bl_args_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_len,
+                 struct bl_err *err);
+
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
 void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret);
 

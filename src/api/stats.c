@@ -1,6 +1,4 @@
 /* The public door to the numbers. */
-#include <string.h>
-
 #include "api/args.h"
 #include "api/door.h"
 #include "client/client.h"
@@ -24,20 +22,6 @@ int bizlock_stats(bizlock *b, bizlock_numbers *ret)
 	return bl_door_out(b, "stats", err, rc);
 }
 
-static int give_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_len,
-                     struct bl_err *err)
-{
-	if (text->failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (ret_len)
-		*ret_len = text->len < size ? text->len : text->len + 1;
-	if (text->len >= size)
-		return bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
-		                  text->len + 1);
-	memcpy(ret, text->data, text->len + 1);
-	return BIZLOCK_OK;
-}
-
 static int write_text(bizlock *b, char *ret, size_t size, size_t *ret_len, struct bl_err *err)
 {
 	struct bl_buf text = BL_BUF_INIT(TEXT_MAX);
@@ -48,7 +32,7 @@ static int write_text(bizlock *b, char *ret, size_t size, size_t *ret_len, struc
 		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
 	bl_client_numbers(b, &now);
 	bl_prometheus_write(&now, &text);
-	rc = give_text(&text, ret, size, ret_len, err);
+	rc = bl_args_text(&text, ret, size, ret_len, err);
 	bl_buf_free(&text);
 	return rc;
 }

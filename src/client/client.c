@@ -12,7 +12,7 @@
 
 /* bizlock_set() may be called again after a failed open, so what environment
  * and files say goes into a copy. */
-static int effective_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err)
+int bl_client_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err)
 {
 	struct bl_config config;
 	int rc;
@@ -105,7 +105,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 int bl_client_open(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_config config, as_set = b->config;
-	int rc = effective_config(&as_set, &config, err);
+	int rc = bl_client_config(&as_set, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -130,7 +130,7 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 	struct bl_config config;
 	struct bl_server server;
 	struct bl_session s;
-	int rc = effective_config(&b->config, &config, err);
+	int rc = bl_client_config(&b->config, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

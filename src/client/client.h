@@ -84,6 +84,9 @@ void bl_client_tear_down(struct bizlock *b, bool forked);
 /* Fills the configuration from environment and option files. */
 int bl_sources_read(struct bl_config *config, struct bl_err *err);
 
+/* A copy of what was set, so filled; to be freed. INVALID, NOMEM. */
+int bl_client_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err);
+
 struct bl_request {
 	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;
 	const char *note;
@@ -101,6 +104,10 @@ int bl_client_each(struct bizlock *b, const char *biz_type,
 int bl_client_look(struct bizlock *b, const struct bl_key *key,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
+
+/* Any connection, for a moment. CONN, TIMEOUT, NOMEM, DB. */
+int bl_client_borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err);
+void bl_client_give_back(struct bizlock *b, struct bl_conn *conn);
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
 void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 

@@ -6,7 +6,7 @@
 #include "client/retry.h"
 #include "store/page.h"
 
-static int borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
+int bl_client_borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
 {
 	struct bl_patience patience = {.end = bl_deadline_in_ms(b->config.io_timeout_ms)};
 	int rc;
@@ -17,7 +17,7 @@ static int borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
 	return rc;
 }
 
-static void put(struct bizlock *b, struct bl_conn *conn)
+void bl_client_give_back(struct bizlock *b, struct bl_conn *conn)
 {
 	pthread_mutex_lock(&b->mu);
 	bl_pool_put(&b->pool, conn);
@@ -80,14 +80,14 @@ static int read_once(struct bizlock *b, const struct view *v, struct bl_page *re
                      struct bl_err *err)
 {
 	struct bl_conn *conn;
-	int rc = borrow(b, &conn, err);
+	int rc = bl_client_borrow(b, &conn, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = v->key ? bl_page_read_key(&conn->session, v->key, ret, err)
 	            : bl_page_read(&conn->session, v->after.id, v->after.type, v->biz_type, ret,
 	                           err);
-	put(b, conn);
+	bl_client_give_back(b, conn);
 	return rc;
 }
 

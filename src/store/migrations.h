@@ -6,7 +6,8 @@
 
 struct bl_migration {
 	unsigned version; /* the number the file's name begins with */
-	const char *name, *text;
+	const char *name; /* of the file: "001_init.sql" */
+	const char *text;
 };
 
 extern const struct bl_migration bl_migrations[];

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "store/errclass.h"
-#include "store/migrations.h"
 
 #define ADVICE "apply the files of sql/ to this database, or call bizlock_migrate()"
 
@@ -99,9 +98,10 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 
 /* Table names stand in backquotes in the files, column names do not begin like
  * them: that is all there is to putting the prefix in. */
-static void add_prefixed(struct bl_buf *ret, const char *text, const char *prefix)
+void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
 {
 	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
+	const char *text = m->text;
 
 	while (*text) {
 		size_t i = 0;
@@ -122,7 +122,7 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
 	struct bl_buf text = BL_BUF_INIT(1u << 20);
 	int rc;
 
-	add_prefixed(&text, m->text, prefix);
+	bl_schema_text(m, prefix, &text);
 	if (text.failed)
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	else
@@ -131,23 +131,78 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "apply %s", m->name);
 }
 
-/* A table that is missing although its version says otherwise was dropped by
- * hand; the files leave alone what is there, so all of them are applied again. */
-int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+/* *ret: the version after which all have to be applied. A table that is missing
+ * although its version says otherwise was dropped by hand; the files leave alone what
+ * is there, so all of them are applied again. */
+static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
 	unsigned version = 0;
 	int rc = read_version(s, prefix, &version, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	*ret = newest_known();
 	rc = bl_schema_check(s, prefix, err);
 	if (rc != BIZLOCK_SCHEMA || version > newest_known())
 		return rc;
-	if (version == newest_known())
-		version = 0;
-	rc = BIZLOCK_OK;
+	*ret = version == newest_known() ? 0 : version;
+	return BIZLOCK_OK;
+}
+
+int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	unsigned start = 0;
+	int rc = find_start(s, prefix, &start, err);
+
+	if (rc != BIZLOCK_OK || start == newest_known())
+		return rc;
 	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
-		if (bl_migrations[i].version > version)
+		if (bl_migrations[i].version > start)
 			rc = apply(s, &bl_migrations[i], prefix, err);
 	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
+}
+
+static void note_applied(const char *version, const char *at, struct bl_applied *ret)
+{
+	unsigned long number = strtoul(version, NULL, 10);
+
+	for (size_t i = 0; i < bl_migration_count; i++)
+		if (bl_migrations[i].version == number)
+			snprintf(ret[i].at, sizeof(ret[i].at), "%s", at);
+}
+
+static int read_applied(struct bl_session *s, const char *prefix, struct bl_applied *ret,
+                        struct bl_err *err)
+{
+	char query[128];
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc;
+
+	snprintf(query, sizeof(query), "SELECT version, applied_at FROM `%sbiz_lock_schema`",
+	         prefix);
+	rc = bl_session_query(s, query, &rows, err);
+	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
+		return BIZLOCK_OK;
+	if (rc != BIZLOCK_OK)
+		return bl_err_wrap(err, "read what was applied");
+	while ((row = mysql_fetch_row(rows)) != NULL)
+		note_applied(row[0] ? row[0] : "", row[1] ? row[1] : "", ret);
+	mysql_free_result(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
+                     struct bl_err *err)
+{
+	unsigned start = 0;
+	int rc;
+
+	memset(ret, 0, bl_migration_count * sizeof(*ret));
+	rc = read_applied(s, prefix, ret, err);
+	if (rc == BIZLOCK_OK)
+		rc = find_start(s, prefix, &start, err);
+	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
+		ret[i].pending = bl_migrations[i].version > start;
+	return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef BL_STORE_SCHEMA_H
 #define BL_STORE_SCHEMA_H
 
+#include "store/migrations.h"
 #include "store/session.h"
 
 /* SCHEMA, saying what to do: tables missing, of another version, or not InnoDB. */
@@ -10,5 +11,18 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 /* Applies the migrations that have not been. SCHEMA: newer than this library,
  * or a table that is there has the wrong engine. */
 int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err);
+
+struct bl_applied {
+	char at[32];  /* UTC, as the server writes it; "": not applied */
+	bool pending; /* bl_schema_migrate() would apply it now */
+};
+
+/* ret: one for each of bl_migrations[]. SCHEMA, and ret is filled all the same: newer
+ * than this library. CONN, DB. */
+int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
+                     struct bl_err *err);
+
+/* What is sent to apply it. */
+void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret);
 
 #endif

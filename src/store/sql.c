@@ -169,6 +169,14 @@ void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by)
 	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", bell, by, by);
 }
 
+void bl_sql_name(struct bl_buf *ret, const char *name, size_t len)
+{
+	bl_buf_adds(ret, "`");
+	for (size_t i = 0; i < len; i++)
+		bl_buf_add(ret, name[i] == '`' ? "``" : name + i, name[i] == '`' ? 2 : 1);
+	bl_buf_adds(ret, "`");
+}
+
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len)
 {
 	bl_buf_adds(ret, charset);

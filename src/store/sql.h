@@ -67,6 +67,10 @@ void bl_sql_free(struct bl_sql *sql);
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
+/* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
+ * all else stands for itself. */
+void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
+
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
 void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
                   int64_t lease_us);

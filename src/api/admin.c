@@ -1,0 +1,71 @@
+/* The public door for those who look after a server and its tables. */
+#include "client/admin.h"
+
+#include <string.h>
+
+#include "api/args.h"
+#include "api/door.h"
+#include "core/key.h"
+
+#define TEXT_MAX 65536 /* far more than there is to say */
+
+int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migration *), void *arg)
+{
+	struct bl_err *err = bl_door_error(), mine;
+	int rc = bl_door_process(b, err);
+
+	if (rc == BIZLOCK_OK && !fn)
+		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "each_migration", err, rc);
+	/* The callback may call the library, which would use the thread's scratch. */
+	bl_err_clear(&mine);
+	rc = bl_client_each_migration(b, fn, arg, &mine);
+	return bl_door_finish(b, "each_migration", &mine, rc);
+}
+
+/* What is written is shown on terminals, and run by whoever may grant. */
+static int check_account(const char *user, struct bl_err *err)
+{
+	const char *at = user ? strrchr(user, '@') : NULL;
+
+	if (!user)
+		return bl_err_set(err, BIZLOCK_INVALID, "user is NULL");
+	if (!user[0] || at == user)
+		return bl_err_set(err, BIZLOCK_INVALID, "user has no name");
+	if (at && !at[1])
+		return bl_err_set(err, BIZLOCK_INVALID, "user has no host after the '@'");
+	if (!bl_utf8_valid(user, strlen(user)))
+		return bl_err_set(err, BIZLOCK_INVALID, "user is not valid UTF-8");
+	for (const char *c = user; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return bl_err_set(err, BIZLOCK_INVALID,
+			                  "user has a control character, 0x%02x", *c);
+	return BIZLOCK_OK;
+}
+
+static int write_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len,
+                        struct bl_err *err)
+{
+	struct bl_buf text = BL_BUF_INIT(TEXT_MAX);
+	int rc = bl_client_grants(b, user, &text, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_args_text(&text, ret, size, ret_len, err);
+	bl_buf_free(&text);
+	return rc;
+}
+
+int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_process(b, err);
+
+	if (rc == BIZLOCK_OK && !ret)
+		rc = bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	if (rc == BIZLOCK_OK)
+		rc = check_account(user, err);
+	if (rc == BIZLOCK_OK)
+		rc = write_grants(b, user, ret, size, ret_len, err);
+	return bl_door_finish(b, "grants", err, rc);
+}

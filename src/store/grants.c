@@ -1,0 +1,52 @@
+#include "store/grants.h"
+
+#include <string.h>
+
+#define ALL 15u
+
+const struct bl_need bl_needs[BL_NEEDS] = {
+        {"biz_lock", ALL},
+        {"biz_row_lock", ALL},
+        {"biz_lock_schema", 1u << BL_PRIV_SELECT},
+};
+
+const char *bl_privilege_name(enum bl_privilege privilege)
+{
+	static const char *const names[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
+
+	return names[privilege];
+}
+
+void bl_grants_list(struct bl_buf *ret, unsigned privileges)
+{
+	const char *comma = "";
+
+	for (unsigned i = 0; i < BL_PRIVILEGES; i++) {
+		if (!(privileges & 1u << i))
+			continue;
+		bl_buf_addf(ret, "%s%s", comma, bl_privilege_name((enum bl_privilege)i));
+		comma = ", ";
+	}
+}
+
+/* A name may have an '@', a host has none. */
+static void add_account(struct bl_buf *ret, const char *account)
+{
+	const char *at = strrchr(account, '@');
+	const char *host = at ? at + 1 : "%";
+
+	bl_sql_name(ret, account, at ? (size_t)(at - account) : strlen(account));
+	bl_buf_adds(ret, "@");
+	bl_sql_name(ret, host, strlen(host));
+}
+
+void bl_grants_one(struct bl_buf *ret, const struct bl_config *config, const struct bl_need *need,
+                   const char *account)
+{
+	bl_buf_adds(ret, "GRANT ");
+	bl_grants_list(ret, need->privileges);
+	bl_buf_adds(ret, " ON ");
+	bl_sql_name(ret, config->database, strlen(config->database));
+	bl_buf_addf(ret, ".`%s%s` TO ", config->table_prefix, need->table);
+	add_account(ret, account);
+}
