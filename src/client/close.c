@@ -33,7 +33,7 @@ static size_t pick(struct bizlock *b, struct bl_item *items)
 		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0)
 			continue;
 		bytes += h->key.id_len + h->key.type_len;
-		items[n++] = (struct bl_item){h->key, h->fence};
+		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
 	pthread_mutex_unlock(&b->mu);
 	return n;
@@ -67,7 +67,7 @@ static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 
 			continue;
 		*ret_rest_us = bl_hold_rest_us(h);
 		bl_owner_full(&h->owner, &b->process, owner);
-		item = (struct bl_item){h->key, h->fence};
+		item = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
 	pthread_mutex_unlock(&b->mu);
 	return item;

@@ -24,11 +24,9 @@ static void note_bell(struct bl_contender *c, struct bl_conn *conn)
 	unlock(c);
 }
 
-/* A connection that has a doorbell may ring it again (GET_LOCK counts), so that
- * of a holder in this very client would tell its competitor "rung". */
-static bool bell_is_here(const struct bl_contender *c, const struct bl_conn *conn)
+bool bl_bell_is_here(const struct bizlock *b, const struct bl_key *key, const struct bl_conn *conn)
 {
-	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
+	const struct bl_hold *h = bl_held_of_key(&b->held, key);
 
 	while (h && h->bell != conn->id)
 		h = bl_held_next_of_key(h);
@@ -47,7 +45,7 @@ static int borrow(struct bl_contender *c, struct bl_conn **ret, bool *ret_bell_i
 	lock(c);
 	rc = bl_pool_take(&c->client->pool, patience, ret, c->call->err);
 	if (rc == BIZLOCK_OK)
-		*ret_bell_is_here = bell_is_here(c, *ret);
+		*ret_bell_is_here = bl_bell_is_here(c->client, &c->call->key, *ret);
 	unlock(c);
 	return rc;
 }

@@ -39,6 +39,10 @@ int bl_contender_adopt(struct bl_contender *c); /* makes such a row a hold */
 /* Rung in vain: of use to the next one in line. */
 void bl_contender_give_bell_back(struct bl_contender *c);
 
+/* With the mutex held. A connection that has a doorbell may ring it again (GET_LOCK
+ * counts), so that of a holder in this very client would tell its competitor "rung". */
+bool bl_bell_is_here(const struct bizlock *b, const struct bl_key *key, const struct bl_conn *conn);
+
 /* Sleeps for the next back-off, until then at most. */
 void bl_contender_pause(struct bl_contender *c, bl_time until);
 

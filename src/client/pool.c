@@ -46,9 +46,9 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 	*p = (struct bl_pool){0};
 }
 
-/* Of the idle ones rather one that has bells already, so that others stay fit
- * for waiting at one; but not one that is full. */
-static struct bl_conn *pick(struct bl_pool *p, bool without_bells)
+/* Of the idle ones that can take so many more bells rather one that has some already,
+ * so that others stay fit for waiting at one. */
+static struct bl_conn *pick(struct bl_pool *p, unsigned bells, bool or_any)
 {
 	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
 
@@ -59,14 +59,13 @@ static struct bl_conn *pick(struct bl_pool *p, bool without_bells)
 			continue;
 		if (!c->id)
 			closed = closed ? closed : c;
-		else if (c->bells >= BL_BELLS_MAX)
+		else if (c->bells + bells > BL_BELLS_MAX)
 			full = c;
-		else if (without_bells ? c->bells == 0 : !best || c->bells > best->bells)
+		else if (!best || c->bells > best->bells)
 			best = c;
 	}
-	if (best || without_bells)
-		return best ? best : closed;
-	return closed ? closed : full;
+	best = best ? best : closed;
+	return best || !or_any ? best : full;
 }
 
 static struct bl_conn *find_id(const struct bl_pool *p, uint64_t id)
@@ -235,7 +234,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err)
 {
-	struct bl_conn *c = pick(p, false);
+	struct bl_conn *c = pick(p, patience.bells ? patience.bells : 1, true);
 	int rc = BIZLOCK_OK;
 
 	if (!c)
@@ -263,7 +262,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_
 
 int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_conn *c = p->at_bells + 1 < p->size ? pick(p, true) : NULL;
+	struct bl_conn *c = p->at_bells + 1 < p->size ? pick(p, BL_BELLS_MAX, false) : NULL;
 	int rc = BIZLOCK_OK;
 
 	*ret = NULL;

@@ -62,9 +62,10 @@ struct bl_patience {
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	bl_time connect_by;       /* begin no new connection after that; 0: at any time */
+	unsigned bells;           /* to take so many doorbells; 0 is as 1 */
 };
 
-/* Any connection that can take another doorbell, or else any at all.
+/* Any connection that can take so many more doorbells, or else any at all.
  * TIMEOUT: none became free; CANCELLED; CONN, NOMEM, DB: connecting failed. */
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err);

@@ -128,7 +128,7 @@ static size_t gather(struct bizlock *b, const struct bl_hold *first)
 		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))
 			break;
 		h->renewing = true;
-		r->items[n++] = (struct bl_item){h->key, h->fence};
+		r->items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
 	return n;
 }

@@ -25,12 +25,12 @@ static int lend_for(struct bl_call *call, uint64_t bell, struct bl_conn **ret,
 	return rc;
 }
 
-/* bell: given back, whatever came of the rest. */
-static void put(struct bl_call *call, struct bl_conn *conn, const char *bell)
+/* bells: so many of its own were given back, whatever came of the rest. */
+static void put(struct bl_call *call, struct bl_conn *conn, unsigned bells)
 {
 	pthread_mutex_lock(&call->client->mu);
-	if (bell && !conn->session.gone)
-		conn->bells--;
+	if (!conn->session.gone)
+		conn->bells -= bells;
 	bl_pool_put(&call->client->pool, conn);
 	pthread_mutex_unlock(&call->client->mu);
 }
@@ -51,8 +51,8 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 	case BL_CHANGE_DROP:
 		return bl_lock_drop(s, ch->ref, bell, ch->rest_us, &ch->matched, err);
 	case BL_CHANGE_DROP_SET:
-		return bl_set_drop(s, ch->items, ch->count, call->client->process.suffix, ch->rows,
-		                   err);
+		return bl_set_drop(s, ch->items, ch->count, call->client->process.suffix, bell,
+		                   ch->rows, err);
 	case BL_CHANGE_SWEEP:
 		return bl_lock_sweep(s, ch->ref, &ch->matched, err);
 	case BL_CHANGE_BREAK:
@@ -67,6 +67,11 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 		return bell ? bl_bell_free(s, bell, err) : BIZLOCK_OK;
 	}
 	return BIZLOCK_OK;
+}
+
+static unsigned bells_of(const struct bl_change *ch)
+{
+	return ch->what == BL_CHANGE_DROP_SET ? (unsigned)ch->count : 1;
 }
 
 static int try_once(struct bl_call *call, struct bl_change *ch)
@@ -84,7 +89,7 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 	 * and only this connection's end is sure to release it. */
 	if (bell && rc != BIZLOCK_OK)
 		bl_session_leave(&conn->session);
-	put(call, conn, bell);
+	put(call, conn, bell ? bells_of(ch) : 0);
 	return rc;
 }
 
@@ -136,8 +141,8 @@ static int look_once(struct bl_call *call, struct bl_row *ret, struct bl_err *er
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_lock_look(&conn->session, &call->key, NULL, ret, err);
-	put(call, conn, NULL);
+	rc = bl_lock_look(&conn->session, &call->key, call->bell, ret, err);
+	put(call, conn, 0);
 	return rc;
 }
 

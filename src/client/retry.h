@@ -9,9 +9,9 @@
 enum bl_change_kind {
 	BL_CHANGE_DEPTH,
 	BL_CHANGE_RENEW,
-	BL_CHANGE_ADOPT, /* the hold becomes `heir`'s */
-	BL_CHANGE_DROP,  /* and releases the bell */
-	BL_CHANGE_DROP_SET,
+	BL_CHANGE_ADOPT,    /* the hold becomes `heir`'s */
+	BL_CHANGE_DROP,     /* and releases the bell */
+	BL_CHANGE_DROP_SET, /* and releases the bells, all of one connection */
 	BL_CHANGE_SWEEP,
 	BL_CHANGE_BREAK,
 	BL_CHANGE_ROW, /* makes the row lock's row; matched: it was there */

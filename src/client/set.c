@@ -69,7 +69,8 @@ static int begin_all(struct bl_set *s)
 	for (size_t i = 0; i < s->n && rc == BIZLOCK_OK; i++) {
 		rc = begin_one(s, &s->members[i]);
 		if (s->members[i].is_new)
-			s->items[s->fresh++].key = s->members[i].call.key;
+			s->items[s->fresh++] = (struct bl_item){.key = s->members[i].call.key,
+			                                        .bell = s->members[i].call.bell};
 	}
 	return rc;
 }
@@ -115,6 +116,20 @@ static int deepen_all(struct bl_set *s)
 		if (!s->members[i].is_new)
 			rc = deepen_one(s, &s->members[i]);
 	return rc;
+}
+
+/* Taken in vain: their rows and doorbells are given back in the background. */
+static void regret_all(struct bl_set *s)
+{
+	size_t at = 0;
+
+	pthread_mutex_lock(&s->b->mu);
+	for (size_t i = 0; i < s->n; i++)
+		if (s->members[i].is_new) {
+			s->members[i].hold->fence = s->rows[at++].fence;
+			s->members[i].hold->unsure = true;
+		}
+	pthread_mutex_unlock(&s->b->mu);
 }
 
 /* What was done so far, when the rest failed. The error stays. */
@@ -169,11 +184,13 @@ static int acquire_all(struct bl_set *s, bizlock_grant *ret, bl_time began)
 		rc = deepen_all(s);
 	if (rc == BIZLOCK_OK && taken)
 		settle_all(s);
+	else if (taken)
+		regret_all(s);
 	if (rc == BIZLOCK_OK)
 		grant_all(s, ret, began);
 	else
 		undo(s);
-	end_all(s, s->unsure || taken);
+	end_all(s, s->unsure);
 	return rc;
 }
 
@@ -189,6 +206,7 @@ int bl_client_acquire_all(struct bl_member *members, size_t n, const struct bl_r
 		return rc;
 	s.call = call;
 	s.end = request->once ? BL_NEVER : call->deadline;
+	s.bells = s.b->bells && !(request->flags & BIZLOCK_NO_QUEUE);
 	s.items = calloc(n, sizeof(*s.items));
 	s.rows = calloc(n, sizeof(*s.rows));
 	if (s.items && s.rows)

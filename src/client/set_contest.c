@@ -1,6 +1,6 @@
-/* A set is taken by one statement or not at all. Whoever is in the way is waited for
- * without holding anything but, at most, that one key's doorbell: so nobody waits
- * for a set that waits. */
+/* A set is taken by one statement or not at all, doorbells and rows. Whoever is in the
+ * way is waited for without holding anything but, at most, that one key's doorbell: so
+ * nobody waits for a set that waits. */
 #include "client/set_contest.h"
 
 #include "client/contender.h"
@@ -9,27 +9,70 @@
 #include "core/lease.h"
 #include "store/errclass.h"
 
-/* How long a try goes on when nobody is in the way and it fails all the same. */
+/* How long a try goes on when nobody is in the way and it fails all the same; and how
+ * long a doorbell may stand still in front of a free row: see contest.c. */
 #define TRY_NS (300 * BL_NS_PER_MS)
+#define GRACE_NS (200 * BL_NS_PER_MS)
+#define GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 #define TRY_FAILURES 3
 
-static int take_on(struct bl_set *s, struct bl_conn *conn)
+/* Rows that are gone again were broken; and we may have slept through it all. */
+static bool still_ours(const struct bl_set *s)
 {
-	struct bl_set_claim claim = {s->call->owner_full, s->request->note, s->request->lease_ms};
+	bool all = bl_lease_end(s->sent, s->request->lease_ms * 1000LL) > bl_now();
+
+	for (size_t i = 0; i < s->fresh; i++)
+		all &= s->rows[i].seen;
+	return all;
+}
+
+static void note_bells(struct bl_set *s, struct bl_conn *conn)
+{
+	pthread_mutex_lock(&s->b->mu);
+	conn->bells += (unsigned)s->fresh;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->members[i].is_new)
+			s->members[i].hold->bell = conn->id;
+	pthread_mutex_unlock(&s->b->mu);
+}
+
+/* rung: the doorbell that the connection has already, or NULL. */
+static int take_on(struct bl_set *s, struct bl_conn *conn, const char *rung)
+{
+	struct bl_set_claim claim = {.owner = s->call->owner_full,
+	                             .note = s->request->note,
+	                             .lease_ms = s->request->lease_ms,
+	                             .ring = s->bells && !s->past &&
+	                                     conn->bells + s->fresh <= BL_BELLS_MAX,
+	                             .rung = rung};
 	bool all = false;
 	int rc;
 
+	s->past = false;
 	s->sent = bl_now();
 	rc = bl_set_take(&conn->session, s->items, s->fresh, &claim, s->rows, &all, s->call->err);
 	s->unsure |= rc == BIZLOCK_CONN && bl_may_have_run(s->call->err);
 	if (rc != BIZLOCK_OK || !all)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	/* Rows that are gone again were broken; and we may have slept through it all. */
-	for (size_t i = 0; i < s->fresh; i++)
-		all &= s->rows[i].seen;
-	all &= bl_lease_end(s->sent, s->request->lease_ms * 1000LL) > bl_now();
-	s->unsure |= !all;
-	return all ? BIZLOCK_OK : BL_AGAIN;
+	if (still_ours(s)) {
+		if (claim.ring)
+			note_bells(s, conn);
+		return BIZLOCK_OK;
+	}
+	if (claim.ring)
+		bl_set_free_bells(&conn->session, s->items, s->fresh);
+	s->unsure = true;
+	return BL_AGAIN;
+}
+
+/* Does the connection have a doorbell of ours, for another owner? It would be rung. */
+static bool bells_are_here(const struct bl_set *s, const struct bl_conn *conn)
+{
+	bool here = false;
+
+	for (size_t i = 0; i < s->fresh && !here; i++)
+		here = bl_bell_is_here(s->b, &s->items[i].key, conn);
+	return here;
 }
 
 static int take(struct bl_set *s)
@@ -38,16 +81,19 @@ static int take(struct bl_set *s)
 	        .end = s->request->once ? s->call->io_deadline : s->call->deadline,
 	        .wakes = &s->b->wakes,
 	        .seen = s->call->wakes,
+	        .bells = s->bells ? (unsigned)s->fresh : 0,
 	};
 	struct bl_conn *conn;
+	bool here;
 	int rc;
 
 	pthread_mutex_lock(&s->b->mu);
 	rc = bl_pool_take(&s->b->pool, patience, &conn, s->call->err);
+	here = rc == BIZLOCK_OK && s->bells && bells_are_here(s, conn);
 	pthread_mutex_unlock(&s->b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = take_on(s, conn);
+	rc = here ? BL_AGAIN : take_on(s, conn, NULL);
 	pthread_mutex_lock(&s->b->mu);
 	bl_pool_put(&s->b->pool, conn);
 	pthread_mutex_unlock(&s->b->mu);
@@ -85,7 +131,6 @@ static void pause_until(struct bl_set *s, bl_time until)
 /* Waits at the doorbell of the key that is in the way, and tries while we have it. */
 static int hear(struct bl_set *s, const struct bl_member *m, struct bl_conn *conn, bl_time until)
 {
-	struct bl_err ignored;
 	enum bl_heard heard;
 	int rc;
 
@@ -96,25 +141,21 @@ static int hear(struct bl_set *s, const struct bl_member *m, struct bl_conn *con
 		                  &heard, s->call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (heard != BL_HEARD_RING)
-		return BL_AGAIN;
-	rc = take_on(s, conn);
-	if (!conn->session.gone && bl_bell_free(&conn->session, m->call.bell, &ignored))
-		bl_session_leave(&conn->session);
-	return rc;
+	if (heard == BL_HEARD_RING)
+		return take_on(s, conn, m->call.bell);
+	/* A wait that the server cut short must not become a busy loop. */
+	if (heard == BL_HEARD_NONE)
+		pause_until(s, until);
+	return BL_AGAIN;
 }
 
-static int wait_for(struct bl_set *s, const struct bl_member *m, const struct bl_row *row)
+static int wait_at_bell(struct bl_set *s, const struct bl_member *m, bl_time until)
 {
-	bl_time until = bl_earlier(s->end, bl_now() + row->left_us * 1000);
-	bool rings = s->b->bells && !(s->request->flags & BIZLOCK_NO_QUEUE) && row->bell &&
-	             row->bell == row->bell_by;
-	struct bl_conn *conn = NULL;
-	int rc = BIZLOCK_OK;
+	struct bl_conn *conn;
+	int rc;
 
 	pthread_mutex_lock(&s->b->mu);
-	if (rings)
-		rc = bl_pool_take_for_bell(&s->b->pool, &conn, s->call->err);
+	rc = bl_pool_take_for_bell(&s->b->pool, &conn, s->call->err);
 	pthread_mutex_unlock(&s->b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -139,27 +180,86 @@ static int refuse(struct bl_set *s, const struct bl_member *m, const struct bl_r
 	                  "%s/%s: %s", m->call.key.type, m->call.key.id, holder);
 }
 
-/* Somebody was in the way: who, and what now? */
+/* As a contest for one key does: no longer than the lease, or than a grace when no
+ * release will ring. */
+static int while_held(struct bl_set *s, const struct bl_member *m, const struct bl_row *row)
+{
+	bl_time until = bl_earlier(s->end, bl_now() + row->left_us * 1000);
+
+	s->stuck_by = 0;
+	if (s->request->once || bl_passed(s->end))
+		return refuse(s, m, row);
+	if (!s->bells) {
+		pause_until(s, until);
+		return BL_AGAIN;
+	}
+	if (row->bell == 0 || row->bell != row->bell_by)
+		until = bl_earlier(until, bl_now() + GRACE_NS);
+	return wait_at_bell(s, m, until);
+}
+
+/* The row is free, but not its doorbell. */
+static int while_blocked(struct bl_set *s, const struct bl_member *m, const struct bl_row *row)
+{
+	bool first = s->stuck_by == 0;
+
+	if (s->stuck_by == row->bell_by && bl_passed(s->stuck_until)) {
+		s->past = true;
+		s->stuck_until = bl_now() + GRACE_NS;
+		return BL_AGAIN;
+	}
+	if (s->stuck_by != row->bell_by) {
+		s->stuck_by = row->bell_by;
+		s->stuck_until =
+		        bl_now() + GRACE_NS + (bl_time)(bl_client_random(s->b) % GRACE_JITTER_NS);
+		if (first && s->request->once && s->end < s->stuck_until)
+			s->end = s->stuck_until;
+	}
+	if (bl_passed(s->end))
+		return refuse(s, m, row);
+	if (!s->request->once)
+		return wait_at_bell(s, m, bl_earlier(s->stuck_until, s->end));
+	pause_until(s, bl_earlier(s->stuck_until, s->end));
+	return BL_AGAIN;
+}
+
+/* Who is in the way? A holder, or else somebody who only has a doorbell. *ret NULL:
+ * nobody any more. */
+static int look(struct bl_set *s, const struct bl_member **ret, struct bl_row *ret_row)
+{
+	struct bl_row row = {.found = false};
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
+	for (size_t i = 0; i < s->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
+		if (!s->members[i].is_new)
+			continue;
+		rc = bl_retry_look(&s->members[i].call, &row, s->call->err);
+		if (row.left_us > 0 || (s->bells && row.bell_by && !*ret)) {
+			*ret = &s->members[i];
+			*ret_row = row;
+		}
+	}
+	return rc;
+}
+
 static int look_and_wait(struct bl_set *s)
 {
 	const struct bl_member *m = NULL;
 	struct bl_row row = {.found = false};
-	int rc = BIZLOCK_OK;
+	int rc = look(s, &m, &row);
 
-	for (size_t i = 0; i < s->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
-		if (!s->members[i].is_new)
-			continue;
-		m = &s->members[i];
-		rc = bl_retry_look(&s->members[i].call, &row, s->call->err);
-	}
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (s->end == BL_NEVER && s->request->once)
 		s->end = bl_now() + TRY_NS;
-	if ((s->request->once && row.left_us > 0) || bl_passed(s->end))
-		return refuse(s, m, &row);
-	if (row.left_us > 0)
-		return wait_for(s, m, &row);
+	if (m && row.left_us > 0)
+		return while_held(s, m, &row);
+	if (m)
+		return while_blocked(s, m, &row);
+	s->stuck_by = 0;
+	if (bl_passed(s->end))
+		return refuse(s, s->members, &row);
 	pause_until(s, s->end);
 	return BL_AGAIN;
 }

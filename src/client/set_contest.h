@@ -14,10 +14,15 @@ struct bl_set {
 	struct bl_call *call; /* the first one: for what concerns them all */
 	bl_time end, sent;
 	unsigned pauses, failures;
-	bool unsure; /* a reply was lost: the rows may be there */
+	bool bells;        /* this contest uses them */
+	bool unsure;       /* a reply was lost: the rows may be there */
+	uint64_t stuck_by; /* as in a contest for one key */
+	bl_time stuck_until;
+	bool past; /* the next try goes past the doorbells */
 };
 
-/* Until all are ours, by s->rows, or an error that is the call's. */
+/* Until all are ours, by s->rows and the new holds' `bell`, or an error that is the
+ * call's. */
 int bl_set_contest(struct bl_set *s);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "client/hold.h"
 
-/* In its last level, with no doorbell to ring and no rest to keep. */
+/* In its last level, with no rest to keep. */
 static bool is_plain(struct bl_member *m)
 {
-	return bl_hold_held(&m->call, m->hold) && m->hold->depth == 1 && !m->hold->bell &&
+	return bl_hold_held(&m->call, m->hold) && m->hold->depth == 1 &&
 	       bl_hold_rest_us(m->hold) == 0;
 }
 
@@ -54,6 +54,7 @@ static void begin_all(struct bl_member *members, size_t n, struct first *first)
 	}
 }
 
+/* Those that have their doorbells on the same connection: a set's, most often. */
 static size_t gather(struct bl_member *members, size_t n, struct bl_item *items,
                      struct bl_member **plain)
 {
@@ -62,9 +63,10 @@ static size_t gather(struct bl_member *members, size_t n, struct bl_item *items,
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = &members[i];
 
-		if (!m->hold || !is_plain(m))
+		if (!m->hold || !is_plain(m) ||
+		    (count > 0 && m->hold->bell != plain[0]->hold->bell))
 			continue;
-		items[count] = (struct bl_item){m->hold->key, m->hold->fence};
+		items[count] = (struct bl_item){m->hold->key, m->hold->fence, m->call.bell};
 		plain[count++] = m;
 	}
 	return count;
@@ -88,7 +90,12 @@ static void drop(struct bl_member **plain, struct bl_item *items, size_t n, stru
                  struct first *first)
 {
 	struct bl_change change = {
-	        .what = BL_CHANGE_DROP_SET, .items = items, .count = n, .rows = rows};
+	        .what = BL_CHANGE_DROP_SET,
+	        .items = items,
+	        .count = n,
+	        .rows = rows,
+	        .bell = plain[0]->hold->bell,
+	};
 	int rc = bl_retry_change(&plain[0]->call, &change);
 
 	for (size_t i = 0; i < n; i++) {
@@ -125,8 +132,7 @@ void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *r
 	bl_members_sort(members, n);
 	begin_all(members, n, &first);
 	/* Without memory each goes by itself. */
-	count = items && rows && plain ? gather(members, n, items, plain) : 0;
-	if (count > 0)
+	while (items && rows && plain && (count = gather(members, n, items, plain)) > 0)
 		drop(plain, items, count, rows, &first);
 	one_by_one(members, n, &first);
 	free(items);

@@ -101,6 +101,9 @@ static void bind_look(struct look *l)
 	l->binds[2].length = &l->owner_len;
 }
 
+/* MySQL takes no empty name; nobody has this one. */
+#define NO_BELL "-"
+
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err)
 {
@@ -110,7 +113,7 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	memset(&look, 0, sizeof(look));
 	bind_look(&look);
 	bl_params_key(&s->params, key);
-	bl_params_bell(&s->params, bell ? bell : "");
+	bl_params_bell(&s->params, bell ? bell : NO_BELL);
 	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, one_row, &look, err);
 	if (rc == BIZLOCK_OK)
 		*ret = look.row;

@@ -13,6 +13,7 @@
 struct bl_item {
 	struct bl_key key;
 	uint64_t fence;
+	const char *bell; /* of a set: the name of its doorbell */
 };
 
 struct bl_renewed {

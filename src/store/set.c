@@ -5,6 +5,8 @@
 
 #include "store/errclass.h"
 
+enum { TAKE_STATEMENTS = 5, DROP_STATEMENTS = 2 };
+
 static bool same(const char *text, unsigned long len, const char *part, size_t part_len)
 {
 	return text && len == part_len && memcmp(text, part, len) == 0;
@@ -41,9 +43,10 @@ static int read_rows(struct bl_session *s, const struct bl_item *items, size_t n
 	return BIZLOCK_OK;
 }
 
-/* Sends what stands in the session's text. Of its results those with rows are read. */
-static int run(struct bl_session *s, const struct bl_item *items, size_t n, struct bl_set_row *rows,
-               struct bl_err *err)
+/* Sends what stands in the session's text. Of its results those with rows are read. An
+ * error after the first `needed` statements costs the session, no more. */
+static int run(struct bl_session *s, const struct bl_item *items, size_t n, unsigned needed,
+               struct bl_set_row *rows, struct bl_err *err)
 {
 	int next = 0, rc = BIZLOCK_OK;
 
@@ -52,12 +55,31 @@ static int run(struct bl_session *s, const struct bl_item *items, size_t n, stru
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (mysql_real_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
 		return bl_session_error(s, err);
-	while (rc == BIZLOCK_OK && next == 0) {
+	for (unsigned done = 1; rc == BIZLOCK_OK && next == 0; done++) {
 		rc = read_rows(s, items, n, rows, err);
 		if (rc == BIZLOCK_OK)
 			next = mysql_next_result(s->mysql);
+		if (next > 0 && done < needed)
+			rc = bl_session_error(s, err);
+		else if (next > 0)
+			bl_session_leave(s);
 	}
-	return rc == BIZLOCK_OK && next > 0 ? bl_session_error(s, err) : rc;
+	return rc;
+}
+
+static void add_row(struct bl_session *s, const struct bl_item *item,
+                    const struct bl_set_claim *claim, bool first, bool again)
+{
+	struct bl_sql_row row = {
+	        .key = &item->key,
+	        .owner = claim->owner,
+	        .note = claim->note,
+	        .lease_us = (int64_t)claim->lease_ms * 1000,
+	        .ring = claim->ring && !again && item->bell != claim->rung ? item->bell : NULL,
+	        .bell = claim->ring,
+	};
+
+	bl_sql_add_to_set(&s->text, first, &row);
 }
 
 /* Within one transaction all rows are locked, and then the fences drawn once more: the
@@ -69,17 +91,45 @@ static void add_take(struct bl_session *s, const struct bl_item *items, size_t n
 	for (int again = 0; again < 2; again++) {
 		bl_sql_begin_set(s->sql, &s->text);
 		for (size_t i = 0; i < n; i++)
-			bl_sql_add_to_set(&s->text, i == 0, &items[i].key, claim->owner,
-			                  claim->note, (int64_t)claim->lease_ms * 1000);
+			add_row(s, &items[i], claim, i == 0, again);
 		bl_sql_end_set(&s->text, again);
 	}
+}
+
+static void add_free_bells(struct bl_session *s, const struct bl_item *items, size_t n)
+{
+	bl_sql_free_bell(&s->text, items[0].bell);
+	for (size_t i = 1; i < n; i++)
+		bl_sql_free_another_bell(&s->text, items[i].bell);
+}
+
+void bl_set_free_bells(struct bl_session *s, const struct bl_item *items, size_t n)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	add_free_bells(s, items, n);
+	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+		bl_session_leave(s);
+}
+
+/* The refused statement left nothing locked, but its transaction open; and, of the
+ * doorbells, those that it came to. */
+static void undo(struct bl_session *s, const struct bl_item *items, size_t n,
+                 const struct bl_set_claim *claim)
+{
+	struct bl_err ignored;
+
+	if (!s->gone && bl_session_run(s, "ROLLBACK", strlen("ROLLBACK"), NULL, &ignored))
+		s->gone = true;
+	if (!s->gone && claim->ring)
+		bl_set_free_bells(s, items, n);
 }
 
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err)
 {
-	struct bl_err ignored;
 	int rc;
 
 	bl_buf_reset(&s->text);
@@ -88,18 +138,16 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
 	bl_buf_adds(&s->text, "COMMIT;");
 	bl_sql_read_set(s->sql, &s->text);
 	bl_many_where(&s->text, items, n, claim->owner);
-	rc = run(s, items, n, rows, err);
+	rc = run(s, items, n, TAKE_STATEMENTS, rows, err);
 	*ret_all = rc == BIZLOCK_OK;
 	if (rc == BIZLOCK_OK)
 		return rc;
-	/* The refused statement left nothing locked, but its transaction open. */
-	if (!s->gone && bl_session_run(s, "ROLLBACK", strlen("ROLLBACK"), NULL, &ignored))
-		s->gone = true;
+	undo(s, items, n, claim);
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
 }
 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                struct bl_set_row *rows, struct bl_err *err)
+                bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
 	bl_sql_read_set(s->sql, &s->text);
@@ -108,5 +156,9 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 	bl_buf_addf(&s->text, ";DELETE FROM %s", s->sql->table);
 	bl_many_where(&s->text, items, n, suffix);
 	bl_many_fences(&s->text, items, n);
-	return run(s, items, n, rows, err);
+	if (bells) {
+		bl_buf_adds(&s->text, ";");
+		add_free_bells(s, items, n);
+	}
+	return run(s, items, n, DROP_STATEMENTS, rows, err);
 }

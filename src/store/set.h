@@ -9,6 +9,8 @@
 struct bl_set_claim {
 	const char *owner, *note; /* note: NULL or text */
 	uint32_t lease_ms;
+	bool ring;        /* take all the doorbells, none of which the session may have */
+	const char *rung; /* but for this one, which it has; or NULL */
 };
 
 struct bl_set_row {
@@ -18,14 +20,19 @@ struct bl_set_row {
 };
 
 /* items: in the order of (id, type), each key once; their fences are not looked at.
- * *ret_all false: somebody holds one of them, and nothing was changed; else rows[i]
- * is that of items[i]. No doorbell is rung. CONN, DB, NOMEM. */
+ * *ret_all false: somebody holds one of them, or has its doorbell, and nothing was
+ * changed; else rows[i] is that of items[i]. Unless *ret_all is true, the session has
+ * none of the doorbells afterwards. CONN, DB, NOMEM. */
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err);
 
-/* rows[i].seen: the hold was there, and is gone now. */
+/* rows[i].seen: the hold was there, and is gone now. bells: with the doorbells, as far
+ * as the session has them. */
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                struct bl_set_row *rows, struct bl_err *err);
+                bool bells, struct bl_set_row *rows, struct bl_err *err);
+
+/* Gives all the doorbells back, or the session up. */
+void bl_set_free_bells(struct bl_session *s, const struct bl_item *items, size_t n);
 
 #endif

@@ -164,6 +164,11 @@ void bl_sql_free_bell(struct bl_buf *ret, const char *bell)
 	bl_buf_addf(ret, "DO RELEASE_LOCK('%s')", bell);
 }
 
+void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell)
+{
+	bl_buf_addf(ret, ", RELEASE_LOCK('%s')", bell);
+}
+
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by)
 {
 	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", bell, by, by);
@@ -188,22 +193,33 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
 {
 	bl_buf_addf(ret,
-	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, note, "
+	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, bell, note, "
 	            "gmt_create, gmt_modified) VALUES ",
 	            sql->table);
 }
 
-void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
-                       const char *note, int64_t lease_us)
+/* As in TAKE: a NULL biz_type is refused. */
+static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
+{
+	if (row->ring)
+		bl_buf_addf(ret, "IF(GET_LOCK('%s',0)=1,", row->ring);
+	bl_sql_literal(ret, "_utf8mb4", row->key->type, row->key->type_len);
+	if (row->ring)
+		bl_buf_adds(ret, ",NULL)");
+}
+
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row)
 {
 	bl_buf_adds(ret, first ? "(" : ",(");
-	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_sql_literal(ret, "_utf8mb4", row->key->id, row->key->id_len);
 	bl_buf_adds(ret, ",");
-	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+	add_type(ret, row);
 	bl_buf_adds(ret, ",");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,", lease_us);
-	bl_sql_literal(ret, "_utf8mb4", note ? note : "", note ? strlen(note) : 0);
+	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
+	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", row->lease_us,
+	            row->bell ? "CONNECTION_ID()" : "0");
+	bl_sql_literal(ret, "_utf8mb4", row->note ? row->note : "",
+	               row->note ? strlen(row->note) : 0);
 	bl_buf_adds(ret, "," NOW "," NOW ")");
 }
 
@@ -215,7 +231,7 @@ void bl_sql_end_set(struct bl_buf *ret, bool again)
 	if (!again)
 		bl_buf_adds(ret, "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
 		                 "taken_from = IF(owner = '', 0, fence), "
-		                 "owner = VALUES(owner), bell = 0, note = VALUES(note), "
+		                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
 		                 "gmt_create = VALUES(gmt_create), "
 		                 "gmt_modified = VALUES(gmt_modified), "
 		                 "timeout = VALUES(timeout), ");

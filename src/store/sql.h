@@ -66,6 +66,7 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
+void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on with */
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 /* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
  * all else stands for itself. */
@@ -96,9 +97,17 @@ void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_
                         int64_t lease_us);
 
 /* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
+struct bl_sql_row {
+	const struct bl_key *key;
+	const char *owner, *note; /* note: NULL or text */
+	int64_t lease_us;
+	const char
+	        *ring; /* doorbell to take first, or the whole statement is refused; NULL: none */
+	bool bell;     /* the connection has it then */
+};
+
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
-void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_key *key, const char *owner,
-                       const char *note, int64_t lease_us);
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
 void bl_sql_end_set(struct bl_buf *ret, bool again); /* again: a new fence, no more */
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 

@@ -1,0 +1,242 @@
+/* The doorbells of a set: whoever waits for one of its keys, or waits as a set, is woken. */
+#define _GNU_SOURCE 1
+#include <signal.h>
+
+#include "cr_keyset.h"
+#include "cr_test.h"
+#include "proxy.h"
+
+TestSuite(sets_bells, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define N 6
+#define MUCH_MS 10000 /* much later than anything here should take */
+
+/* How many of the rows have a doorbell that will ring. */
+static long long rung(void)
+{
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE bell <> 0");
+}
+
+/* ---- woken ---------------------------------------------------------------- */
+
+/* The waiter sends nothing while it waits, and has the lock with the next few packets
+ * after the release. */
+static void woken_without_polls(struct proxy *p, struct call *call, bizlock *holder,
+                                const struct keyset *held)
+{
+	unsigned packets;
+	int64_t released;
+
+	call_blocks(call);
+	eventually(doorbell_waiters(&world) == 1);
+	packets = proxy_packets(p);
+	steadily(proxy_packets(p) == packets && !atomic_load(&call->done), 700);
+	released = now_ms();
+	expect(OK, holder, keyset_release(holder, held, "holder"));
+	cr_assert_eq(call_join(call), BIZLOCK_OK, "%s", call->errmsg);
+	cr_assert_lt(call->ended - released, MUCH_MS);
+	cr_assert_leq(proxy_packets(p) - packets, 6);
+}
+
+static void set_is_woken(size_t held_keys)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *a = client(NULL), *b = client_through(p, NULL);
+	struct keyset held, s;
+	struct call call;
+
+	keyset_make(&held, held_keys, "k");
+	keyset_make(&s, N, "k");
+	keyset_reverse(&s);
+	expect(OK, a, keyset_acquire(a, &held, 0, 0, "holder"));
+	call_start_all(&call, b, &s, -1, "waiter");
+	woken_without_polls(p, &call, a, &held);
+	cr_assert_eq(rung(), N);
+	expect(OK, b, keyset_release(b, &s, "waiter"));
+	proxy_stop(p);
+}
+
+Test(sets_bells, a_set_that_waits_for_one_key_is_woken)
+{
+	set_is_woken(1);
+}
+
+Test(sets_bells, a_set_that_waits_for_a_set_is_woken)
+{
+	set_is_woken(N);
+}
+
+Test(sets_bells, one_that_waits_for_a_key_of_a_set_is_woken)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *a = client(NULL), *b = client_through(p, NULL);
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, N, "k");
+	expect(OK, a, keyset_acquire(a, &s, 0, 0, "holder"));
+	cr_assert_eq(rung(), N);
+	call_start(&call, b, s.ids[N - 1], -1, "waiter");
+	woken_without_polls(p, &call, a, &s);
+	expect(OK, b, bizlock_release(b, s.keys[N - 1], "waiter", NULL));
+	proxy_stop(p);
+}
+
+/* It is the doorbell of that key alone that rings. */
+Test(sets_bells, a_key_given_back_by_itself_wakes_who_waits_for_it)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct call first, last;
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, a, keyset_acquire(a, &s, 0, 20 * PATIENCE_MS, "holder"));
+	call_start(&first, b, s.ids[0], -1, "first");
+	call_start(&last, b, s.ids[N - 1], -1, "last");
+	eventually(doorbell_waiters(&world) == 2);
+	expect(OK, a, bizlock_release(a, s.keys[0], "holder", NULL));
+	cr_assert_eq(call_join(&first), BIZLOCK_OK, "%s", first.errmsg);
+	cr_assert(!atomic_load(&last.done));
+	s.keys[0] = s.keys[N - 1];
+	s.n = N - 1;
+	expect(OK, a, keyset_release(a, &s, "holder"));
+	cr_assert_eq(call_join(&last), BIZLOCK_OK, "%s", last.errmsg);
+}
+
+/* ---- given back ------------------------------------------------------------- */
+
+/* Everybody else has key and doorbell at once. */
+static void all_are_free(struct keyset *s)
+{
+	bizlock *b = client(NULL);
+
+	keyset_forget(s);
+	expect(OK, b, keyset_acquire(b, s, 0, 0, "stranger"));
+	cr_assert_eq(rung(), (long long)s->n);
+	expect(OK, b, keyset_release(b, s, "stranger"));
+}
+
+Test(sets_bells, they_go_with_the_rows)
+{
+	bizlock *b = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_release(b, &s, NULL));
+	all_are_free(&s);
+}
+
+Test(sets_bells, a_set_refused_keeps_none)
+{
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, a, acquire_as(a, s.ids[N - 1], "holder", 0));
+	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "set"));
+	expect(TIMEOUT, b, keyset_acquire(b, &s, 600, 0, "set"));
+	expect(OK, a, bizlock_release(a, s.keys[N - 1], "holder", NULL));
+	all_are_free(&s);
+}
+
+/* What is taken in vain, because a level that was there already is lost, is given back. */
+Test(sets_bells, a_set_that_fails_at_its_last_step_keeps_none)
+{
+	bizlock *b = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, acquire_as(b, s.ids[0], "set", 0));
+	db_run(world.admin, "DELETE FROM biz_lock");
+	expect(LOST, b, keyset_acquire(b, &s, 0, 0, "set"));
+	eventually(rows() == 0);
+	expect(LOST, b, bizlock_release(b, s.keys[0], "set", NULL));
+	all_are_free(&s);
+}
+
+/* Another owner of the same client has two of the keys, and their doorbells on the
+ * connection that both would use: a set refused must not give those back. */
+Test(sets_bells, those_of_another_owner_of_the_client_stay)
+{
+	bizlock *b = client(OPTIONS("max_connections", "1")), *other = client(NULL);
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, acquire_as(b, s.ids[2], "single", 0));
+	expect(OK, b, acquire_as(b, s.ids[4], "single", 0));
+	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "set"));
+	cr_assert_eq(rung(), 2);
+	call_start(&call, other, s.ids[4], -1, "waiter");
+	eventually(doorbell_waiters(&world) == 1);
+	expect(OK, b, bizlock_release(b, s.keys[2], "single", NULL));
+	expect(OK, b, bizlock_release(b, s.keys[4], "single", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+}
+
+/* ---- where there are none ------------------------------------------------------ */
+
+/* One connection takes 256 doorbells: past those a set goes without. */
+Test(sets_bells, a_set_that_finds_no_room_goes_without)
+{
+	bizlock *b = client(OPTIONS("max_connections", "1"));
+	struct keyset first, second;
+
+	keyset_make(&first, 200, "a");
+	keyset_make(&second, 57, "b");
+	expect(OK, b, keyset_acquire(b, &first, 0, 0, NULL));
+	cr_assert_eq(rung(), 200);
+	expect(OK, b, keyset_acquire(b, &second, 0, 0, NULL));
+	cr_assert_eq(rung(), 200);
+	expect(OK, b, keyset_release(b, &first, NULL));
+	expect(OK, b, keyset_release(b, &second, NULL));
+	all_are_free(&first);
+	all_are_free(&second);
+}
+
+/* With a second connection there is room. */
+Test(sets_bells, a_set_looks_for_a_connection_with_room)
+{
+	bizlock *b = client(OPTIONS("max_connections", "2"));
+	struct keyset first, second;
+
+	keyset_make(&first, 200, "a");
+	keyset_make(&second, 57, "b");
+	expect(OK, b, keyset_acquire(b, &first, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &second, 0, 0, NULL));
+	cr_assert_eq(rung(), 257);
+	expect(OK, b, keyset_release(b, &second, NULL));
+	expect(OK, b, keyset_release(b, &first, NULL));
+}
+
+/* The doorbell of one key is held by a process that does not move, and its row is gone. */
+static void past_an_abandoned_doorbell(int64_t wait_ms)
+{
+	struct peer peer = peer_start(&world, NULL);
+	bizlock *b = client(NULL);
+	struct keyset s;
+	int64_t start;
+
+	keyset_make(&s, N, "k");
+	expect_answer(OK, peer_acquire(&peer, s.ids[3], 0, 60000));
+	peer_signal(&peer, SIGSTOP);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	start = now_ms();
+	expect(OK, b, keyset_acquire(b, &s, wait_ms, 20 * PATIENCE_MS, NULL));
+	cr_assert_lt(now_ms() - start, MUCH_MS);
+	cr_assert_eq(rung(), 0);
+	expect(OK, b, keyset_release(b, &s, NULL));
+	peer_signal(&peer, SIGKILL);
+	peer_end(&peer);
+}
+
+Test(sets_bells, an_abandoned_one_does_not_stop_a_single_try)
+{
+	past_an_abandoned_doorbell(0);
+}
+
+Test(sets_bells, an_abandoned_one_does_not_stop_a_waiter)
+{
+	past_an_abandoned_doorbell(-1);
+}
