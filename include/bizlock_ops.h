@@ -39,6 +39,34 @@ bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *),
  * another fence, named in the message. LOST: nobody holds it any more. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
+/* ---- who waits ---------------------------------------------------------- */
+
+/* One connection that waits at the doorbell of a key. Valid during the callback. */
+typedef struct bizlock_waiter {
+	size_t size;                   /* set by the library */
+	const char *biz_type, *biz_id; /* the key */
+	const char *user, *host;       /* of the connection, as the server has them */
+	uint64_t connection;           /* its number at the server */
+	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds */
+} bizlock_waiter;
+
+/* Calls fn for each connection that waits at the doorbell of one of the n keys, the
+ * longest wait first: a look into the server's process list, one query for all keys.
+ * No connection is held during fn, nor a lock of the library. fn returns 0 to go on;
+ * anything else ends the walk, which is then OK.
+ *
+ * It shows less than there may be. Without the privilege PROCESS, which bizlock asks
+ * for nowhere, a user sees connections of its own name alone: all, where all clients
+ * share one user. Of several threads of a client that want the same key only the first
+ * stands at the bell, the others wait behind it in memory. Nobody is seen who waits
+ * without a bell, by polls (queue=off, sets of keys, ...), or, on a Galera cluster, at
+ * another node. And a wait is counted from when it began at the bell: a waiter looks at
+ * the row again, and comes back to the bell, at least once a lease.
+ * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
+                                                   int (*fn)(void *arg, const bizlock_waiter *),
+                                                   void *arg);
+
 /* ---- numbers ------------------------------------------------------------ */
 
 /* Upper bounds of the histogram of waits, in milliseconds; the last is open. */

@@ -1,10 +1,12 @@
 /* The public door for those who look after a server and its tables. */
 #include "client/admin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/args.h"
 #include "api/door.h"
+#include "client/waiters.h"
 #include "core/key.h"
 
 #define TEXT_MAX 65536 /* far more than there is to say */
@@ -68,4 +70,46 @@ int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t 
 	if (rc == BIZLOCK_OK)
 		rc = write_grants(b, user, ret, size, ret_len, err);
 	return bl_door_finish(b, "grants", err, rc);
+}
+
+static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, struct bl_err *err)
+{
+	struct bl_key *checked;
+
+	if (!keys)
+		return bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
+	checked = calloc(n, sizeof(*checked));
+	if (!checked)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		if (bl_key_make(&checked[i], keys[i], err) == BIZLOCK_OK)
+			continue;
+		free(checked);
+		return bl_err_wrap(err, "keys[%zu]", i);
+	}
+	*ret = checked;
+	return BIZLOCK_OK;
+}
+
+int bizlock_waiters(bizlock *b, const bizlock_key *keys, size_t n,
+                    int (*fn)(void *arg, const bizlock_waiter *), void *arg)
+{
+	struct bl_err *err = bl_door_error(), mine;
+	struct bl_key *checked = NULL;
+	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+
+	if (rc == BIZLOCK_OK && n > 0)
+		rc = check_keys(keys, n, &checked, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_enter(b, err);
+	if (rc != BIZLOCK_OK) {
+		free(checked);
+		return bl_door_finish(b, "waiters", err, rc);
+	}
+	/* The callback may call the library, which would use the thread's scratch. */
+	bl_err_clear(&mine);
+	if (n > 0)
+		rc = bl_client_waiters(b, checked, n, fn, arg, &mine);
+	free(checked);
+	return bl_door_out(b, "waiters", &mine, rc);
 }

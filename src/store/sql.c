@@ -159,6 +159,19 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 		            ms, bell, ms / 1000 + 1);
 }
 
+/* The bell stands between the first two quotes of what bl_sql_wait_bell() makes. MySQL
+ * knows no finer time than seconds there. */
+#define WAITERS(ms)                                                                                \
+	"SELECT ID, USER, HOST, " ms ", "                                                          \
+	"SUBSTRING_INDEX(SUBSTRING_INDEX(INFO, '''', 2), '''', -1) "                               \
+	"FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' "                           \
+	"AND INFO LIKE 'SELECT%GET_LOCK(''bizlock:%' ORDER BY " ms " DESC, ID"
+
+const char *bl_sql_waiters(const struct bl_sql *sql)
+{
+	return sql->mariadb ? WAITERS("FLOOR(TIME_MS)") : WAITERS("TIME * 1000");
+}
+
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell)
 {
 	bl_buf_addf(ret, "DO RELEASE_LOCK('%s')", bell);

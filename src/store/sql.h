@@ -65,6 +65,11 @@ void bl_sql_free(struct bl_sql *sql);
 /* Texts that carry literals: names are our own hexadecimal digits, keys and
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
+
+/* Who is in such a wait: connection, user, host, milliseconds, and the bell; the longest
+ * first. */
+const char *bl_sql_waiters(const struct bl_sql *sql);
+
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on with */
 void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
