@@ -3,7 +3,7 @@
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
 # runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
-# check. --long: stress tests take a minute each, and fault tests try everything.
+# man, check. --long: stress tests take a minute each, and fault tests try everything.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
@@ -37,7 +37,7 @@ mkdir -p "${BIZLOCK_BUILD_DIR:=build}"
 build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
 
-things=(compiler cmake make pkg-config connector smartcols client tmux criterion c++ ctags)
+things=(compiler cmake make pkg-config connector smartcols client tmux criterion c++ ctags mandoc man groff)
 server_is_given || things+=(server openssl flock faketime)
 need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"

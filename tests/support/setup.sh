@@ -41,6 +41,9 @@ package() {
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
+	mandoc) echo "mandoc: manual pages" ;;
+	man) echo "man-db: manual pages" ;;
+	groff) echo "groff-base: manual pages" ;;
 	flock) echo "util-linux: locking" ;;
 	*) echo "$1: build" ;;
 	esac

@@ -1,0 +1,37 @@
+# What is installed, in three components, which are the Debian packages too:
+#   runtime   what programs need that were linked with bizlock
+#   dev       what it takes to compile and link one
+#   tools     bizlock(1)
+
+install(TARGETS bizlock EXPORT bizlock LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
+install(TARGETS bizlock_static COMPONENT dev)
+install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING PATTERN "*.h")
+install(FILES ${sql_files} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
+install(FILES LICENSE TYPE DOC COMPONENT dev)
+
+configure_file(src/pkg/bizlock.pc.in bizlock.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/bizlock.pc"
+	DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bizlock")
+install(EXPORT bizlock NAMESPACE bizlock:: FILE bizlockTargets.cmake
+	DESTINATION "${package_dir}" COMPONENT dev)
+configure_package_config_file(src/pkg/bizlockConfig.cmake.in bizlockConfig.cmake
+	INSTALL_DESTINATION "${package_dir}")
+# Until 1.0 a minor version may change the interface.
+write_basic_package_version_file(bizlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/bizlockConfig.cmake"
+	"${PROJECT_BINARY_DIR}/bizlockConfigVersion.cmake"
+	DESTINATION "${package_dir}" COMPONENT dev)
+
+foreach(section 1 3 7 8)
+	file(GLOB manual_pages CONFIGURE_DEPENDS src/man/*.${section})
+	set(component dev)
+	if(section MATCHES "1|8")
+		set(component tools)
+	endif()
+	if(manual_pages)
+		install(FILES ${manual_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}"
+			COMPONENT ${component})
+	endif()
+endforeach()
