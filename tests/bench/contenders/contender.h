@@ -1,0 +1,44 @@
+/* One way to lock, behind one face, so that all of them run under the same driver.
+ * What fails, dies. */
+#ifndef BENCH_CONTENDER_H
+#define BENCH_CONTENDER_H
+
+struct contender {
+	const char *name;
+	const char *wakes; /* how a waiter learns of a release; NULL: it has no way to wait */
+
+	/* Before and after everything else, in the process that has the lanes or forks
+	 * those that have them. */
+	void (*set_up)(void);
+	void (*tear_down)(void);
+
+	/* In each process that has lanes, before and after them. */
+	void (*begin)(unsigned lanes);
+	void (*end)(void);
+
+	/* A lane: one thread that takes one key again and again, by a session of its own
+	 * where the recipe has sessions. key: stays as long as the lane. */
+	void *(*open)(const char *key);
+	void (*acquire)(void *lane);
+	void (*release)(void *lane);
+	void (*close)(void *lane);
+
+	/* Since its server started, this question counted; NULL: nobody counts. */
+	long long (*requests)(void);
+};
+
+/* NULL: unknown, or its client library was not there when this was built. */
+const struct contender *contender_find(const char *name);
+
+/* For functions that have nothing to do. */
+void contender_idle(void);
+void contender_idle_begin(unsigned lanes);
+
+extern const struct contender contender_bizlock, contender_floor, contender_textbook,
+        contender_get_lock, contender_redis, contender_redis_always, contender_etcd,
+        contender_zookeeper;
+
+/* BIZLOCK_BENCH_<name>, a port; dies if there is none. */
+unsigned contender_port(const char *name);
+
+#endif

@@ -1,0 +1,232 @@
+/* SET NX PX with a random token; the release compares it and deletes, in a script, and
+ * publishes. Waiters are woken as Redisson does it: a process subscribes once, each
+ * message lets one of its threads try again, and nobody waits past the lease. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "contender.h"
+#include "patience.h"
+
+#define CHANNEL "bench:released"
+#define LEASE_S 30
+#define LEASE_MS "30000"
+#define RELEASE                                                                                    \
+	"if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "                              \
+	"redis.call('del', KEYS[1]) redis.call('publish', ARGV[2], '1') return 1"
+
+struct lane {
+	redisContext *redis;
+	const char *key;
+	char token[2 * 16 + 1], script[64];
+};
+
+/* What a process's threads have in common when they wait. */
+static struct {
+	pthread_mutex_t mu;
+	redisContext *redis; /* NULL: nobody had to wait yet */
+	pthread_t thread;
+	sem_t released;
+	atomic_bool over;
+} ear = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+static unsigned port;
+static redisContext *observer;
+
+static redisContext *dial_redis(void)
+{
+	redisContext *redis = redisConnect("127.0.0.1", (int)port);
+
+	if (!redis || redis->err)
+		die("redis: %s", redis ? redis->errstr : "out of memory");
+	return redis;
+}
+
+static redisReply *ask(redisContext *redis, int n, const char **words)
+{
+	redisReply *reply = redisCommandArgv(redis, n, words, NULL);
+
+	if (!reply || reply->type == REDIS_REPLY_ERROR)
+		die("redis: %s", reply ? reply->str : redis->errstr);
+	return reply;
+}
+
+#define ASK(redis, ...)                                                                            \
+	ask(redis, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                  \
+	    (const char *[]){__VA_ARGS__})
+
+/* ---- waiting ------------------------------------------------------------- */
+
+static void *listen_for_releases(void *arg)
+{
+	redisReply *reply;
+
+	while (redisGetReply(ear.redis, (void **)&reply) == REDIS_OK) {
+		freeReplyObject(reply);
+		sem_post(&ear.released);
+	}
+	if (!atomic_load(&ear.over))
+		die("redis: the subscription ended: %s", ear.redis->errstr);
+	return arg;
+}
+
+static void listen_once(void)
+{
+	pthread_mutex_lock(&ear.mu);
+	if (!ear.redis) {
+		sem_init(&ear.released, 0, 0);
+		ear.redis = dial_redis();
+		freeReplyObject(ASK(ear.redis, "SUBSCRIBE", CHANNEL));
+		if (pthread_create(&ear.thread, NULL, listen_for_releases, NULL) != 0)
+			die("no thread");
+	}
+	pthread_mutex_unlock(&ear.mu);
+}
+
+static void wait_for_release(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += LEASE_S;
+	while (sem_timedwait(&ear.released, &end) != 0 && errno == EINTR)
+		;
+}
+
+static void end(void)
+{
+	if (!ear.redis)
+		return;
+	atomic_store(&ear.over, true);
+	shutdown(ear.redis->fd, SHUT_RDWR);
+	pthread_join(ear.thread, NULL);
+	redisFree(ear.redis);
+	sem_destroy(&ear.released);
+}
+
+/* ---- the lock ------------------------------------------------------------ */
+
+static void *open_lane(const char *key)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+	unsigned char token[16];
+	redisReply *reply;
+
+	if (!lane || getrandom(token, sizeof(token), 0) != sizeof(token))
+		die("redis: no lane");
+	for (size_t i = 0; i < sizeof(token); i++)
+		snprintf(lane->token + 2 * i, 3, "%02x", token[i]);
+	lane->redis = dial_redis();
+	lane->key = key;
+	reply = ASK(lane->redis, "SCRIPT", "LOAD", RELEASE);
+	snprintf(lane->script, sizeof(lane->script), "%s", reply->str);
+	freeReplyObject(reply);
+	return lane;
+}
+
+static void close_lane(void *arg)
+{
+	struct lane *lane = arg;
+
+	redisFree(lane->redis);
+	free(lane);
+}
+
+static bool take(struct lane *lane)
+{
+	redisReply *reply = ASK(lane->redis, "SET", lane->key, lane->token, "NX", "PX", LEASE_MS);
+	bool taken = reply->type != REDIS_REPLY_NIL;
+
+	freeReplyObject(reply);
+	return taken;
+}
+
+static void acquire(void *arg)
+{
+	struct lane *lane = arg;
+
+	if (take(lane))
+		return;
+	listen_once();
+	while (!take(lane))
+		wait_for_release();
+}
+
+static void release(void *arg)
+{
+	struct lane *lane = arg;
+	redisReply *reply =
+	        ASK(lane->redis, "EVALSHA", lane->script, "1", lane->key, lane->token, CHANNEL);
+
+	if (reply->integer != 1)
+		die("redis: not mine");
+	freeReplyObject(reply);
+}
+
+/* ---- two servers --------------------------------------------------------- */
+
+static void set_up_always(void)
+{
+	port = contender_port("REDIS_ALWAYS_PORT");
+	observer = dial_redis();
+}
+
+static void set_up(void)
+{
+	port = contender_port("REDIS_PORT");
+	observer = dial_redis();
+}
+
+static void tear_down(void)
+{
+	redisFree(observer);
+}
+
+static long long requests(void)
+{
+	static const char name[] = "total_commands_processed:";
+	redisReply *reply = ASK(observer, "INFO", "stats");
+	const char *value = strstr(reply->str, name);
+	long long n = value ? strtoll(value + strlen(name), NULL, 10) : -1;
+
+	freeReplyObject(reply);
+	return n;
+}
+
+const struct contender contender_redis_always = {
+        .name = "redis_always",
+        .wakes = "publish",
+        .set_up = set_up_always,
+        .tear_down = tear_down,
+        .begin = contender_idle_begin,
+        .end = end,
+        .open = open_lane,
+        .acquire = acquire,
+        .release = release,
+        .close = close_lane,
+        .requests = requests,
+};
+
+const struct contender contender_redis = {
+        .name = "redis",
+        .wakes = "publish",
+        .set_up = set_up,
+        .tear_down = tear_down,
+        .begin = contender_idle_begin,
+        .end = end,
+        .open = open_lane,
+        .acquire = acquire,
+        .release = release,
+        .close = close_lane,
+        .requests = requests,
+};
