@@ -1,11 +1,10 @@
 /* What a set is worth: n keys by bizlock_acquire_all() and _release_all(), against n
- * single acquisitions and releases, by one thread.
+ * single acquisitions and releases, by one thread. A line of JSON for each size and
+ * round, in keys (not sets) that were acquired and released in a second.
  *
- *     sets [SECONDS]
+ *     sets ROUNDS MS
  *
- * Rounds alternate, SECONDS in all; the figures are medians, in keys (not sets) that
- * were acquired and released in a second. The ratio is that of a round and its
- * neighbour, for machines that have other things to do. */
+ * The two alternate: their ratio is that of neighbours. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 #include "keyset.h"
 #include "patience.h"
 #include "world.h"
-
-#define ROUNDS 7 /* of each kind and size; odd, for the median */
 
 static const size_t sizes[] = {1, 8, 32, 128};
 
@@ -55,58 +52,39 @@ static double rate(bizlock *b, struct keyset *s, turn *turn, unsigned ms)
 	return (double)pairs * 1000 / (double)(now - start);
 }
 
-static int by_size(const void *a, const void *b)
+static void measure(bizlock *b, struct keyset *s, int round, unsigned ms)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	double all = rate(b, s, together, ms), single = rate(b, s, one_by_one, ms);
 
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), by_size);
-	return values[ROUNDS / 2];
-}
-
-static void measure(bizlock *b, struct keyset *sets, unsigned ms)
-{
-	double all[SIZES][ROUNDS], single[SIZES][ROUNDS], ratio[SIZES][ROUNDS];
-
-	for (size_t i = 0; i < SIZES; i++) { /* connections, statements, pages */
-		rate(b, &sets[i], together, 1);
-		rate(b, &sets[i], one_by_one, 1);
-	}
-	for (int round = 0; round < ROUNDS; round++)
-		for (size_t i = 0; i < SIZES; i++) {
-			all[i][round] = rate(b, &sets[i], together, ms);
-			single[i][round] = rate(b, &sets[i], one_by_one, ms);
-			ratio[i][round] = all[i][round] / single[i][round];
-		}
-	for (size_t i = 0; i < SIZES; i++)
-		printf("sets of %3zu, pairs a second: together %6.0f, one by one %6.0f,"
-		       " ratio %.2f\n",
-		       sets[i].n, median(all[i]), median(single[i]), median(ratio[i]));
+	printf("{\"work\":\"sets\",\"keys\":%zu,\"round\":%d,\"together_s\":%.1f,"
+	       "\"one_by_one_s\":%.1f}\n",
+	       s->n, round, all, single);
 }
 
 int main(int argc, char **argv)
 {
 	static struct keyset sets[SIZES];
-	unsigned seconds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 14;
+	int rounds = argc > 2 ? (int)strtol(argv[1], NULL, 10) : 0;
+	unsigned ms = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	struct server at = server_from_env();
 	char prefix[16];
 	struct world w;
 	bizlock *b;
 
-	if (!seconds)
-		die("usage: sets [SECONDS]");
+	if (rounds < 1 || !ms)
+		die("usage: sets ROUNDS MS");
 	world_make(&w, &at);
 	world_migrate(&w);
 	b = client_open(&w, NULL);
 	for (size_t i = 0; i < SIZES; i++) {
 		snprintf(prefix, sizeof(prefix), "of-%zu", sizes[i]);
 		keyset_make(&sets[i], sizes[i], prefix);
+		rate(b, &sets[i], together, 1); /* connections, statements, pages */
+		rate(b, &sets[i], one_by_one, 1);
 	}
-	measure(b, sets, seconds * 1000 / (2 * ROUNDS * SIZES));
+	for (int round = 1; round <= rounds; round++)
+		for (size_t i = 0; i < SIZES; i++)
+			measure(b, &sets[i], round, ms);
 	bizlock_close(b);
 	world_drop(&w);
 	return 0;
