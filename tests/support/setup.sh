@@ -1,5 +1,5 @@
-# Sourced by tests/run.sh, examples/quickstart.sh and .ci/run: what they need
-# from the system, and a private server. Sets `root`, the top of the tree.
+# Sourced by tests/run.sh, tests/bench/run.sh, examples/quickstart.sh and .ci/run: what
+# they need from the system, and a private server. Sets `root`, the top of the tree.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec"
@@ -22,6 +22,9 @@ has() {
 		compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' ||
 			compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1'
 		;;
+	hiredis | libcurl) pkg-config --exists "$1" ;;
+	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
+	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
 	clang) echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
@@ -45,6 +48,13 @@ package() {
 	man) echo "man-db: manual pages" ;;
 	groff) echo "groff-base: manual pages" ;;
 	flock) echo "util-linux: locking" ;;
+	hiredis) echo "libhiredis-dev: client library of Redis" ;;
+	libcurl) echo "libcurl4-openssl-dev: client library for etcd" ;;
+	etcd) echo "etcd-server: a peer to measure" ;;
+	zookeeper) echo "zookeeper default-jre-headless: a peer to measure" ;;
+	zookeeper-c) echo "libzookeeper-mt-dev: client library of ZooKeeper" ;;
+	redis-server) echo "redis-server: a peer to measure" ;;
+	gnuplot) echo "gnuplot-nox: pictures" ;;
 	*) echo "$1: build" ;;
 	esac
 }
@@ -63,6 +73,20 @@ as_root() {
 	else
 		sudo "$@"
 	fi
+}
+
+# Packages of servers start them, unless this says no.
+without_services() {
+	local policy=/usr/sbin/policy-rc.d code=0
+	if [[ -e $policy ]]; then
+		"$@"
+		return
+	fi
+	printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+	as_root chmod 755 "$policy"
+	"$@" || code=$?
+	as_root rm -f "$policy"
+	return "$code"
 }
 
 # need THING...: installs those that are missing.
@@ -85,7 +109,7 @@ need() {
 		return 1
 	fi
 	# Never at the cost of what is installed: MySQL's server stays.
-	as_root env DEBIAN_FRONTEND=noninteractive \
+	without_services as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -qy --no-install-recommends --no-remove "${packages[@]}"
 	for thing in "${missing[@]}"; do
 		has "$thing" || {

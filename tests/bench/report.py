@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+"""report.py RAW SETTING OUT [TEXT...]
+
+RAW: lines of JSON from the programs of tests/bench. SETTING: lines NAME<tab>VALUE about
+the machine, the versions and the durability. Writes figures and pictures to the folder
+OUT, puts tables between the marks of each TEXT, and prints tables and targets."""
+import json
+import os
+import re
+import statistics
+import sys
+
+from pictures import draw
+
+NAMES = {
+    "bizlock": "bizlock",
+    "floor": "bare statements",
+    "textbook": "textbook recipe",
+    "get_lock": "GET_LOCK alone",
+    "redis_always": "Redis, synced",
+    "redis": "Redis, in memory",
+    "etcd": "etcd",
+    "zookeeper": "ZooKeeper",
+}
+WAKES = ("get_lock", "redis_always", "redis", "etcd", "zookeeper")
+DURABLE = {"bizlock", "floor", "textbook", "redis_always", "etcd", "zookeeper"}
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def spread(values):
+    return {"median": median(values), "min": min(values), "max": max(values), "turns": values}
+
+
+def number(value, digits=3):
+    """A figure for people: three digits that count, thousands parted."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    size = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    rounded = round(value, max(0, digits - size) if size else digits)
+    if size > digits:
+        rounded = round(rounded, digits - size)
+    return f"{rounded:,.{max(0, digits - size) if size else 2}f}"
+
+
+def count(n):
+    return f"{n:,}"
+
+
+def duration(us):
+    if us is None:
+        return "–"
+    if us < 1000:
+        return f"{number(us)} µs"
+    if us < 1e6:
+        return f"{number(us / 1000)} ms"
+    return f"{number(us / 1e6)} s"
+
+
+# ---- figures -----------------------------------------------------------------------
+
+
+class Figures:
+    """What was measured, by contender, work, lanes, hold and kind of lane."""
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.cells = {}
+        for line in lines:
+            if line["work"] in ("own", "one"):
+                key = (line["contender"], line["work"], line["lanes"], line["hold_us"], line["processes"])
+                self.cells.setdefault(key, []).append(line)
+
+    def of(self, name, work, lanes, hold=0, processes=False):
+        return self.cells.get((name, work, lanes, hold, processes), [])
+
+    def values(self, name, cell, get):
+        return [get(line) for line in self.of(name, *cell)]
+
+    def ratios(self, mine, theirs, cell, get):
+        """Of each turn with itself: neighbours in time."""
+        a = {line["turn"]: get(line) for line in self.of(mine, *cell)}
+        b = {line["turn"]: get(line) for line in self.of(theirs, *cell)}
+        return [a[turn] / b[turn] for turn in sorted(a) if b.get(turn)]
+
+    def alone(self, work, **where):
+        return [
+            line
+            for line in self.lines
+            if line["work"] == work and all(line[k] == v for k, v in where.items())
+        ]
+
+    def own_lanes(self):
+        return sorted({key[2] for key in self.cells if key[1] == "own"})
+
+    def crowds(self):
+        return sorted({key[2:] for key in self.cells if key[1] == "one"}, key=lambda c: (c[2], c[1], c[0]))
+
+    def contenders(self, cell):
+        return [name for name in NAMES if self.of(name, *cell)]
+
+
+def pairs_s(line):
+    return line["pairs_s"]
+
+
+def percentile(kind, which):
+    """Nothing to count is no figure."""
+    return lambda line: line[kind][which] if line[kind]["n"] else None
+
+
+def evenness(line):
+    return line["least"] / line["most"] if line["most"] else 0
+
+
+def known(values):
+    return [v for v in values if v is not None]
+
+
+def cpu_us(side):
+    return lambda line: line[side] * 1000 / line["pairs"] if line["pairs"] and line[side] >= 0 else None
+
+
+# ---- targets -----------------------------------------------------------------------
+
+
+class Targets:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, what, wanted, values, at_most=False, text=number):
+        """values: one for each turn, or a single one; their median is judged."""
+        values = known(values)
+        got = median(values)
+        met = None if got is None else got <= wanted if at_most else got >= wanted
+        self.rows.append(
+            {
+                "what": what,
+                "wanted": wanted,
+                "at_most": at_most,
+                "measured": got,
+                "min": min(values, default=None),
+                "max": max(values, default=None),
+                "met": met,
+                "text": text(got) if got is not None else "not measured",
+            }
+        )
+
+
+def against_peers(t, f):
+    for lanes in (1, 8):
+        t.add(f"own keys, {lanes} threads, pairs/s against the bare statements", 0.85,
+              f.ratios("bizlock", "floor", ("own", lanes), pairs_s))
+    for lanes, wanted in ((1, 0.9), (8, 1.0), (64, 1.0)):
+        t.add(f"own keys, {lanes} threads, against Redis with every write synced", wanted,
+              f.ratios("bizlock", "redis_always", ("own", lanes), pairs_s))
+    for peer in ("etcd", "zookeeper"):
+        for lanes, wanted in ((1, 2), (8, 2.5), (64, 5)):
+            t.add(f"own keys, {lanes} threads, against {NAMES[peer]}", wanted,
+                  f.ratios("bizlock", peer, ("own", lanes), pairs_s))
+    t.add("own keys, 64 threads, against Redis in memory", 0.5,
+          f.ratios("bizlock", "redis", ("own", 64), pairs_s))
+    for lanes in (16, 64):
+        t.add(f"one key, {lanes} threads, no hold, pairs/s against the textbook recipe", 20,
+              f.ratios("bizlock", "textbook", ("one", lanes), pairs_s))
+
+
+def against_wakers(t, f):
+    p99 = percentile("handover_us", "p99")
+    for peer in WAKES:
+        for lanes, hold, processes in f.crowds():
+            cell = ("one", lanes, hold, processes)
+            mine, theirs = (median(known(f.values(n, cell, p99))) for n in ("bizlock", peer))
+            ratio = [mine / theirs] if mine and theirs else []
+            t.add(f"hand-over p99, {crowd_name(lanes, hold, processes)}, against {NAMES[peer]}", 1, ratio,
+                  at_most=True)
+
+
+def alone(t, f):
+    t.add("one key, 16 processes: least/most served", 0.85,
+          f.values("bizlock", ("one", 16, 0, True), evenness))
+    t.add("re-entry counted in memory, ns", 200,
+          [line["deeper_ns"] for line in f.alone("reentry", local=True)], at_most=True)
+    t.add("re-entry by the row, statements", 1,
+          [line["statements"] for line in f.alone("reentry", local=False)], at_most=True)
+    t.add("acquire p50 with 1,000,000 rows against 10", 1.2, growth_ratios(f, 1000000), at_most=True)
+    t.add("32 keys in a set against 32 singles", 8,
+          [line["together_s"] / line["one_by_one_s"] for line in f.alone("sets", keys=32)])
+    t.add("statements of 64 waiters in 10 s, nothing happening", 10,
+          [line["requests"] for line in f.alone("rest", contender="bizlock")], at_most=True)
+
+
+def growth_ratios(f, rows):
+    few = {line["round"]: line["acquire_us"]["p50"] for line in f.alone("growth", rows=10)}
+    return [line["acquire_us"]["p50"] / few[line["round"]] for line in f.alone("growth", rows=rows)]
+
+
+def judge(f, setting):
+    t = Targets()
+    against_peers(t, f)
+    against_wakers(t, f)
+    alone(t, f)
+    t.add("deadlocks of bizlock in the whole run", 0, [int(setting.get("deadlocks of bizlock", 0))], True)
+    return t.rows
+
+
+# ---- tables ------------------------------------------------------------------------
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+
+def ranged(values):
+    values = known(values)
+    if not values:
+        return "–"
+    return f"{number(median(values))} ({number(min(values))} to {number(max(values))})"
+
+
+def crowd_name(lanes, hold, processes):
+    held = f"held {hold / 1000:g} ms" if hold else "no hold"
+    return f"{lanes} {'processes' if processes else 'threads'}, {held}"
+
+
+def own_tables(f):
+    out = ["### Each its own key", ""]
+    for lanes in f.own_lanes():
+        cell = ("own", lanes)
+        out += [f"{lanes} thread{'s' if lanes > 1 else ''}:", ""]
+        rows = []
+        for name in f.contenders(cell):
+            late = [duration(median(f.values(name, cell, percentile("pair_us", p)))) for p in ("p50", "p99", "p999")]
+            cpu = [duration(median(known(f.values(name, cell, cpu_us(s))))) for s in ("server_cpu_ms", "client_cpu_ms")]
+            rows.append([NAMES[name], ranged(f.values(name, cell, pairs_s)), *late, *cpu])
+        out += table(["", "pairs/s", "p50", "p99", "p99.9", "server CPU a pair", "client CPU a pair"], rows)
+    return out
+
+
+def one_tables(f):
+    out = ["### One key", ""]
+    for crowd in f.crowds():
+        cell = ("one", *crowd)
+        out += [f"{crowd_name(*crowd)}:", ""]
+        rows = []
+        for name in f.contenders(cell):
+            lines = f.of(name, *cell)
+            hand = [duration(median(known(f.values(name, cell, percentile("handover_us", p))))) for p in ("p50", "p99")]
+            rows.append([
+                NAMES[name], ranged(f.values(name, cell, pairs_s)), *hand,
+                duration(1000 * max(line["longest_wait_ms"] for line in lines)),
+                f"{median(f.values(name, cell, evenness)):.2f}",
+                f"{100 * sum(line['to_itself'] for line in lines) / max(1, sum(line['pairs'] for line in lines)):.0f} %",
+            ])
+        out += table(["", "pairs/s", "hand-over p50", "p99", "longest wait", "least/most served",
+                      "went to who had it"], rows)
+    return out
+
+
+def alone_tables(f):
+    out = ["### bizlock alone", ""]
+    rows = [[("in memory" if line["local"] else "by the row"), f"{number(line['deeper_ns'])} ns",
+             f"{number(line['back_ns'])} ns", number(line["statements"])]
+            for line in middle(f.alone("reentry"), "local", "deeper_ns")]
+    out += table(["re-entry", "deeper", "back", "statements a call"], rows)
+    rows = [[count(line["locks"]), f"{line['lease_ms'] / 1000:g} s", a_minute(line, "renewals"),
+             a_minute(line, "statements"), a_minute(line, "server_cpu_ms", 1000),
+             a_minute(line, "client_cpu_ms", 1000)] for line in f.alone("renewing")]
+    out += table(["held and renewed", "lease", "renewals a minute", "statements", "CPU s of the server",
+                  "CPU s of the client"], rows)
+    rows = [[count(line["rows"]), duration(line["acquire_us"]["p50"]), duration(line["acquire_us"]["p99"]),
+             duration(line["pair_us"]["p50"])] for line in middle(f.alone("growth"), "rows", "p50")]
+    out += table(["rows of others", "acquire p50", "acquire p99", "pair p50"], rows)
+    rows = [[str(line["keys"]), number(line["together_s"]), number(line["one_by_one_s"]),
+             number(line["together_s"] / line["one_by_one_s"])] for line in middle(f.alone("sets"), "keys", "together_s")]
+    out += table(["keys in a set", "keys/s in sets", "keys/s one by one", "ratio"], rows)
+    rows = [[count(line["locks"]), f"{line['open_kb']} KB", f"{line['held_kb']} KB", str(line["connections"])]
+            for line in f.alone("footprint")]
+    out += table(["held", "memory of the process before", "with them", "connections"], rows)
+    rows = [[NAMES[line["contender"]], "–" if line["requests"] < 0 else count(line["requests"]),
+             f"{line['server_cpu_ms']} ms", f"{line['client_cpu_ms']} ms"] for line in f.alone("rest")]
+    out += ["64 waiters of one process, for 10 s in which nothing happens:", ""]
+    return out + table(["", "requests", "CPU of the server", "CPU of the clients"], rows)
+
+
+def a_minute(line, what, per=1):
+    return number(line[what] * 60000 / line["ms"] / per)
+
+
+def middle(lines, by, order):
+    """Of several turns with the same `by`, the one in the middle."""
+    groups = {}
+    for line in lines:
+        groups.setdefault(line[by], []).append(line)
+    rank = (lambda line: line[order]) if order != "p50" else (lambda line: line["acquire_us"]["p50"])
+    return [sorted(group, key=rank)[len(group) // 2] for group in groups.values()]
+
+
+def target_table(rows):
+    sign = {True: "met", False: "**missed**", None: "–"}
+    return ["### Targets", ""] + table(
+        ["", "wanted", "measured", ""],
+        [[r["what"], f"{'at most' if r['at_most'] else 'at least'} {r['wanted']:g}", r["text"], sign[r["met"]]]
+         for r in rows])
+
+
+def setting_table(setting):
+    return ["### The machine", ""] + table(["", ""], [[k, v] for k, v in setting.items()])
+
+
+def short_table(f):
+    """For README.md: one table."""
+    rows = []
+    for name in NAMES:
+        if name == "floor":
+            continue
+        own = [number(median(f.values(name, ("own", n), pairs_s))) for n in (1, 8, 64)]
+        cell = ("one", 16, 0, True)
+        hand = [duration(median(known(f.values(name, cell, percentile("handover_us", p))))) for p in ("p50", "p99")]
+        even = f.values(name, cell, evenness)
+        rows.append([NAMES[name], "yes" if name in DURABLE else "no", *own, *hand,
+                     f"{median(even):.2f}" if even else "–"])
+    return table(["", "on disk", "pairs/s, 1 thread", "8", "64", "hand-over p50", "p99", "least/most served"], rows)
+
+
+# ---- writing -----------------------------------------------------------------------
+
+
+def write_json(out, setting, f, targets):
+    groups = {"own": [], "one": []}
+    for (name, work, lanes, hold, processes), lines in f.cells.items():
+        cell = {"contender": name, "lanes": lanes, "hold_us": hold, "processes": processes,
+                "pairs_s": spread([line["pairs_s"] for line in lines])}
+        for kind in ("pair_us", "acquire_us", "handover_us"):
+            cell[kind] = {p: median(known([percentile(kind, p)(line) for line in lines])) for p in ("p50", "p99", "p999")}
+        for what in ("least", "most", "to_itself", "longest_wait_ms", "server_cpu_ms", "client_cpu_ms"):
+            cell[what] = spread([line[what] for line in lines])
+        groups[work].append(cell)
+    groups["alone"] = [line for line in f.lines if line["work"] not in groups]
+    groups["targets"] = targets
+    for name, figures in groups.items():
+        with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as file:
+            json.dump({"setting": setting, "figures": figures}, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+
+
+def put_into(path, texts):
+    """Between the marks "<!-- figures: NAME -->" and "<!-- end -->", where there are such."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for name, lines in texts.items():
+        pattern = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.S)
+        text = pattern.sub(lambda m: m[1] + "\n" + "\n".join(lines).rstrip() + "\n\n" + m[2], text)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def main(raw, setting_file, out, *texts):
+    with open(raw, encoding="utf-8") as file:
+        f = Figures([json.loads(line) for line in file])
+    with open(setting_file, encoding="utf-8") as file:
+        setting = dict(line.rstrip("\n").split("\t", 1) for line in file)
+    targets = judge(f, setting)
+    whole = own_tables(f) + one_tables(f) + alone_tables(f) + target_table(targets) + setting_table(setting)
+    write_json(out, setting, f, targets)
+    draw(f, out, NAMES, DURABLE)
+    for path in texts:
+        put_into(path, {"all": whole, "short": short_table(f)})
+    print("\n".join(whole))
+    missed = sum(row["met"] is False for row in targets)
+    print(f"{len(targets)} targets, {missed} missed; figures and pictures: {os.path.relpath(out)}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

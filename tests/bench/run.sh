@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# tests/bench/run.sh [--quick]
+#
+# bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu),
+# builds, starts every server below a folder of its own, measures all contenders in turn,
+# and stops them again. 20 minutes; with --quick 2, for a look and for CI.
+#
+# A whole run writes tests/bench/results/ and the figures in tests/bench/README.md and
+# README.md. A quick one writes to BUILD/bench-quick alone, and prints.
+#
+#   BIZLOCK_BUILD_DIR=build-bench
+#   TMPDIR=/tmp                      where the servers keep their data; not a tmpfs
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../support/setup.sh"
+source "$root/tests/bench/peers.sh"
+
+die() {
+	echo "run.sh: $*" >&2
+	exit 1
+}
+
+quick=false
+case ${1:-} in
+'') ;;
+--quick) quick=true ;;
+-h | --help)
+	sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	exit
+	;;
+*) die "unknown: $1" ;;
+esac
+
+# ---- what is measured ----------------------------------------------------------
+
+contenders=(bizlock floor textbook get_lock redis_always redis etcd zookeeper)
+waiting=(bizlock textbook get_lock redis_always redis etcd zookeeper)
+
+# Rounds, ms of a measurement, ms of each of the others' warming up.
+if $quick; then
+	rounds=2 ms=300 warm_ms=1000
+	crowds=("16 $ms 0" "64 $ms 0" "16 $ms 2000")
+else
+	rounds=5 ms=1500 warm_ms=4000
+	crowds=("2 $ms 0" "16 $ms 0" "64 $ms 0" "2 $ms 2000" "16 $ms 2000" "64 $ms 2000")
+fi
+
+jobs=() # "ROUND SERVER PROGRAM ARGUMENTS"; round 0 is not kept
+
+plan_contenders() {
+	local round lanes crowd name
+	for name in "${contenders[@]}"; do
+		jobs+=("0 $name lock_bench $name own 8 $warm_ms")
+	done
+	for ((round = 1; round <= rounds; round++)); do
+		for lanes in 1 8 64; do
+			for name in "${contenders[@]}"; do
+				jobs+=("$round $name lock_bench $name own $lanes $ms")
+			done
+		done
+		for crowd in "${crowds[@]}" "16 $ms 0 processes"; do
+			for name in "${waiting[@]}"; do
+				jobs+=("$round $name lock_bench $name one $crowd")
+			done
+		done
+	done
+}
+
+# Once, or in rounds of their own.
+plan_alone() {
+	local name round
+	for ((round = 1; round <= rounds; round++)); do
+		jobs+=("$round bizlock reentry $((ms / 3))")
+	done
+	if $quick; then
+		jobs+=("1 bizlock lock_bench bizlock rest 64 10000")
+		jobs+=("1 bizlock renewing 1000 6000" "1 bizlock footprint 1 1000")
+		jobs+=("1 bizlock growth $rounds $ms 10 100000" "1 bizlock sets $rounds $((ms / 2))")
+		return
+	fi
+	for name in "${waiting[@]}"; do
+		jobs+=("1 $name lock_bench $name rest 64 10000")
+	done
+	jobs+=("1 bizlock renewing 1000 30000" "1 bizlock renewing 10000 30000")
+	jobs+=("1 bizlock footprint 1 1000 10000")
+	jobs+=("1 bizlock growth $rounds $ms 10 10000 1000000" "1 bizlock sets $rounds $((ms / 3))")
+}
+
+# ---- where -----------------------------------------------------------------------
+
+sql() {
+	MYSQL_PWD=$BIZLOCK_TEST_PASSWORD mariadb --no-defaults --host=127.0.0.1 \
+		--port="$BIZLOCK_TEST_PORT" --user=root --batch --skip-column-names -e "$1"
+}
+
+redis_setting() {
+	redis-cli -p "${port[$1]}" config get "$2" | tail -n 1
+}
+
+# A 4 KB write that waits for the disk, in µs, on average.
+sync_us() {
+	local start=${EPOCHREALTIME/./}
+	dd if=/dev/zero of="$work/probe" bs=4k count=500 oflag=dsync 2>/dev/null
+	echo $(((${EPOCHREALTIME/./} - start) / 500))
+}
+
+# NAME<tab>VALUE. No host name, no path: it is published.
+describe() {
+	printf '%s\t%s\n' \
+		processor "$(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
+		memory "$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)" \
+		kernel "$(uname -sr)" \
+		system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)" \
+		"file system" "$(findmnt -n -o FSTYPE -T "$work")" \
+		"4 KB write and sync" "$(sync_us) µs" \
+		"load before" "$load" \
+		date "$(date -u +%Y-%m-%d)" \
+		kind "$($quick && echo quick || echo whole)" \
+		rounds "$rounds" \
+		"ms of a measurement" "$ms" \
+		bizlock "$(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h")" \
+		compiler "$(cc --version | head -n 1), -O2" \
+		connector "$(pkg-config --modversion libmariadb 2>/dev/null || pkg-config --modversion mysqlclient)" \
+		MariaDB "$(sql 'SELECT VERSION()')" \
+		Redis "$(redis-server --version | grep -o 'v=[^ ]*' | cut -c 3-), hiredis $(pkg-config --modversion hiredis)" \
+		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
+		ZooKeeper "$(dpkg-query -W -f '${Version}' zookeeper 2>/dev/null), Java $(java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/\1/p')" \
+		"durability of MariaDB" "innodb_flush_log_at_trx_commit=$(sql 'SELECT @@innodb_flush_log_at_trx_commit'), log_bin=$(sql 'SELECT @@log_bin')" \
+		"durability of redis_always" "appendonly $(redis_setting redis_always appendonly), appendfsync $(redis_setting redis_always appendfsync)" \
+		"durability of redis" "appendonly $(redis_setting redis appendonly), save \"$(redis_setting redis save)\"" \
+		"durability of etcd" "as installed: its log is synced before a request is answered" \
+		"durability of ZooKeeper" "as installed: forceSync=yes"
+}
+
+# ---- doing it ----------------------------------------------------------------------
+
+declare -A deadlocks # of each contender, from the server's counter
+done_jobs=0 failures=0
+
+deadlocks_now() {
+	sql "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'" | cut -f 2
+}
+
+progress() {
+	local left=''
+	((done_jobs == 0)) || left=", $(((SECONDS - began) * (${#jobs[@]} - done_jobs) / done_jobs)) s left"
+	if [[ -t 1 ]]; then
+		printf '\r\033[K[%d/%d%s] %s' "$done_jobs" "${#jobs[@]}" "$left" "$1"
+	elif ((done_jobs % 25 == 0)); then
+		printf '[%d/%d%s] %s\n' "$done_jobs" "${#jobs[@]}" "$left" "$1"
+	fi
+}
+
+# One measurement; what it printed goes to raw.jsonl, with its round. In the background,
+# for a trap comes at once while the shell waits.
+run_job() {
+	local round=$1 name=$2 program=$3 code=0 before
+	shift 3
+	progress "$program $*"
+	before=$(deadlocks_now)
+	BIZLOCK_BENCH_SERVER_PID=$(server_of "$name") timeout -k 5 180 \
+		"$build/tests/bench/$program" "$@" >"$work/out" 2>"$work/err" &
+	job=$!
+	wait "$job" || code=$?
+	job=
+	deadlocks[$name]=$((${deadlocks[$name]:-0} + $(deadlocks_now) - before))
+	if ((code != 0)); then
+		printf '\n%s %s: failed (%d)\n' "$program" "$*" "$code" >&2
+		tail -n 5 "$work/err" >&2
+		failures=$((failures + 1))
+	elif ((round > 0)); then
+		sed "s/^{/{\"turn\":$round,/" "$work/out" >>"$work/raw.jsonl"
+	fi
+	done_jobs=$((done_jobs + 1))
+}
+
+measure() {
+	local planned words name
+	plan_contenders
+	plan_alone
+	began=$SECONDS
+	for planned in "${jobs[@]}"; do
+		read -ra words <<<"$planned"
+		run_job "${words[@]}"
+	done
+	progress "done"
+	echo
+	for name in bizlock floor textbook get_lock; do
+		printf 'deadlocks of %s\t%s\n' "$name" "${deadlocks[$name]}"
+	done >>"$work/setting.tsv"
+}
+
+job=
+finish() {
+	[[ -z $job ]] || kill "$job" 2>/dev/null || true
+	stop_peers
+	rm -rf "$work"
+}
+
+cd "$root"
+load=$(cut -d ' ' -f 1 /proc/loadavg)
+mkdir -p "${BIZLOCK_BUILD_DIR:=build-bench}"
+build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
+need compiler cmake make pkg-config connector criterion server openssl flock redis-server hiredis \
+	etcd zookeeper zookeeper-c libcurl curl gnuplot python3
+cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
+programs=(lock_bench reentry renewing footprint growth sets)
+cmake --build "$build" -j "$(nproc)" --target "${programs[@]/#/bench_}" >"$build/make.log"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-bench.XXXXXX")
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+[[ $(findmnt -n -o FSTYPE -T "$work") != tmpfs ]] || die "$work is a tmpfs, where a sync costs nothing; set TMPDIR"
+awk -v load="$load" 'BEGIN { exit !(load > 0.5) }' &&
+	echo "The machine is busy (load $load): these figures are not worth keeping." >&2
+echo "Starting the servers"
+start_peers
+describe >"$work/setting.tsv"
+measure
+out=$root/tests/bench/results texts=("$root/tests/bench/README.md" "$root/README.md")
+if $quick; then
+	out=$build/bench-quick texts=()
+fi
+mkdir -p "$out"
+cp "$work/raw.jsonl" "$work/setting.tsv" "$build" # to look closer, or draw anew
+python3 -B "$root/tests/bench/report.py" "$work/raw.jsonl" "$work/setting.tsv" "$out" "${texts[@]}"
+((failures == 0)) || die "$failures measurements failed"
