@@ -1,5 +1,6 @@
 # Finds the client library and makes the target bizlock_connector, which is not
-# exported: bizlock.h names no type of it. Sets for bizlock.pc:
+# exported: bizlock.h names no type of it. Sets connector_name, which is mariadb or
+# mysqlclient, and for bizlock.pc:
 #   connector_requires  the module, if pkg-config found it
 #   connector_libs      the linker's words, if not
 
@@ -12,6 +13,7 @@ function(find_connector module library header_folder)
 	if(connector_${library}_FOUND)
 		add_library(bizlock_connector INTERFACE)
 		target_link_libraries(bizlock_connector INTERFACE PkgConfig::connector_${library})
+		set(connector_name ${library} PARENT_SCOPE)
 		set(connector_requires ${module} PARENT_SCOPE)
 		set(connector_libs "" PARENT_SCOPE)
 		message(STATUS "Connector: ${module} ${connector_${library}_VERSION}")
@@ -28,6 +30,7 @@ function(find_connector module library header_folder)
 		"${connector_${library}_include}")
 	target_link_libraries(bizlock_connector INTERFACE "${connector_${library}_file}")
 	get_filename_component(folder "${connector_${library}_file}" DIRECTORY)
+	set(connector_name ${library} PARENT_SCOPE)
 	set(connector_requires "" PARENT_SCOPE)
 	set(connector_libs "-L${folder} -l${library}" PARENT_SCOPE)
 	message(STATUS "Connector: ${connector_${library}_file}")

@@ -35,3 +35,16 @@ foreach(section 1 3 7 8)
 			COMPONENT ${component})
 	endif()
 endforeach()
+
+# The reaper's timer and line for cron. systemd looks for units below every prefix
+# that is usual; whoever installs starts them.
+if(TARGET bizlock_cli)
+	configure_file(src/pkg/systemd/bizlock-reaper.service.in bizlock-reaper.service @ONLY)
+	configure_file(src/pkg/cron/bizlock-reaper.in bizlock-reaper.cron @ONLY)
+	install(FILES "${PROJECT_BINARY_DIR}/bizlock-reaper.service"
+		src/pkg/systemd/bizlock-reaper.timer
+		DESTINATION lib/systemd/system COMPONENT tools)
+	install(FILES "${PROJECT_BINARY_DIR}/bizlock-reaper.cron"
+		DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/cron.d"
+		RENAME bizlock-reaper COMPONENT tools)
+endif()

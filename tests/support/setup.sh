@@ -44,6 +44,9 @@ package() {
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
+	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
+	lintian) echo "lintian: Debian packages" ;;
+	mmdebstrap) echo "mmdebstrap: a clean machine for Debian packages" ;;
 	mandoc) echo "mandoc: manual pages" ;;
 	man) echo "man-db: manual pages" ;;
 	groff) echo "groff-base: manual pages" ;;
