@@ -1,5 +1,6 @@
 /* bizlock, the part for those who look after locks: what is there, what is
- * broken, what was counted. bizlock.h includes it; its rules hold here too. */
+ * broken, what is of no use any more, what was counted. bizlock.h includes it;
+ * its rules hold here too. */
 #ifndef BIZLOCK_OPS_H
 #define BIZLOCK_OPS_H
 
@@ -66,6 +67,78 @@ typedef struct bizlock_waiter {
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
                                                    void *arg);
+
+/* ---- the reaper ---------------------------------------------------------- */
+
+/* Rows that nobody needs any more: what dead holders left, rests that are over, and
+ * the rows behind row locks that nobody has asked for in a long time. They do no harm
+ * but to those who look, and to the size of the tables; run it every hour or so. */
+
+/* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
+typedef struct bizlock_reap_result {
+	size_t size;          /* sizeof(bizlock_reap_result), set by the caller */
+	uint64_t rows;        /* in both tables at the beginning, by the server's estimate, which
+	                         may be wrong by half: against looked_at, for progress bars */
+	uint64_t looked_at;   /* rows that were read so far */
+	uint64_t leases;      /* purged: locks whose lease was over */
+	uint64_t rests;       /* purged: locks that rested after their release (min_hold_ms) */
+	uint64_t row_locks;   /* purged: rows of row locks */
+	uint64_t passed_over; /* not purged: in use, or locked, when it came to it */
+} bizlock_reap_result;
+
+#define BIZLOCK_REAP_RESULT_INIT                                                                   \
+	{                                                                                          \
+		sizeof(bizlock_reap_result), 0, 0, 0, 0, 0, 0                                      \
+	}
+
+/* Flags of bizlock_reap_opts. */
+#define BIZLOCK_REAP_DRY_RUN 1u /* count; purge nothing, write nothing, take no lock */
+
+typedef struct bizlock_reap_opts {
+	size_t size;           /* sizeof(bizlock_reap_opts) */
+	int64_t older_than_ms; /* since the end of the lease, or of the rest, or since the row
+	                          lock was asked for last; up to 100 years. 3600000: an hour */
+	uint32_t batch;        /* rows purged in one transaction, at most: 1 to 10000. 500 */
+	uint32_t pause_ms;     /* between two of these. 0 */
+	uint64_t max;          /* rows purged in all, at most; 0: no limit */
+	uint32_t flags;
+	/* NULL, or called after each batch, and while there is nothing to purge from time to
+	 * time: another value than 0 ends the call, which is then OK. so_far is valid during
+	 * the call. It may call bizlock functions, but not bizlock_close(). */
+	int (*progress)(void *arg, const bizlock_reap_result *so_far);
+	void *arg;
+} bizlock_reap_opts;
+
+#define BIZLOCK_REAP_OPTS_INIT                                                                     \
+	{                                                                                          \
+		sizeof(bizlock_reap_opts), 3600000, 500, 0, 0, 0, NULL, NULL                       \
+	}
+
+/* The reaper's own lock. Whoever holds it keeps reapers out. */
+#define BIZLOCK_REAPER_TYPE "bizlock"
+#define BIZLOCK_REAPER_ID "reaper"
+
+/* Purges what has been of no use for older_than_ms, of all clients of these tables.
+ * opts NULL: as initialised. ret may be NULL.
+ *
+ * A lock that is held, fenced by an open transaction, or not that old, stays; as does a
+ * row lock that a transaction has. Rows are found without locking anything, and then
+ * judged again, by the server's clock, as they are purged; those that are locked are
+ * passed over. So a reaper waits for nobody; others may wait for a batch, which is
+ * sized to take 20 ms or less on the server. Fences go on growing.
+ *
+ * Who takes a lock whose row was purged is not told BIZLOCK_TOOK_OVER. Rows of row
+ * locks note their last use to ten minutes, and stay that much longer; purged, they are
+ * made again by the next bizlock_row_lock().
+ *
+ * One at a time: it holds the lock BIZLOCK_REAPER_TYPE, BIZLOCK_REAPER_ID, and renews it.
+ * BUSY: another reaper has that, and is named in the message. LOST: this one has lost it,
+ * and stopped. CANCELLED: bizlock_interrupt(), after a batch. CONN, UNKNOWN, TIMEOUT (no
+ * connection of the client was free), DB, INVALID, MISUSE, NOMEM. Whatever ends it, what is
+ * purged is purged; progress has been told. Batches whose reply was lost are done
+ * again, and what the first try purged is missing in the numbers. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_reap(bizlock *, const bizlock_reap_opts *opts,
+                                                bizlock_reap_result *ret);
 
 /* ---- numbers ------------------------------------------------------------ */
 

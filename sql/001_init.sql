@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   `biz_type` VARCHAR(64) NOT NULL
     COMMENT 'what kind of thing biz_id names; the first row lock of a key writes it',
   `gmt_create` DATETIME(6) NOT NULL
-    COMMENT 'when the row was made, UTC; the first row lock of a key writes it',
+    COMMENT 'when the row lock was last asked for, UTC, to ten minutes; row locks write it',
   PRIMARY KEY (`biz_id`, `biz_type`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
   /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */

@@ -8,6 +8,8 @@
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
 /* What the first version had. */
 #define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
+#define OLDER_THAN_MAX_MS INT64_C(3153600000000) /* 100 years */
+#define BATCH_MAX 10000u
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
 static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
@@ -19,17 +21,17 @@ static int check_size(const char *name, size_t size, size_t known, struct bl_err
 }
 
 /* A newer program may know more fields than we do: it must not rely on them. */
-static int check_tail(const bizlock_acquire_opts *opts, struct bl_err *err)
+static int check_tail(const char *name, const void *opts, size_t size, size_t known,
+                      struct bl_err *err)
 {
-	const unsigned char *bytes = (const unsigned char *)opts;
+	const unsigned char *bytes = opts;
 
-	for (size_t i = sizeof(*opts); i < opts->size; i++)
+	for (size_t i = known; i < size; i++)
 		if (bytes[i] != 0)
-			return bl_err_set(
-			        err, BIZLOCK_INVALID,
-			        "bizlock_acquire_opts.size: this library knows %zu bytes, "
-			        "and byte %zu is not zero",
-			        sizeof(*opts), i);
+			return bl_err_set(err, BIZLOCK_INVALID,
+			                  "%s.size: this library knows %zu bytes, and byte %zu is "
+			                  "not zero",
+			                  name, known, i);
 	return BIZLOCK_OK;
 }
 
@@ -67,7 +69,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 		if (opts->size != OPTS_SIZE_FIRST)
 			rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
 		if (rc == BIZLOCK_OK)
-			rc = check_tail(opts, err);
+			rc = check_tail("bizlock_acquire_opts", opts, opts->size, sizeof(*opts),
+			                err);
 		if (rc == BIZLOCK_OK)
 			rc = check_values(opts, err);
 		if (rc == BIZLOCK_OK)
@@ -85,6 +88,39 @@ int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
 	if (!ret)
 		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
 	return check_size("bizlock_numbers", ret->size, sizeof(*ret), err);
+}
+
+static int check_reap(const bizlock_reap_opts *opts, struct bl_err *err)
+{
+	if (opts->older_than_ms < 0 || opts->older_than_ms > OLDER_THAN_MAX_MS)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "older_than_ms is %" PRId64 ": must be 0 to %" PRId64,
+		                  opts->older_than_ms, OLDER_THAN_MAX_MS);
+	if (opts->batch < 1 || opts->batch > BATCH_MAX)
+		return bl_err_set(err, BIZLOCK_INVALID, "batch is %" PRIu32 ": must be 1 to %u",
+		                  opts->batch, BATCH_MAX);
+	if (opts->flags & ~BIZLOCK_REAP_DRY_RUN)
+		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
+		                  opts->flags & ~BIZLOCK_REAP_DRY_RUN);
+	return BIZLOCK_OK;
+}
+
+int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
+                 bizlock_reap_opts *ret_opts, struct bl_err *err)
+{
+	static const char name[] = "bizlock_reap_opts";
+	bizlock_reap_opts o = BIZLOCK_REAP_OPTS_INIT;
+	int rc = opts ? check_size(name, opts->size, sizeof(*opts), err) : BIZLOCK_OK;
+
+	if (rc == BIZLOCK_OK && opts)
+		rc = check_tail(name, opts, opts->size, sizeof(*opts), err);
+	if (rc == BIZLOCK_OK && opts)
+		rc = check_reap(opts, err);
+	if (rc == BIZLOCK_OK && ret)
+		rc = check_size("bizlock_reap_result", ret->size, sizeof(*ret), err);
+	if (rc == BIZLOCK_OK)
+		*ret_opts = opts ? *opts : o;
+	return rc;
 }
 
 /* A struct of the caller's, which begins with its size. */
@@ -106,6 +142,11 @@ void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
 void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
 {
 	give(ret, numbers, sizeof(*numbers));
+}
+
+void bl_args_give_reaped(const bizlock_reap_result *result, bizlock_reap_result *ret)
+{
+	give(ret, result, sizeof(*result));
 }
 
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)

@@ -14,6 +14,10 @@ int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
 /* ret: as the caller has initialised it. */
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 
+/* The same for the reaper. */
+int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
+                 bizlock_reap_opts *ret_opts, struct bl_err *err);
+
 /* Writes as much as the caller's size has room for, and zeros past what is known. */
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config);
 
@@ -26,5 +30,6 @@ int bl_args_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_
 
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
 void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret);
+void bl_args_give_reaped(const bizlock_reap_result *result, bizlock_reap_result *ret);
 
 #endif

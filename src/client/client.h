@@ -103,6 +103,8 @@ int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 int bl_client_look(struct bizlock *b, const struct bl_key *key,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
+int bl_client_reap(struct bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result *ret,
+                   struct bl_err *err);
 void bl_client_interrupt(struct bizlock *b);
 
 /* Any connection, for a moment. CONN, TIMEOUT, NOMEM, DB. */

@@ -61,6 +61,8 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 		return bl_row_provide(s, ch->ref.key, &ch->matched, err);
 	case BL_CHANGE_ROW_LOOK:
 		return bl_row_look(s, ch->ref.key, &ch->matched, err);
+	case BL_CHANGE_REAP:
+		return ch->step(s, ch->reap, err);
 	case BL_CHANGE_KICK:
 		return bl_bell_kick(s, call->bell, ch->keeper, err);
 	case BL_CHANGE_BELL:

@@ -4,6 +4,7 @@
 #define BL_CLIENT_RETRY_H
 
 #include "client/client.h"
+#include "store/reap.h"
 #include "store/set.h"
 
 enum bl_change_kind {
@@ -16,6 +17,7 @@ enum bl_change_kind {
 	BL_CHANGE_BREAK,
 	BL_CHANGE_ROW, /* makes the row lock's row; matched: it was there */
 	BL_CHANGE_ROW_LOOK,
+	BL_CHANGE_REAP, /* `step` of `reap` */
 	BL_CHANGE_KICK, /* ends the connection `keeper` if it has the bell */
 	BL_CHANGE_BELL  /* releases the bell alone */
 };
@@ -29,6 +31,8 @@ struct bl_change {
 	const struct bl_item *items; /* DROP_SET */
 	size_t count;
 	struct bl_set_row *rows;
+	bl_reap_step *step; /* REAP */
+	struct bl_reap *reap;
 	uint64_t keeper; /* the server's number of it */
 	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
 

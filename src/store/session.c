@@ -180,7 +180,8 @@ static int64_t first_number(MYSQL_RES *rows)
 
 /* Reads what is left of a packet's results. The first error wins; there is
  * nothing more to read after one. */
-static int drain(struct bl_session *s, int64_t *ret_number, struct bl_err *err)
+static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
+                 struct bl_err *err)
 {
 	int next;
 
@@ -192,6 +193,8 @@ static int drain(struct bl_session *s, int64_t *ret_number, struct bl_err *err)
 			mysql_free_result(rows);
 		} else if (mysql_field_count(s->mysql) > 0) {
 			return bl_session_error(s, err);
+		} else {
+			*ret_affected = mysql_affected_rows(s->mysql);
 		}
 		next = mysql_next_result(s->mysql);
 	} while (next == 0);
@@ -201,14 +204,13 @@ static int drain(struct bl_session *s, int64_t *ret_number, struct bl_err *err)
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    int64_t *ret_number, struct bl_err *err)
 {
-	uint64_t affected;
+	uint64_t affected = 0;
 	int64_t number = 0;
 	int rc;
 
 	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
 		return bl_session_error(s, err);
-	affected = mysql_affected_rows(s->mysql);
-	rc = drain(s, &number, err);
+	rc = drain(s, &affected, &number, err);
 	if (rc == BIZLOCK_OK && ret_affected)
 		*ret_affected = affected;
 	if (rc == BIZLOCK_OK && ret_number)
@@ -220,12 +222,13 @@ int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint
                          struct bl_err *err)
 {
 	struct bl_err ignored;
+	uint64_t later;
 	int64_t number;
 
 	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
 		return bl_session_error(s, err);
 	*ret_affected = mysql_affected_rows(s->mysql);
-	s->gone |= drain(s, &number, &ignored) != BIZLOCK_OK;
+	s->gone |= drain(s, &later, &number, &ignored) != BIZLOCK_OK;
 	return BIZLOCK_OK;
 }
 

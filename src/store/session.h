@@ -62,12 +62,12 @@ bool bl_session_ended(struct bl_session *s);
 void bl_session_leave(struct bl_session *s);
 
 /* Runs one or more statements as text and throws results away. *ret_affected
- * (or NULL): rows of the first one. */
+ * (or NULL): rows of the last one that is no query. */
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err);
 
-/* The same for a packet whose first statement is what matters: an error of a later
- * one makes the session `gone`, no more. */
+/* The same for a packet whose first statement is what matters: the rows are its own,
+ * and an error of a later one makes the session `gone`, no more. */
 int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                          struct bl_err *err);
 

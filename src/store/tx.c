@@ -1,5 +1,6 @@
 #include "store/tx.h"
 
+#include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
 #include <string.h>
@@ -307,29 +308,61 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	return BIZLOCK_OK;
 }
 
-int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret, struct bl_err *err)
+/* *ret_stale: it is there, and says nothing of a use in a while. */
+static int look_at_row(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                       bool *ret_stale, struct bl_err *err)
 {
 	int64_t found = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT 1 FROM %s", s->sql->row_table);
+	bl_buf_addf(&s->text,
+	            "SELECT 1 + (gmt_create <= UTC_TIMESTAMP(6) - INTERVAL %" PRId64
+	            " MICROSECOND) FROM %s",
+	            BL_SQL_USED_US, s->sql->row_table);
 	bl_sql_key(&s->text, key);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &found, err);
-	*ret = found != 0;
+	*ret_there = found > 0;
+	*ret_stale = found > 1;
 	return rc;
+}
+
+int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret, struct bl_err *err)
+{
+	bool ignored;
+
+	return look_at_row(s, key, ret, &ignored, err);
+}
+
+/* Says that the row is used, for the reaper. One that is locked is left out: whoever
+ * has it has said so. A refusal would only mean that the row may have to be made
+ * anew some day. */
+static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_begin_used(s->sql, &s->text);
+	bl_sql_key(&s->text, key);
+	bl_sql_end_used(&s->text);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
 
 /* Looks first, without a lock: an INSERT would wait for whoever has the row. */
 int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_there,
                    struct bl_err *err)
 {
-	bool there = false;
-	int rc = bl_row_look(s, key, &there, err);
+	bool there = false, stale = false;
+	int rc = look_at_row(s, key, &there, &stale, err);
 
 	*ret_there = there;
+	if (rc == BIZLOCK_OK && stale)
+		return note_use(s, key, err);
 	if (rc != BIZLOCK_OK || there)
 		return rc;
 	bl_buf_reset(&s->text);

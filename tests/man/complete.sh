@@ -106,7 +106,7 @@ done
 members=$(awk '
 	/^typedef struct bizlock_[a-z_]+ \{/ { inside = 1; next }
 	/^\}/ { inside = 0 }
-	inside { gsub(/\[[^]]*\]/, ""); n = split($0, part, /[,;]/)
+	inside { gsub(/\[[^]]*\]|\)\([^)]*\)/, ""); n = split($0, part, /[,;]/)
 		for (i = 1; i < n; i++) { sub(/.*[ *]/, "", part[i]); print part[i] } }' <<<"$code" | sort -u)
 some "$members" "member of a struct"
 for member in $members; do

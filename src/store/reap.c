@@ -1,0 +1,176 @@
+#include "store/reap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
+#define BATCH_TEXT_MAX (256 * 1024) /* far below what servers take in one packet */
+
+static int query(struct bl_session *s, MYSQL_RES **ret, struct bl_err *err)
+{
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_query(s, s->text.data, ret, err);
+}
+
+/* ---- how many there are ------------------------------------------------------------ */
+
+static int64_t number_in(MYSQL_RES *result, const char *column)
+{
+	unsigned fields = mysql_num_fields(result);
+	MYSQL_ROW row = mysql_fetch_row(result);
+
+	for (unsigned i = 0; row && i < fields; i++)
+		if (strcasecmp(mysql_fetch_field_direct(result, i)->name, column) == 0)
+			return row[i] ? strtoll(row[i], NULL, 10) : 0;
+	return 0;
+}
+
+/* Of the statistics, as EXPLAIN has them: in MySQL's information_schema they may be a day
+ * old. */
+int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
+{
+	MYSQL_RES *result;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
+	            r->row_locks ? s->sql->row_table : s->sql->lock_table);
+	rc = query(s, &result, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	r->estimate = number_in(result, "rows");
+	mysql_free_result(result);
+	return BIZLOCK_OK;
+}
+
+/* ---- a page ----------------------------------------------------------------------------- */
+
+static void add_literal(struct bl_buf *ret, const char *text, unsigned long len)
+{
+	bl_sql_literal(ret, "_utf8mb4", text, len);
+}
+
+static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
+{
+	struct bl_reap_item *item = &page->items[page->count];
+	long kind = row[2] ? strtol(row[2], NULL, 10) : BL_REAP_NONE;
+
+	page->rows++;
+	if (kind <= BL_REAP_NONE || kind >= BL_REAP_KINDS)
+		return;
+	item->kind = (enum bl_reap_kind)kind;
+	item->at = page->text.len;
+	bl_buf_adds(&page->text, "(");
+	add_literal(&page->text, row[0], len[0]);
+	bl_buf_adds(&page->text, ",");
+	add_literal(&page->text, row[1], len[1]);
+	bl_buf_adds(&page->text, ")");
+	item->len = page->text.len - item->at;
+	page->count++;
+}
+
+static void note_end(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
+{
+	add_literal(&page->after_id, row[0], len[0]);
+	add_literal(&page->after_type, row[1], len[1]);
+}
+
+static int fill(struct bl_reap *page, MYSQL_RES *result, struct bl_err *err)
+{
+	MYSQL_ROW row;
+
+	page->items = calloc(mysql_num_rows(result) + 1, sizeof(*page->items));
+	if (!page->items)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	while ((row = mysql_fetch_row(result)) != NULL) {
+		const unsigned long *len = mysql_fetch_lengths(result);
+
+		if (mysql_num_fields(result) != 3 || !row[0] || !row[1])
+			return bl_err_set(err, BIZLOCK_DB, "a row without a key");
+		keep(page, row, len);
+		if (page->rows == mysql_num_rows(result))
+			note_end(page, row, len);
+	}
+	if (page->text.failed || page->after_id.failed || page->after_type.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return BIZLOCK_OK;
+}
+
+int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
+{
+	struct bl_reap page = *r;
+	MYSQL_RES *result;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_reap_page(s->sql, &s->text, r->row_locks, r->older_us, r->after_id.data,
+	                 r->after_type.data, r->page);
+	rc = query(s, &result, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	page.items = NULL;
+	page.count = page.rows = 0;
+	page.text = page.after_id = page.after_type = (struct bl_buf)BL_BUF_INIT(PAGE_TEXT_MAX);
+	rc = fill(&page, result, err);
+	mysql_free_result(result);
+	bl_reap_free(rc == BIZLOCK_OK ? r : &page);
+	if (rc == BIZLOCK_OK)
+		*r = page;
+	return rc;
+}
+
+void bl_reap_free(struct bl_reap *r)
+{
+	free(r->items);
+	r->items = NULL;
+	r->count = 0;
+	bl_buf_free(&r->text);
+	bl_buf_free(&r->after_id);
+	bl_buf_free(&r->after_type);
+}
+
+/* ---- a batch ----------------------------------------------------------------------------- */
+
+/* *ret_next: the first item that is not of the batch. How many are. */
+static uint32_t add_batch(const struct bl_reap *r, struct bl_buf *text, uint32_t *ret_next)
+{
+	uint32_t n = 0, i = r->from;
+
+	for (; i < r->count && n < r->most && text->len < BATCH_TEXT_MAX; i++) {
+		const struct bl_reap_item *item = &r->items[i];
+
+		if (item->kind != r->kind)
+			continue;
+		if (n++ > 0)
+			bl_buf_adds(text, ",");
+		bl_buf_add(text, r->text.data + item->at, item->len);
+	}
+	*ret_next = i;
+	return n;
+}
+
+int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
+{
+	uint64_t purged = 0;
+	int64_t took_us = 0;
+	uint32_t n, next;
+	int rc = BIZLOCK_OK;
+
+	bl_buf_reset(&s->text);
+	bl_sql_begin_reap(s->sql, &s->text, r->kind);
+	n = add_batch(r, &s->text, &next);
+	bl_sql_end_reap(s->sql, &s->text, r->kind, r->older_us, n);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (n > 0)
+		rc = bl_session_ask(s, s->text.data, s->text.len, &purged, &took_us, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	r->tried = n;
+	r->next = next;
+	r->purged = purged;
+	r->took_us = took_us;
+	return rc;
+}

@@ -1,0 +1,42 @@
+/* Rows that are of no use any more: found by a plain read, page by page along the
+ * primary key, and purged in batches. */
+#ifndef BL_STORE_REAP_H
+#define BL_STORE_REAP_H
+
+#include "store/session.h"
+
+struct bl_reap_item {
+	size_t at, len; /* in bl_reap.text */
+	enum bl_reap_kind kind;
+};
+
+/* One of the two tables. Where nothing else is said, zero to begin with. */
+struct bl_reap {
+	bool row_locks; /* which; set by the caller, as is the next line */
+	int64_t older_us;
+	int64_t estimate; /* rows, by the server's statistics */
+
+	uint32_t page;              /* set: so many rows are read at a time */
+	uint32_t rows;              /* were read: fewer, and these are the last ones */
+	struct bl_reap_item *items; /* those of them that can go */
+	uint32_t count;
+	struct bl_buf text;                 /* literals of their keys */
+	struct bl_buf after_id, after_type; /* of the last row's */
+
+	enum bl_reap_kind kind; /* set: a batch is the items of this kind, */
+	uint32_t from, most;    /* from this one on, so many at most */
+	uint32_t tried;         /* were in it */
+	uint32_t next;          /* begins the next one; count: there is none */
+	uint64_t purged;        /* of those tried */
+	int64_t took_us;        /* on the server */
+};
+
+/* All of these may be repeated after an error, and have changed nothing in *r then.
+ * CONN, DB, NOMEM. */
+typedef int bl_reap_step(struct bl_session *s, struct bl_reap *r, struct bl_err *err);
+
+bl_reap_step bl_reap_estimate, bl_reap_read, bl_reap_purge;
+
+void bl_reap_free(struct bl_reap *r);
+
+#endif

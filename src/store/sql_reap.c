@@ -1,0 +1,80 @@
+/* The texts of the reaper. */
+#include <inttypes.h>
+
+#include "store/sql.h"
+
+#define NOW "UTC_TIMESTAMP(6)"
+
+static const char *table_of(const struct bl_sql *sql, bool row_locks)
+{
+	return row_locks ? sql->row_table : sql->lock_table;
+}
+
+/* Is it over, and has been for long enough? Rounded in the row's favour. */
+static void add_old(struct bl_buf *ret, bool row_locks, int64_t older_us)
+{
+	bl_buf_addf(ret, "%s <= " NOW " - INTERVAL %" PRId64 " MICROSECOND",
+	            row_locks ? "gmt_create" : "timeout",
+	            older_us + (row_locks ? BL_SQL_USED_US : 0));
+}
+
+/* As bl_sql_begin_renewal() does, and for its reasons. */
+void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret,
+	            "INSERT INTO %s (biz_id, biz_type, gmt_create) SELECT biz_id, biz_type, "
+	            "gmt_create FROM %s AS old",
+	            sql->row_table, sql->row_table);
+}
+
+void bl_sql_end_used(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE gmt_create = " NOW);
+}
+
+/* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
+void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks,
+                      int64_t older_us, const char *after_id, const char *after_type, uint32_t n)
+{
+	bl_buf_adds(ret, "SELECT biz_id, biz_type, IF(");
+	add_old(ret, row_locks, older_us);
+	if (row_locks)
+		bl_buf_addf(ret, ", %d", BL_REAP_ROW_LOCKS);
+	else
+		bl_buf_addf(ret, ", IF(owner = '', %d, %d)", BL_REAP_RESTS, BL_REAP_LEASES);
+	bl_buf_addf(ret, ", %d) FROM %s", BL_REAP_NONE, table_of(sql, row_locks));
+	if (after_id)
+		bl_buf_addf(ret, " WHERE biz_id >= %s AND (biz_id > %s OR biz_type > %s)", after_id,
+		            after_id, after_type);
+	bl_buf_addf(ret, " ORDER BY biz_id, biz_type LIMIT %" PRIu32, n);
+}
+
+void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind)
+{
+	bl_buf_addf(ret,
+	            "SET @bizlock_began = " NOW ";"
+	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s WHERE (biz_id, biz_type) IN (",
+	            table_of(sql, kind == BL_REAP_ROW_LOCKS));
+}
+
+/* There is no DELETE ... SKIP LOCKED. But rows that are selected so are ours alone, and
+ * the DELETE that is joined to them touches no others. One statement, and so one
+ * transaction without us in the middle of it: were it two, everybody would wait for
+ * the rows while a reaper stands still between them. STRAIGHT_JOIN: the other way round
+ * it would lock the whole table. LIMIT: without one MySQL merges the two tables into
+ * one, which is then refused. */
+void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind,
+                     int64_t older_us, uint32_t n)
+{
+	bool row_locks = kind == BL_REAP_ROW_LOCKS;
+
+	bl_buf_adds(ret, ") AND ");
+	add_old(ret, row_locks, older_us);
+	if (!row_locks)
+		bl_buf_addf(ret, " AND owner %s ''", kind == BL_REAP_RESTS ? "=" : "<>");
+	bl_buf_addf(ret,
+	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
+	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type;"
+	            "SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")",
+	            n, table_of(sql, row_locks));
+}
