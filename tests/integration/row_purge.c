@@ -81,7 +81,7 @@ TX_TEST(row_purge, of_one_that_waits_between_making_and_locking_is_survived)
 struct reaper {
 	MYSQL *db;
 	atomic_bool stop;
-	unsigned long purged;
+	atomic_ulong purged;
 };
 
 static void *reap(void *arg)
@@ -90,7 +90,8 @@ static void *reap(void *arg)
 
 	while (!atomic_load(&r->stop))
 		if (db_try(r->db, "DELETE FROM biz_row_lock WHERE %s", row_where(KEY("k"))))
-			r->purged += (unsigned long)db_number(r->db, "SELECT ROW_COUNT()");
+			atomic_fetch_add(&r->purged,
+			                 (unsigned long)db_number(r->db, "SELECT ROW_COUNT()"));
 	return NULL;
 }
 
@@ -101,12 +102,14 @@ TX_TEST(row_purge, by_a_reaper_that_never_rests_is_survived)
 	struct reaper r = {.db = tx_open()};
 	unsigned got[3] = {0};
 	MYSQL *tx = tx_open();
+	int64_t end = now_ms() + PATIENCE_MS;
 	pthread_t thread;
 
 	deadlocks_may_happen();
 	if (pthread_create(&thread, NULL, reap, &r) != 0)
 		die("no thread");
-	for (int round = 0; round < 90; round++) {
+	/* The other thread may take its time to begin. */
+	for (int round = 0; round < 90 || (!atomic_load(&r.purged) && now_ms() < end); round++) {
 		int rc;
 
 		tx_begin(tx, 0);
@@ -120,6 +123,6 @@ TX_TEST(row_purge, by_a_reaper_that_never_rests_is_survived)
 	}
 	atomic_store(&r.stop, true);
 	pthread_join(thread, NULL);
-	cr_assert_gt(r.purged, 0);
-	cr_assert(got[0] > 0 && got[1] > 0 && got[2] == 30, "%u %u %u", got[0], got[1], got[2]);
+	cr_assert_gt(atomic_load(&r.purged), 0);
+	cr_assert(got[0] > 0 && got[1] > 0 && got[2] >= 30, "%u %u %u", got[0], got[1], got[2]);
 }
