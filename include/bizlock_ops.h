@@ -60,7 +60,7 @@ typedef struct bizlock_waiter {
  * for nowhere, a user sees connections of its own name alone: all, where all clients
  * share one user. Of several threads of a client that want the same key only the first
  * stands at the bell, the others wait behind it in memory. Nobody is seen who waits
- * without a bell, by polls (queue=off, sets of keys, ...), or, on a Galera cluster, at
+ * without a bell, by polls (queue=off, BIZLOCK_NO_QUEUE, ...), or, on a Galera cluster, at
  * another node. And a wait is counted from when it began at the bell: a waiter looks at
  * the row again, and comes back to the bell, at least once a lease.
  * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
@@ -184,6 +184,58 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret
  * INVALID, MISUSE, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
                                                             size_t *ret_len);
+
+/* ---- is all well -------------------------------------------------------- */
+
+/* Levels of a finding.
+ *
+ * GOOD   nothing to do
+ * WARN   locks work; but slower, in another order, less durably; or it could not be looked at
+ * BAD    locks do not work, or a promise of theirs is broken */
+enum bizlock_level { BIZLOCK_GOOD, BIZLOCK_WARN, BIZLOCK_BAD };
+
+/* One finding. Valid during the callback. */
+typedef struct bizlock_finding {
+	size_t size;        /* set by the library */
+	const char *name;   /* of the check; stays the same from version to version */
+	const char *text;   /* what was found: one line, printable */
+	const char *remedy; /* what to do, the same; "" when good */
+	int level;          /* enum bizlock_level */
+} bizlock_finding;
+
+/* Looks whether bizlock can work with this server, its tables and this user, and calls
+ * fn for each check, good or not, in this order:
+ *
+ *   connection      to the server, as bizlock_open() makes it
+ *   database        the configured one; where it is missing, nothing is said of tables
+ *   server          kind and version
+ *   tables          are there, in the version that this library needs
+ *   engine          InnoDB
+ *   primary_key     of both tables, and no index that is not needed
+ *   collation       of keys and owners: byte for byte
+ *   auto_increment  fences grow, and go on growing after a restart
+ *   grants          what this user lacks of the privileges that bizlock_grants() writes:
+ *                   tried by preparing statements that are not run
+ *   sql_mode, isolation   those that bizlock sets for its own sessions were kept
+ *   transactions    settings that bizlock_tx.h meets in sessions of your own
+ *   binlog_format   not STATEMENT
+ *   read_only       no
+ *   galera          no node of a cluster, or one that is synced
+ *   doorbell        GET_LOCK works
+ *   connections     max_connections and max_user_connections have room for this client
+ *   wait_timeout    does not end connections that hold doorbells
+ *   packets         max_allowed_packet
+ *   durability      the server flushes at each commit
+ *   clock           of this host and of the server: less than a second apart
+ *
+ * It changes nothing, and needs no prior open: it looks at what bizlock_open() would
+ * refuse, too. A check that can not be made, for want of a privilege for example, is a
+ * finding. fn may call bizlock functions; it returns 0 to go on, anything else ends the
+ * walk. With several hosts it looks at the one that bizlock_open() would use.
+ * OK: all were made, whatever was found. CONN, DB: no server could be had, or not to the
+ * end; the last finding says so. INVALID, NOMEM. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int
+bizlock_doctor(bizlock *, int (*fn)(void *arg, const bizlock_finding *), void *arg);
 
 /* ---- setting up --------------------------------------------------------- */
 

@@ -11,6 +11,21 @@
 
 #define TEXT_MAX 65536 /* far more than there is to say */
 
+int bizlock_doctor(bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg)
+{
+	struct bl_err *err = bl_door_error(), mine;
+	int rc = bl_door_process(b, err);
+
+	if (rc == BIZLOCK_OK && !fn)
+		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "doctor", err, rc);
+	/* The callback may call the library, which would use the thread's scratch. */
+	bl_err_clear(&mine);
+	rc = bl_client_doctor(b, fn, arg, &mine);
+	return bl_door_finish(b, "doctor", &mine, rc);
+}
+
 int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migration *), void *arg)
 {
 	struct bl_err *err = bl_door_error(), mine;

@@ -1,6 +1,5 @@
 #include "base/buf.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,22 +46,29 @@ void bl_buf_adds(struct bl_buf *b, const char *text)
 	bl_buf_add(b, text, strlen(text));
 }
 
+void bl_buf_addv(struct bl_buf *b, const char *fmt, va_list args)
+{
+	va_list again;
+	int len;
+
+	va_copy(again, args);
+	len = vsnprintf(NULL, 0, fmt, args);
+	if (len < 0)
+		b->failed = true;
+	if (len >= 0 && reserve(b, (size_t)len)) {
+		vsnprintf(b->data + b->len, (size_t)len + 1, fmt, again);
+		b->len += (size_t)len;
+	}
+	va_end(again);
+}
+
 void bl_buf_addf(struct bl_buf *b, const char *fmt, ...)
 {
 	va_list args;
-	int len;
 
 	va_start(args, fmt);
-	len = vsnprintf(NULL, 0, fmt, args);
+	bl_buf_addv(b, fmt, args);
 	va_end(args);
-	if (len < 0)
-		b->failed = true;
-	if (len < 0 || !reserve(b, (size_t)len))
-		return;
-	va_start(args, fmt);
-	vsnprintf(b->data + b->len, (size_t)len + 1, fmt, args);
-	va_end(args);
-	b->len += (size_t)len;
 }
 
 void bl_buf_add_hex(struct bl_buf *b, const void *data, size_t len)

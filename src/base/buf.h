@@ -2,6 +2,7 @@
 #ifndef BL_BASE_BUF_H
 #define BL_BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,7 @@ struct bl_buf {
 void bl_buf_add(struct bl_buf *b, const void *data, size_t len);
 void bl_buf_adds(struct bl_buf *b, const char *text);
 void bl_buf_addf(struct bl_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void bl_buf_addv(struct bl_buf *b, const char *fmt, va_list args);
 void bl_buf_add_hex(struct bl_buf *b, const void *data, size_t len); /* lower case */
 void bl_buf_reset(struct bl_buf *b); /* empty, not failed; keeps the memory */
 void bl_buf_free(struct bl_buf *b);

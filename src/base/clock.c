@@ -22,6 +22,11 @@ bl_time bl_now(void)
 	return read_clock(CLOCK_BOOTTIME);
 }
 
+int64_t bl_wall_us(void)
+{
+	return read_clock(CLOCK_REALTIME) / 1000;
+}
+
 bl_time bl_deadline_in_ms(int64_t wait_ms)
 {
 	bl_time now = bl_now();

@@ -21,6 +21,8 @@ bl_time bl_deadline_in_ms(int64_t wait_ms);
 /* Milliseconds left, rounded up, never negative; INT64_MAX for BL_NEVER. */
 int64_t bl_left_ms(bl_time deadline);
 
+int64_t bl_wall_us(void); /* the time of day: microseconds since 1970, UTC. It may step */
+
 void bl_sleep(bl_time ns); /* or a little less, after a signal */
 bool bl_passed(bl_time deadline);
 bl_time bl_earlier(bl_time a, bl_time b);

@@ -5,6 +5,9 @@
 
 #include "client/client.h"
 
+int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg,
+                     struct bl_err *err);
+
 int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlock_migration *),
                              void *arg, struct bl_err *err);
 

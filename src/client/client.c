@@ -45,13 +45,11 @@ static int make_identity(struct bizlock *b, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-static bool find_bells(struct bizlock *b, struct bl_session *s)
+static bool find_bells(const struct bizlock *b, struct bl_session *s)
 {
-	char name[BL_BELL_MAX + 1];
+	struct bl_err ignored;
 
-	/* A name nobody else has: the answer must not depend on other clients. */
-	snprintf(name, sizeof(name), "bizlock:probe:%" PRIx64, bl_rnd_next(&b->jitter));
-	return b->config.queue && bl_bell_works(s, name);
+	return b->config.queue && bl_bell_try(s, &ignored) == BIZLOCK_OK;
 }
 
 /* One connection looks at everything before the pool makes its own. */

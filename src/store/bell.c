@@ -1,6 +1,7 @@
 #include "store/bell.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/rnd.h"
 #include "store/errclass.h"
 
 /* How much later than asked the server may answer before we take the wait for
@@ -119,21 +121,27 @@ int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_
 	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
 
-bool bl_bell_works(struct bl_session *s, const char *name)
+/* With a name nobody else has: the answer must not depend on other clients. */
+int bl_bell_try(struct bl_session *s, struct bl_err *err)
 {
-	struct bl_err ignored;
+	uint64_t number = 0;
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	bool works;
-	char text[3 * BL_BELL_MAX + 96];
+	char name[BL_BELL_MAX + 1], text[3 * BL_BELL_MAX + 96];
+	int rc;
 
+	if (!bl_random_bytes(&number, sizeof(number)))
+		return bl_err_set(err, BIZLOCK_UNSUPPORTED, "the kernel gives no random numbers");
+	snprintf(name, sizeof(name), "bizlock:probe:%" PRIx64, number);
 	snprintf(text, sizeof(text),
 	         "SELECT GET_LOCK('%s', 0), IS_USED_LOCK('%s'), RELEASE_LOCK('%s')", name, name,
 	         name);
-	if (bl_session_query(s, text, &rows, &ignored) != BIZLOCK_OK)
-		return false;
+	rc = bl_session_query(s, text, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
 	row = mysql_fetch_row(rows);
-	works = row && row[0] && strcmp(row[0], "1") == 0 && row[1] && row[2];
+	if (!row || !row[0] || strcmp(row[0], "1") != 0 || !row[1] || !row[2])
+		rc = bl_err_set(err, BIZLOCK_DB, "a free name was not given");
 	mysql_free_result(rows);
-	return works;
+	return rc;
 }

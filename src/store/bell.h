@@ -26,7 +26,8 @@ int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err);
  * the waiters to the end of the lease they saw. CONN, NOMEM. */
 int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err);
 
-/* Does GET_LOCK work on this server? Some clusters and proxies forbid it. */
-bool bl_bell_works(struct bl_session *s, const char *name);
+/* Does GET_LOCK work on this server? Some clusters and proxies forbid it. OK, or why not:
+ * CONN, DB. */
+int bl_bell_try(struct bl_session *s, struct bl_err *err);
 
 #endif

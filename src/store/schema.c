@@ -7,15 +7,12 @@
 
 #include "store/errclass.h"
 
-#define ADVICE "apply the files of sql/ to this database, or call bizlock_migrate()"
-
-static unsigned newest_known(void)
+unsigned bl_schema_newest(void)
 {
 	return bl_migrations[bl_migration_count - 1].version;
 }
 
-/* 0: none applied. */
-static int read_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
+int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
 	char query[128];
 	MYSQL_RES *rows;
@@ -39,22 +36,24 @@ static int read_version(struct bl_session *s, const char *prefix, unsigned *ret,
 static int check_version(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	unsigned version = 0;
-	int rc = read_version(s, prefix, &version, err);
+	int rc = bl_schema_version(s, prefix, &version, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (version == 0)
 		return bl_err_set(err, BIZLOCK_SCHEMA,
-		                  "no bizlock tables here (table_prefix \"%s\"): " ADVICE, prefix);
-	if (version < newest_known())
-		return bl_err_set(err, BIZLOCK_SCHEMA,
-		                  "the tables are of version %u, this library needs %u: " ADVICE,
-		                  version, newest_known());
-	if (version > newest_known())
+		                  "no bizlock tables here (table_prefix \"%s\"): " BL_SCHEMA_ADVICE,
+		                  prefix);
+	if (version < bl_schema_newest())
+		return bl_err_set(
+		        err, BIZLOCK_SCHEMA,
+		        "the tables are of version %u, this library needs %u: " BL_SCHEMA_ADVICE,
+		        version, bl_schema_newest());
+	if (version > bl_schema_newest())
 		return bl_err_set(err, BIZLOCK_SCHEMA,
 		                  "the tables are of version %u, this library knows %u at most: "
 		                  "upgrade bizlock",
-		                  version, newest_known());
+		                  version, bl_schema_newest());
 	return BIZLOCK_OK;
 }
 
@@ -84,8 +83,9 @@ static int check_engines(struct bl_session *s, const char *prefix, struct bl_err
 	}
 	mysql_free_result(rows);
 	if (rc == BIZLOCK_OK && tables != 2)
-		rc = bl_err_set(err, BIZLOCK_SCHEMA,
-		                "a table is missing, or this user may not see it: " ADVICE);
+		rc = bl_err_set(
+		        err, BIZLOCK_SCHEMA,
+		        "a table is missing, or this user may not see it: " BL_SCHEMA_ADVICE);
 	return rc;
 }
 
@@ -137,15 +137,15 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
 static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
 	unsigned version = 0;
-	int rc = read_version(s, prefix, &version, err);
+	int rc = bl_schema_version(s, prefix, &version, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	*ret = newest_known();
+	*ret = bl_schema_newest();
 	rc = bl_schema_check(s, prefix, err);
-	if (rc != BIZLOCK_SCHEMA || version > newest_known())
+	if (rc != BIZLOCK_SCHEMA || version > bl_schema_newest())
 		return rc;
-	*ret = version == newest_known() ? 0 : version;
+	*ret = version == bl_schema_newest() ? 0 : version;
 	return BIZLOCK_OK;
 }
 
@@ -154,7 +154,7 @@ int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *e
 	unsigned start = 0;
 	int rc = find_start(s, prefix, &start, err);
 
-	if (rc != BIZLOCK_OK || start == newest_known())
+	if (rc != BIZLOCK_OK || start == bl_schema_newest())
 		return rc;
 	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
 		if (bl_migrations[i].version > start)

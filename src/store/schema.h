@@ -5,6 +5,13 @@
 #include "store/migrations.h"
 #include "store/session.h"
 
+#define BL_SCHEMA_ADVICE "apply the files of sql/ to this database, or call bizlock_migrate()"
+
+unsigned bl_schema_newest(void); /* that this library knows */
+
+/* That of the tables. 0: none applied. CONN, DB. */
+int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err);
+
 /* SCHEMA, saying what to do: tables missing, of another version, or not InnoDB. */
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err);
 

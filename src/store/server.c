@@ -91,7 +91,7 @@ static int read_database(struct bl_session *s, struct bl_server *ret, struct bl_
 	return BIZLOCK_OK;
 }
 
-int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+int bl_server_read(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
 	int rc = read_variables(s, &server, err);
@@ -100,10 +100,25 @@ int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *
 		rc = read_database(s, &server, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "ask what the server is");
-	if (server.version < (server.mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
+	*ret = server;
+	return BIZLOCK_OK;
+}
+
+bool bl_server_too_old(const struct bl_server *server)
+{
+	return server->version < (server->mariadb ? OLDEST_MARIADB : OLDEST_MYSQL);
+}
+
+int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+{
+	struct bl_server server;
+	int rc = bl_server_read(s, &server, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bl_server_too_old(&server))
 		return bl_err_set(err, BIZLOCK_UNSUPPORTED,
-		                  "server version %s is too old: bizlock needs MySQL 8.0.17 or "
-		                  "MariaDB 10.6, or later",
+		                  "server version %s is too old: bizlock needs " BL_SERVER_NEEDED,
 		                  server.text);
 	if (!server.read_committed)
 		return bl_err_set(err, BIZLOCK_UNSUPPORTED,

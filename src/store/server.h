@@ -16,6 +16,12 @@ struct bl_server {
 	char database[64 * 4 + 1];
 };
 
+/* The facts, without a judgement. CONN, DB. */
+int bl_server_read(struct bl_session *s, struct bl_server *ret, struct bl_err *err);
+
+#define BL_SERVER_NEEDED "MySQL 8.0.17 or MariaDB 10.6, or later"
+bool bl_server_too_old(const struct bl_server *server);
+
 /* CONN, DB; UNSUPPORTED: too old, or refuses READ COMMITTED writes. */
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err);
 

@@ -31,7 +31,7 @@ int bl_session_error(struct bl_session *s, struct bl_err *err)
 }
 
 static int connect_to(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
-                      struct bl_err *err)
+                      const char *database, struct bl_err *err)
 {
 	/* Affected rows must mean changed rows: no CLIENT_FOUND_ROWS. */
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
@@ -40,7 +40,7 @@ static int connect_to(struct bl_session *s, const struct bl_config *c, const str
 	s->mysql = bl_connector_new(c, name);
 	if (!s->mysql)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (!mysql_real_connect(s->mysql, name, c->user, c->password, c->database,
+	if (!mysql_real_connect(s->mysql, name, c->user, c->password, database,
 	                        host->port ? host->port : c->port, c->socket, flags))
 		/* No native number: that of a statement which was sent is counted. */
 		return bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)", mysql_error(s->mysql),
@@ -95,17 +95,35 @@ static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err
 	return rc == BIZLOCK_OK ? take_mark(s, err) : rc;
 }
 
-static int open_at(struct bl_session *s, const struct bl_config *c, const struct bl_sql *sql,
-                   const struct bl_host *host, struct bl_err *err)
+typedef int open_fn(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                    struct bl_err *err);
+
+static int open_fit(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                    struct bl_err *err)
+{
+	int rc = connect_to(s, c, host, c->database, err);
+
+	return rc == BIZLOCK_OK ? set_up(s, c, err) : rc;
+}
+
+static int open_any(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                    struct bl_err *err)
+{
+	int rc = connect_to(s, c, host, NULL, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_run(s, settings, strlen(settings), NULL, err);
+	return s->mysql && !s->gone && rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+}
+
+static int open_at(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                   open_fn *open, struct bl_err *err)
 {
 	int rc;
 
 	memset(s, 0, sizeof(*s));
-	s->sql = sql;
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
-	rc = connect_to(s, c, host, err);
-	if (rc == BIZLOCK_OK)
-		rc = set_up(s, c, err);
+	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);
 	if (rc != BIZLOCK_OK)
@@ -113,8 +131,8 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 	return rc;
 }
 
-int bl_session_open(struct bl_session *ret, const struct bl_config *config,
-                    const struct bl_sql *sql, struct bl_err *err)
+static int open_first(struct bl_session *ret, const struct bl_config *config, open_fn *open,
+                      struct bl_err *err)
 {
 	const char *at = config->host;
 	int rc;
@@ -122,9 +140,24 @@ int bl_session_open(struct bl_session *ret, const struct bl_config *config,
 	do {
 		struct bl_host host = bl_hosts_next(&at);
 
-		rc = open_at(ret, config, sql, &host, err);
+		rc = open_at(ret, config, &host, open, err);
 	} while (rc == BIZLOCK_CONN && at && *at);
 	return rc;
+}
+
+int bl_session_open(struct bl_session *ret, const struct bl_config *config,
+                    const struct bl_sql *sql, struct bl_err *err)
+{
+	int rc = open_first(ret, config, open_fit, err);
+
+	if (rc == BIZLOCK_OK)
+		ret->sql = sql;
+	return rc;
+}
+
+int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err)
+{
+	return open_first(ret, config, open_any, err);
 }
 
 void bl_session_close(struct bl_session *s)

@@ -43,6 +43,10 @@ struct bl_session {
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
                     const struct bl_sql *sql, struct bl_err *err);
 
+/* The same for a look at a server that may be of no use: no default database, a replica
+ * will do, and settings that are refused stay as they are. */
+int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err);
+
 /* Takes an all-zero session. */
 void bl_session_close(struct bl_session *s);
 
@@ -78,6 +82,9 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 
 /* Runs one query as text; the caller frees the result. */
 int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err);
+
+/* Is the server willing to run this? It is prepared, and no more. CONN, DB, NOMEM. */
+int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err);
 
 /* Sets err from the connection's last error, and `gone` if it is of that kind. */
 int bl_session_error(struct bl_session *s, struct bl_err *err);

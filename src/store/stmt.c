@@ -113,6 +113,19 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	return rc;
 }
 
+int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err)
+{
+	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
+	int rc = BIZLOCK_OK;
+
+	if (!stmt)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql)) != 0)
+		rc = stmt_error(s, stmt, err);
+	mysql_stmt_close(stmt);
+	return rc;
+}
+
 static int execute(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 {
 	int rc = s->stmts[which] ? BIZLOCK_OK : prepare(s, which, err);

@@ -47,6 +47,7 @@ struct proxy {
 	pthread_cond_t obeyed;
 	bool told, stop, cut, hold;
 	struct fault_plan plan;
+	const char *from, *to;         /* NULL: nothing is replaced */
 	struct link *links[LINKS_MAX]; /* the thread's own */
 	unsigned count;
 };
@@ -122,6 +123,16 @@ static bool suffer(struct proxy *p, struct stream *s, size_t n, const struct fau
 	return f->what == FAULT_SWALLOW;
 }
 
+/* With mu held. */
+static void replace(const struct proxy *p, struct stream *s)
+{
+	size_t len = p->from ? strlen(p->from) : 0;
+	char *at = s->buf;
+
+	while (len > 0 && (at = memmem(at, s->have - (size_t)(at - s->buf), p->from, len)) != NULL)
+		memcpy(at, p->to, len);
+}
+
 /* The buffer is fresh. False: the link is cut. */
 static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 {
@@ -132,6 +143,8 @@ static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 	bool fired;
 
 	pthread_mutex_lock(&p->mu);
+	if (side == FAULT_REQUESTS)
+		replace(p, s);
 	before = p->plan.shots;
 	s->mute |= suffers(p, FAULT_SWALLOW) && p->plan.fault.side == side;
 	through = s->mute ? 0 : fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
@@ -322,6 +335,16 @@ void proxy_arm(struct proxy *p, const struct fault *fault)
 	p->plan = (struct fault_plan){.shots = 0};
 	if (fault)
 		p->plan.fault = *fault;
+	pthread_mutex_unlock(&p->mu);
+}
+
+void proxy_replace(struct proxy *p, const char *from, const char *to)
+{
+	if (strlen(from) != strlen(to) || strstr(to, from))
+		die("proxy: %s can not become %s", from, to);
+	pthread_mutex_lock(&p->mu);
+	p->from = from;
+	p->to = to;
 	pthread_mutex_unlock(&p->mu);
 }
 

@@ -32,6 +32,11 @@ void proxy_hold_replies(struct proxy *p, bool hold);
  * the packets that follow; NULL: none, and what was for ever is over. */
 void proxy_arm(struct proxy *p, const struct fault *fault);
 
+/* From here on `from` becomes `to` in what clients send: of the same length, and in one
+ * piece on the way, as short packets are. For statements that somebody in between forbids
+ * or changes. Both texts must live on. */
+void proxy_replace(struct proxy *p, const char *from, const char *to);
+
 /* How often has it happened since? */
 unsigned proxy_fired(struct proxy *p);
 

@@ -1,0 +1,139 @@
+/* The doctor's checks of limits, durability and time. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/doctor_checks.h"
+
+#define IDLE_MIN_S 60
+#define PACKET_MIN (1 << 20) /* a statement about many locks, keys in hexadecimal */
+#define CLOCK_MAX_US 1000000
+
+static int threads_connected(struct bl_doctor *d, long long *ret, struct bl_err *err)
+{
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, &rows, err, "SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = mysql_fetch_row(rows);
+	*ret = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
+	mysql_free_result(rows);
+	return rc;
+}
+
+int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	long long ours = d->config->max_connections, used = 0;
+	long long all = bl_variable_number(d, "max_connections");
+	long long of_user = bl_variable_number(d, "max_user_connections");
+	int rc = threads_connected(d, &used, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_addf(&f->text,
+	            "up to %lld of this client; max_connections=%lld, of which %lld are used", ours,
+	            all, used);
+	if (of_user > 0)
+		bl_buf_addf(&f->text, "; max_user_connections=%lld", of_user);
+	if (of_user > 0 && of_user < ours)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set the client's option max_connections to %lld or less, or "
+		          "max_user_connections to more: who gets none answers CONN",
+		          of_user);
+	if (all - used < ours)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set the server's max_connections to more, or the client's option of "
+		          "this name to less: who gets none answers CONN");
+	return BIZLOCK_OK;
+}
+
+/* Renewals, at a third of a lease, keep the connections that hold doorbells from idling. */
+int bl_check_wait_timeout(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	long long s = bl_variable_number(d, "wait_timeout"), lease_s = d->config->lease_ms / 1000;
+	long long min_s = lease_s > IDLE_MIN_S ? lease_s : IDLE_MIN_S;
+
+	(void)err;
+	bl_buf_addf(&f->text, "%lld s", s);
+	if (s < min_s)
+		bl_advise(
+		        f, BIZLOCK_WARN,
+		        "set wait_timeout to %lld or more: an idle connection that is ended takes "
+		        "its doorbells with it, and those who wait poll",
+		        min_s);
+	return BIZLOCK_OK;
+}
+
+int bl_check_packets(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	long long size = bl_variable_number(d, "max_allowed_packet");
+
+	(void)err;
+	bl_buf_addf(&f->text, "max_allowed_packet=%lld", size);
+	if (size < PACKET_MIN)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set it to %d or more: statements about very many locks do not fit, and "
+		          "leases that are not renewed are lost",
+		          PACKET_MIN);
+	return BIZLOCK_OK;
+}
+
+/* MariaDB's 3 flushes at each commit, too, and once more before it. */
+int bl_check_durability(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	long long flush = bl_variable_number(d, "innodb_flush_log_at_trx_commit");
+	bool logs = bl_variable_on(d, "log_bin");
+	long long sync = bl_variable_number(d, "sync_binlog");
+
+	(void)err;
+	bl_buf_addf(&f->text, "innodb_flush_log_at_trx_commit=%lld", flush);
+	if (logs)
+		bl_buf_addf(&f->text, ", sync_binlog=%lld", sync);
+	if (flush != 1 && !(d->server.mariadb && flush == 3))
+		bl_advise(f, BIZLOCK_WARN,
+		          "set innodb_flush_log_at_trx_commit to 1: when the machine crashes, the "
+		          "last acquisitions and their fences may be forgotten");
+	if (logs && sync != 1)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set sync_binlog to 1: after a crash of the machine, what is not in the "
+		          "binary log may be rolled back");
+	return BIZLOCK_OK;
+}
+
+/* The server's clock minus ours, and by how much that may be wrong. */
+static int compare_clocks(struct bl_doctor *d, int64_t *ret_us, int64_t *ret_doubt_us,
+                          struct bl_err *err)
+{
+	static const char query[] =
+	        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+	int64_t before = bl_wall_us(), after, server = 0;
+	int rc = bl_session_ask(&d->session, query, strlen(query), NULL, &server, err);
+
+	after = bl_wall_us();
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_us = server - (before + after) / 2;
+	*ret_doubt_us = llabs(after - before) / 2;
+	return rc;
+}
+
+int bl_check_clock(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	int64_t us = 0, doubt = 0, off;
+	int rc = compare_clocks(d, &us, &doubt, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	off = llabs(us);
+	bl_buf_addf(&f->text, "the server's is %" PRId64 ".%03d s %s this host's", off / 1000000,
+	            (int)(off / 1000 % 1000), us < 0 ? "behind" : "ahead of");
+	if (off - doubt > CLOCK_MAX_US)
+		bl_advise(
+		        f, BIZLOCK_WARN,
+		        "synchronise both: locks go by the server's clock alone, but when that is "
+		        "set right, leases end early or late by the step");
+	return BIZLOCK_OK;
+}

@@ -1,0 +1,183 @@
+/* The doctor's checks of the server and its settings. */
+#include <string.h>
+#include <strings.h>
+
+#include "store/doctor_checks.h"
+
+int bl_check_connection(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const char *cipher;
+
+	if (d->refused.code != BIZLOCK_OK) {
+		bl_buf_adds(&f->text, d->refused.msg);
+		*err = d->refused;
+	}
+	if (!d->reached) {
+		bl_advise(f, BIZLOCK_BAD,
+		          "see that the server runs, and set the options host, port, socket, "
+		          "user, password and ssl_mode");
+		return err->code;
+	}
+	if (d->refused.code != BIZLOCK_OK) {
+		bl_advise(f, BIZLOCK_BAD, "see what follows");
+		return BIZLOCK_OK;
+	}
+	cipher = mysql_get_ssl_cipher(d->session.mysql);
+	bl_buf_addf(&f->text, "%s, as %s, %s", mysql_get_host_info(d->session.mysql),
+	            d->account[0] ? d->account : "an unknown user",
+	            cipher ? cipher : "not encrypted");
+	return BIZLOCK_OK;
+}
+
+int bl_check_database(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	(void)err;
+	if (d->no_database.code == BIZLOCK_OK) {
+		bl_buf_adds(&f->text, d->config->database);
+		return BIZLOCK_OK;
+	}
+	bl_buf_adds(&f->text, d->no_database.msg);
+	bl_advise(f, BIZLOCK_BAD,
+	          "create the database and call bizlock_migrate(), or grant this user what "
+	          "bizlock_grants() writes");
+	return BIZLOCK_OK;
+}
+
+int bl_check_server(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	(void)err;
+	bl_buf_addf(&f->text, "%s %s", d->server.mariadb ? "MariaDB" : "MySQL", d->server.text);
+	if (bl_server_too_old(&d->server)) {
+		bl_buf_adds(&f->text, " is too old");
+		bl_advise(f, BIZLOCK_BAD, "use " BL_SERVER_NEEDED);
+	}
+	return BIZLOCK_OK;
+}
+
+/* ---- what bizlock sets itself, for each of its sessions: good, whatever the server's
+ * default is, unless something between the two has taken it away ------------------- */
+
+static void own_setting(struct bl_finding *f, const char *value, bool kept)
+{
+	bl_buf_addf(&f->text, "%s%s", value,
+	            kept ? ", set by bizlock for its own sessions"
+	                 : ", although bizlock has set another for its session");
+	if (!kept)
+		bl_advise(f, BIZLOCK_BAD,
+		          "connect without what changes or swallows SET SESSION on the way");
+}
+
+int bl_check_sql_mode(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const char *mode = bl_variable(d, "sql_mode");
+
+	(void)err;
+	own_setting(f, mode, strstr(mode, "STRICT_ALL_TABLES") != NULL);
+	return BIZLOCK_OK;
+}
+
+int bl_check_isolation(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const char *level = bl_variable(d, "transaction_isolation");
+
+	(void)err;
+	if (!level[0])
+		level = bl_variable(d, "tx_isolation");
+	own_setting(f, level, strcasecmp(level, "READ-COMMITTED") == 0);
+	return BIZLOCK_OK;
+}
+
+/* What bizlock_tx.h meets in transactions of the user's own. */
+int bl_check_transactions(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	bool rollback = bl_variable_on(d, "innodb_rollback_on_timeout");
+
+	(void)err;
+	bl_buf_addf(&f->text, "innodb_rollback_on_timeout=%s", rollback ? "ON" : "OFF");
+	if (bl_variable_on(d, "innodb_snapshot_isolation"))
+		bl_buf_adds(&f->text, ", innodb_snapshot_isolation=ON, which bizlock_tx.h does "
+		                      "without in its own statements");
+	if (rollback)
+		bl_advise(
+		        f, BIZLOCK_WARN,
+		        "set it to OFF: a bizlock_row_lock() that waits in vain ends the whole "
+		        "transaction; on MariaDB BIZLOCK_ROW_SKIP is used where it need not wait");
+	return BIZLOCK_OK;
+}
+
+/* ---- what the server is to others ------------------------------------------------- */
+
+int bl_check_binlog_format(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const char *format = bl_variable(d, "binlog_format");
+
+	(void)err;
+	if (bl_variable_on(d, "log_bin"))
+		bl_buf_addf(&f->text, "%s", format[0] ? format : "ROW");
+	else
+		bl_buf_adds(&f->text, "no binary log");
+	if (!d->server.read_committed)
+		bl_advise(f, BIZLOCK_BAD,
+		          "set binlog_format to MIXED or ROW: STATEMENT refuses writes under READ "
+		          "COMMITTED");
+	return BIZLOCK_OK;
+}
+
+int bl_check_read_only(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	static const char *const names[] = {"read_only", "super_read_only", "innodb_read_only"};
+
+	(void)err;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (bl_variable_on(d, names[i]))
+			bl_buf_addf(&f->text, "%s%s=%s", f->text.len ? ", " : "", names[i],
+			            bl_variable(d, names[i]));
+	if (f->text.len > 0)
+		bl_advise(f, BIZLOCK_BAD,
+		          "lead bizlock to the server that takes writes, by the option host");
+	else
+		bl_buf_adds(&f->text, "takes writes");
+	return BIZLOCK_OK;
+}
+
+struct node {
+	bool ready, primary, synced;
+};
+
+static void note_status(struct node *n, struct bl_finding *f, const char *name, const char *value)
+{
+	n->ready |= strcasecmp(name, "wsrep_ready") == 0 && strcasecmp(value, "ON") == 0;
+	n->primary |=
+	        strcasecmp(name, "wsrep_cluster_status") == 0 && strcasecmp(value, "Primary") == 0;
+	n->synced |= strcasecmp(name, "wsrep_local_state_comment") == 0 &&
+	             strcasecmp(value, "Synced") == 0;
+	bl_buf_addf(&f->text, ", %s=%s", name, value);
+}
+
+int bl_check_galera(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	struct node node = {false, false, false};
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc;
+
+	if (!d->server.galera) {
+		bl_buf_adds(&f->text, "not a node of a cluster");
+		return BIZLOCK_OK;
+	}
+	rc = bl_doctor_query(d, &rows, err,
+	                     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', "
+	                     "'wsrep_cluster_status', 'wsrep_local_state_comment', "
+	                     "'wsrep_cluster_size')");
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_adds(&f->text, "a node");
+	while ((row = mysql_fetch_row(rows)) != NULL)
+		note_status(&node, f, row[0] ? row[0] : "", row[1] ? row[1] : "");
+	mysql_free_result(rows);
+	if (!node.ready || !node.primary)
+		bl_advise(f, BIZLOCK_BAD, "use another node, or bring this one back");
+	else if (!node.synced)
+		bl_advise(f, BIZLOCK_WARN, "use a node that is synced, or wait until it is");
+	return BIZLOCK_OK;
+}
