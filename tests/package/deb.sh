@@ -59,6 +59,8 @@ command -v mmdebstrap >/dev/null || skip_chroot "mmdebstrap is not installed"
 others=$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
 	sed -E 's/^ *//; s/[ (|].*//' | grep -v bizlock | sort -u | paste -sd ,)
 chroot=$work/chroot
+# mmdebstrap that was ended in the middle may have left mounts.
+trap 'rm -rf --one-file-system "$work"' EXIT
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --mode=root --variant=essential --include="$others" \
 	--aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
