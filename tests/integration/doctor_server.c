@@ -1,0 +1,183 @@
+/* What bizlock_doctor() finds at servers with settings that suit nobody else. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_findings.h"
+
+#define PASSWORD "c0rrect-horse"
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_doctor, .fini = end_own_world, .timeout = 240);
+
+/* bizlock_migrate() would refuse some of these servers. */
+static int run_sql(void *arg, const bizlock_migration *m)
+{
+	(void)arg;
+	db_run(world.admin, "%s", m->sql);
+	return 0;
+}
+
+static void begin_own_world(const char *args)
+{
+	bizlock *b;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, args);
+	world_make(&world, &server.at);
+	b = client_new(&world, NULL);
+	expect(OK, b, bizlock_each_migration(b, run_sql, NULL));
+	bizlock_close(b);
+}
+
+static struct findings look(const char *const *options)
+{
+	return doctor_of(&world, options, BIZLOCK_OK);
+}
+
+/* ---- settings ---------------------------------------------------------------------- */
+
+Test(own_doctor, settings_with_which_promises_break)
+{
+	struct findings f;
+
+	begin_own_world("--log-bin --server-id=1 --binlog-format=STATEMENT");
+	db_run(world.admin, "SET GLOBAL read_only = 1");
+	f = look(NULL);
+	expect_finding(&f, "binlog_format", BIZLOCK_BAD, "STATEMENT");
+	expect_finding(&f, "read_only", BIZLOCK_BAD, "read_only=ON");
+	expect_finding(&f, "connection", BIZLOCK_GOOD, "");
+	expect_good(&f, "binlog_format read_only durability");
+	db_run(world.admin, "SET GLOBAL read_only = 0, GLOBAL binlog_format = 'MIXED'");
+	f = look(NULL);
+	expect_finding(&f, "binlog_format", BIZLOCK_GOOD, "MIXED");
+	expect_good(&f, "durability");
+}
+
+/* Of several hosts bizlock_open() wants one that takes writes. */
+Test(own_doctor, a_list_of_hosts_that_take_no_writes)
+{
+	struct server at;
+	struct world tcp;
+	struct findings f;
+	char hosts[64];
+
+	begin_own_world("--read-only");
+	at = server_over_tcp(world.at, "127.0.0.1", world.at.port);
+	tcp = world_by_way_of(&world, &at);
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:1,127.0.0.1:%u", world.at.port);
+	f = doctor_of(&tcp, OPTIONS("host", hosts), BIZLOCK_OK);
+	expect_finding(&f, "connection", BIZLOCK_BAD, "read-only");
+	expect_finding(&f, "read_only", BIZLOCK_BAD, "host");
+	expect_good(&f, "connection read_only durability");
+}
+
+Test(own_doctor, settings_that_cost_speed_order_or_durability)
+{
+	struct findings f;
+
+	begin_own_world("--log-bin --server-id=1 --binlog-format=ROW"
+	                " --innodb-autoinc-lock-mode=0 --innodb-rollback-on-timeout");
+	db_run(world.admin, "SET GLOBAL wait_timeout = 20, GLOBAL max_allowed_packet = 65536,"
+	                    " GLOBAL innodb_flush_log_at_trx_commit = 2, GLOBAL sync_binlog = 0,"
+	                    " GLOBAL sql_mode = '', GLOBAL tx_isolation = 'SERIALIZABLE',"
+	                    " GLOBAL innodb_snapshot_isolation = ON");
+	f = look(NULL);
+	expect_finding(&f, "auto_increment", BIZLOCK_WARN, "innodb_autoinc_lock_mode=0");
+	expect_finding(&f, "transactions", BIZLOCK_WARN, "innodb_rollback_on_timeout=ON");
+	expect_finding(&f, "transactions", BIZLOCK_WARN, "innodb_snapshot_isolation=ON");
+	expect_finding(&f, "wait_timeout", BIZLOCK_WARN, "20 s");
+	expect_finding(&f, "packets", BIZLOCK_WARN, "max_allowed_packet=65536");
+	expect_finding(&f, "durability", BIZLOCK_WARN, "set innodb_flush_log_at_trx_commit to 1");
+	expect_finding(&f, "durability", BIZLOCK_WARN, "set sync_binlog to 1");
+	expect_finding(&f, "sql_mode", BIZLOCK_GOOD, "STRICT_ALL_TABLES");
+	expect_finding(&f, "isolation", BIZLOCK_GOOD, "READ-COMMITTED");
+	expect_good(&f, "auto_increment transactions wait_timeout packets durability");
+
+	db_run(world.admin, "SET GLOBAL wait_timeout = 60, GLOBAL max_allowed_packet = 1048576,"
+	                    " GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 1");
+	f = look(NULL);
+	expect_good(&f, "auto_increment transactions");
+	db_run(world.admin, "SET GLOBAL innodb_flush_log_at_trx_commit = 3");
+	f = look(NULL);
+	expect_finding(&f, "durability", BIZLOCK_GOOD, "=3");
+}
+
+Test(own_doctor, limits_of_connections)
+{
+	struct findings f;
+
+	begin_own_world("--max-user-connections=200");
+	f = look(NULL);
+	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 16");
+	db_run(world.admin, "SET GLOBAL max_connections = 16");
+	f = look(NULL);
+	expect_finding(&f, "connections", BIZLOCK_WARN, "the server's max_connections");
+	f = look(OPTIONS("max_connections", "8"));
+	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 8");
+	db_run(world.admin, "SET GLOBAL max_connections = 100, GLOBAL max_user_connections = 10");
+	f = look(NULL);
+	expect_finding(&f, "connections", BIZLOCK_WARN, "option max_connections to 10");
+	f = look(OPTIONS("max_connections", "10"));
+	expect_finding(&f, "connections", BIZLOCK_GOOD, "max_user_connections=10");
+}
+
+Test(own_doctor, an_old_server)
+{
+	struct findings f;
+
+	begin_own_world("--version=10.5.29-MariaDB");
+	f = look(NULL);
+	expect_finding(&f, "server", BIZLOCK_BAD, "10.5.29");
+	expect_good(&f, "server");
+}
+
+Test(own_doctor, a_server_that_forgets_its_counters)
+{
+	struct findings f;
+
+	begin_own_world("--version=10.2.3-MariaDB");
+	f = look(NULL);
+	expect_finding(&f, "server", BIZLOCK_BAD, "10.2.3");
+	expect_finding(&f, "auto_increment", BIZLOCK_BAD, "not kept");
+	expect_good(&f, "server auto_increment");
+}
+
+/* ---- the clock ------------------------------------------------------------------------- */
+
+/* For users who are not administrators the server's clock is another by so much. */
+static struct findings with_clock_off(int seconds)
+{
+	db_run(world.admin, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'",
+	       seconds);
+	return look(OPTIONS("user", world.schema, "password", PASSWORD));
+}
+
+Test(own_doctor, clocks_that_differ)
+{
+	struct findings f;
+
+	begin_own_world("");
+	db_run(world.admin,
+	       "CREATE USER '%s'@'%%' IDENTIFIED BY '" PASSWORD "';"
+	       "CREATE USER '%s'@'localhost' IDENTIFIED BY '" PASSWORD "';"
+	       "GRANT ALL ON `%s`.* TO '%s'@'%%', '%s'@'localhost'",
+	       world.schema, world.schema, world.schema, world.schema, world.schema);
+	f = with_clock_off(3600);
+	expect_finding(&f, "clock", BIZLOCK_WARN, "s ahead of this host's");
+	expect_good(&f, "clock");
+	f = with_clock_off(-3600);
+	expect_finding(&f, "clock", BIZLOCK_WARN, "s behind this host's");
+	f = with_clock_off(-60);
+	expect_finding(&f, "clock", BIZLOCK_WARN, "s behind this host's");
+	db_run(world.admin, "SET GLOBAL init_connect = ''");
+	f = look(OPTIONS("user", world.schema, "password", PASSWORD));
+	expect_finding(&f, "clock", BIZLOCK_GOOD, "0.");
+}
