@@ -138,7 +138,8 @@ static bool reach(struct bl_doctor *d)
 		bl_err_clear(&d->refused); /* what the hosts before this one said */
 		return true;
 	}
-	if (bl_session_reach(&d->session, d->config, &err) != BIZLOCK_OK)
+	if (d->refused.code == BIZLOCK_NOMEM ||
+	    bl_session_reach(&d->session, d->config, &err) != BIZLOCK_OK)
 		return false;
 	if (mysql_select_db(d->session.mysql, d->config->database) != 0)
 		bl_session_error(&d->session, &d->no_database);

@@ -93,8 +93,41 @@ static void release(struct round *r, int who)
 	done(r, "release", bizlock_release(r->b, KEY(id), owners[who], NULL));
 }
 
+static int see_migration(void *arg, const bizlock_migration *m)
+{
+	(void)arg;
+	return m->pending;
+}
+
+static int see_finding(void *arg, const bizlock_finding *f)
+{
+	(void)arg;
+	if (f->level == BIZLOCK_BAD)
+		die("doctor: %s: %s", f->name, f->text);
+	return 0;
+}
+
+static int see_waiter(void *arg, const bizlock_waiter *waiter)
+{
+	(void)arg;
+	die("connection %llu waits", (unsigned long long)waiter->connection);
+}
+
+static void look_after(struct round *r)
+{
+	bizlock_key key = KEY("thread");
+	char text[4096];
+
+	done(r, "grants", bizlock_grants(r->b, "app", text, sizeof(text), NULL));
+	done(r, "each_migration", bizlock_each_migration(r->b, see_migration, NULL));
+	done(r, "doctor", bizlock_doctor(r->b, see_finding, NULL));
+	if (r->open)
+		done(r, "waiters", bizlock_waiters(r->b, &key, 1, see_waiter, NULL));
+}
+
 static void try_all(struct round *r)
 {
+	look_after(r);
 	if (!r->open)
 		r->open = done(r, "open", bizlock_open(r->b));
 	for (int who = 0; who < 2 && r->open; who++) {
