@@ -176,7 +176,7 @@ static void tame(struct bl_buf *text)
 }
 
 /* A server that refuses this may well answer the next. */
-static int not_looked_at(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+static int not_looked_at(struct bl_finding *f, const struct bl_err *err)
 {
 	if (err->code == BIZLOCK_NOMEM)
 		return err->code;
@@ -186,7 +186,6 @@ static int not_looked_at(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 		bl_advise(f, BIZLOCK_BAD, "see why the server ends connections, and look again");
 		return err->code;
 	}
-	d->session.gone = false;
 	bl_buf_addf(&f->text, "could not be looked at: %s", err->msg);
 	bl_advise(f, BIZLOCK_WARN, "look again as a user who may, or when the server answers");
 	return BIZLOCK_OK;
@@ -201,10 +200,10 @@ static int make(struct bl_doctor *d, size_t number, struct bl_finding *f, struct
 		return BIZLOCK_OK;
 	if ((needs & VARIABLES) && d->blind.code != BIZLOCK_OK) {
 		*err = d->blind;
-		return not_looked_at(d, f, err);
+		return not_looked_at(f, err);
 	}
 	rc = checks[number].look(d, f, err);
-	return rc == BIZLOCK_OK || !d->reached ? rc : not_looked_at(d, f, err);
+	return rc == BIZLOCK_OK || !d->reached ? rc : not_looked_at(f, err);
 }
 
 size_t bl_doctor_checks(void)

@@ -111,7 +111,7 @@ bool bl_server_too_old(const struct bl_server *server)
 
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
-	struct bl_server server;
+	struct bl_server server = {0};
 	int rc = bl_server_read(s, &server, err);
 
 	if (rc != BIZLOCK_OK)
