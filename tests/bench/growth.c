@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hist.h"
 #include "common/many.h"
-#include "common/meter.h"
 #include "patience.h"
 
 #define SIZES_MAX 8
@@ -22,38 +20,15 @@ struct table {
 	unsigned rows;
 };
 
-static void run(struct table *t, unsigned ms, unsigned *random, struct hist *acquire,
-                struct hist *pair)
+static void measure(const struct table *t, int round, unsigned ms)
 {
-	int64_t end = now_ms() + ms;
-
-	while (now_ms() < end) {
-		int64_t start = now_ns(), got;
-		char id[40];
-		bizlock_key key = {"bench", id};
-
-		snprintf(id, sizeof(id), "%08x%08x", (unsigned)rand_r(random) * 2,
-		         (unsigned)rand_r(random));
-		if (bizlock_acquire(t->b, key, NULL, NULL) != BIZLOCK_OK)
-			die("%s", bizlock_errmsg(t->b));
-		got = now_ns();
-		if (bizlock_release(t->b, key, NULL, NULL) != BIZLOCK_OK)
-			die("%s", bizlock_errmsg(t->b));
-		hist_add(acquire, got - start);
-		hist_add(pair, now_ns() - start);
-	}
-}
-
-static void measure(struct table *t, int round, unsigned ms, unsigned *random)
-{
+	static const atomic_bool never;
 	static struct hist acquire, pair;
 
+	many_pairs(t->b, now_ms() + ms / 10, &never, &acquire, &pair);
 	memset(&acquire, 0, sizeof(acquire));
 	memset(&pair, 0, sizeof(pair));
-	run(t, ms / 10 + 1, random, &acquire, &pair);
-	memset(&acquire, 0, sizeof(acquire));
-	memset(&pair, 0, sizeof(pair));
-	run(t, ms, random, &acquire, &pair);
+	many_pairs(t->b, now_ms() + ms, &never, &acquire, &pair);
 	printf("{\"work\":\"growth\",\"rows\":%u,\"round\":%d,", t->rows, round);
 	hist_print(stdout, "acquire_us", &acquire);
 	fputc(',', stdout);
@@ -64,7 +39,7 @@ static void measure(struct table *t, int round, unsigned ms, unsigned *random)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 3 ? (int)strtol(argv[1], NULL, 10) : 0, sizes = argc - 3;
-	unsigned ms = argc > 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0, random = 1;
+	unsigned ms = argc > 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	static struct table tables[SIZES_MAX];
 	struct server at = server_from_env();
 
@@ -82,7 +57,7 @@ int main(int argc, char **argv)
 	many_settle(&tables[0].w);
 	for (int round = 1; round <= rounds; round++)
 		for (int i = 0; i < sizes; i++)
-			measure(&tables[i], round, ms, &random);
+			measure(&tables[i], round, ms);
 	for (int i = 0; i < sizes; i++) {
 		bizlock_close(tables[i].b);
 		world_drop(&tables[i].w);

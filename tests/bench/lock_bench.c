@@ -36,10 +36,10 @@ static void run(const struct lanes_plan *plan, const char *work)
 	fputc(',', stdout);
 	hist_print(stdout, "handover_us", &tale.handover);
 	printf(",\"least\":%llu,\"most\":%llu,\"to_itself\":%llu,\"longest_wait_ms\":%.3f,"
-	       "\"server_cpu_ms\":%lld,\"client_cpu_ms\":%lld}\n",
+	       "\"server_cpu_ms\":%lld,\"client_cpu_ms\":%lld,\"requests\":%lld}\n",
 	       (unsigned long long)tale.least, (unsigned long long)tale.most,
 	       (unsigned long long)tale.to_itself, (double)tale.longest_ns / 1e6,
-	       (long long)tale.server_cpu_ms, (long long)tale.own_cpu_ms);
+	       (long long)tale.server_cpu_ms, (long long)tale.own_cpu_ms, tale.requests);
 }
 
 static void rest(struct lanes_plan *plan)

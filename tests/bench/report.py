@@ -121,6 +121,10 @@ def known(values):
     return [v for v in values if v is not None]
 
 
+def requests(line):
+    return line["requests"] / line["pairs"] if line["pairs"] and line.get("requests", -1) >= 0 else None
+
+
 def cpu_us(side):
     return lambda line: line[side] * 1000 / line["pairs"] if line["pairs"] and line[side] >= 0 else None
 
@@ -255,10 +259,11 @@ def one_tables(f):
                 NAMES[name], ranged(f.values(name, cell, pairs_s)), *hand,
                 duration(1000 * max(line["longest_wait_ms"] for line in lines)),
                 f"{median(f.values(name, cell, evenness)):.2f}",
+                number(median(known(f.values(name, cell, requests)))),
                 f"{100 * sum(line['to_itself'] for line in lines) / max(1, sum(line['pairs'] for line in lines)):.0f} %",
             ])
         out += table(["", "pairs/s", "hand-over p50", "p99", "longest wait", "least/most served",
-                      "went to who had it"], rows)
+                      "requests a pair", "went to who had it"], rows)
     return out
 
 
@@ -338,15 +343,16 @@ def write_json(out, setting, f, targets):
                 "pairs_s": spread([line["pairs_s"] for line in lines])}
         for kind in ("pair_us", "acquire_us", "handover_us"):
             cell[kind] = {p: median(known([percentile(kind, p)(line) for line in lines])) for p in ("p50", "p99", "p999")}
-        for what in ("least", "most", "to_itself", "longest_wait_ms", "server_cpu_ms", "client_cpu_ms"):
-            cell[what] = spread([line[what] for line in lines])
+        for what in ("least", "most", "to_itself", "longest_wait_ms", "server_cpu_ms", "client_cpu_ms", "requests"):
+            cell[what] = spread([line.get(what, -1) for line in lines])
         groups[work].append(cell)
     groups["alone"] = [line for line in f.lines if line["work"] not in groups]
     groups["targets"] = targets
     for name, figures in groups.items():
         with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as file:
-            json.dump({"setting": setting, "figures": figures}, file, indent=1, ensure_ascii=False)
-            file.write("\n")
+            lines = ",\n".join(json.dumps(figure, ensure_ascii=False) for figure in figures)
+            file.write(f'{{"setting": {json.dumps(setting, ensure_ascii=False, indent=1)},\n'
+                       f'"figures": [\n{lines}\n]}}\n')
 
 
 def put_into(path, texts):

@@ -220,6 +220,12 @@ static void add_up(const struct field *f, struct lanes_tale *ret)
 	}
 }
 
+/* Asking is a request itself. -1 when asked twice: nobody counts. */
+static long long requests_of(const struct contender *c)
+{
+	return c->requests ? c->requests() : 0;
+}
+
 void lanes_run(const struct lanes_plan *plan, struct lanes_tale *ret)
 {
 	struct field *f = field_new(plan);
@@ -234,7 +240,9 @@ void lanes_run(const struct lanes_plan *plan, struct lanes_tale *ret)
 	sleep_until(begin);
 	ret->server_cpu_ms = -server_cpu_ms();
 	ret->own_cpu_ms = -own_cpu_ms();
+	ret->requests = -requests_of(plan->contender);
 	sleep_until(f->end);
+	ret->requests += requests_of(plan->contender) - 1;
 	ret->server_cpu_ms += server_cpu_ms();
 	ret->own_cpu_ms += own_cpu_ms();
 	if (plan->processes)
@@ -270,19 +278,18 @@ static void *wait_in_thread(void *arg)
 void lanes_rest(const struct lanes_plan *plan, struct lanes_rest *ret)
 {
 	struct field *f = field_new(plan);
-	const struct contender *c = plan->contender;
 
 	start(f, wait_in_thread);
 	eventually(atomic_load(&f->ready) == plan->lanes);
 	pause_ms(1000); /* all have looked, and wait */
 	*ret = (struct lanes_rest){.seconds = (double)plan->ms / 1000,
-	                           .requests = c->requests ? -c->requests() - 1 : 0,
+	                           .requests = -requests_of(plan->contender),
 	                           .server_cpu_ms = -server_cpu_ms(),
 	                           .own_cpu_ms = -own_cpu_ms()};
 	pause_ms(plan->ms);
 	ret->server_cpu_ms += server_cpu_ms();
 	ret->own_cpu_ms += own_cpu_ms();
-	ret->requests = c->requests ? ret->requests + c->requests() : -1;
+	ret->requests += requests_of(plan->contender) - 1;
 	atomic_store(&f->go, true);
 	join(f);
 	munmap(f, sizeof(*f));

@@ -26,6 +26,7 @@ struct lanes_tale {
 	struct hist pair, acquire, handover;
 	int64_t longest_ns;                /* wait, those that the end cut short among them */
 	int64_t server_cpu_ms, own_cpu_ms; /* -1: not known */
+	long long requests;                /* to the server; -1: not known */
 };
 
 /* Dies if two ever held the key of all at a time. ret: all zero before. */

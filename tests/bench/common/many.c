@@ -2,11 +2,11 @@
 #include "many.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "meter.h"
 #include "patience.h"
 
 #define THREADS 8
@@ -92,6 +92,28 @@ void many_rows(const struct world *w, unsigned n, int seconds)
 		db_run(w->admin, "INSERT INTO biz_lock " COLUMNS " SELECT " VALUES " FROM numbers",
 		       i, "i", seconds);
 	db_run(w->admin, "DROP TEMPORARY TABLE numbers");
+}
+
+void many_pairs(bizlock *b, int64_t end, const atomic_bool *over, struct hist *acquire,
+                struct hist *pair)
+{
+	static _Thread_local unsigned random = 1;
+
+	while (now_ms() < end && !atomic_load(over)) {
+		int64_t start = now_ns(), got;
+		char id[40];
+		bizlock_key key = {"bench", id};
+
+		snprintf(id, sizeof(id), "%08x%08x", (unsigned)rand_r(&random) * 2,
+		         (unsigned)rand_r(&random));
+		if (bizlock_acquire(b, key, NULL, NULL) != BIZLOCK_OK)
+			die("%s", bizlock_errmsg(b));
+		got = now_ns();
+		if (bizlock_release(b, key, NULL, NULL) != BIZLOCK_OK)
+			die("%s", bizlock_errmsg(b));
+		hist_add(acquire, got - start);
+		hist_add(pair, now_ns() - start);
+	}
 }
 
 static long long changed_pages(const struct world *w)

@@ -1,7 +1,10 @@
-/* Many locks held at a time, and rows of nobody here. */
+/* Many locks held at a time, rows of holders elsewhere, and one lock after the other. */
 #ifndef BENCH_MANY_H
 #define BENCH_MANY_H
 
+#include <stdatomic.h>
+
+#include "hist.h"
 #include "world.h"
 
 /* Takes "held-0", "held-1" and so on, one by one, by several threads at a time, for the
@@ -13,6 +16,10 @@ void many_release(bizlock *b, unsigned n);
 
 /* Rows of holders elsewhere, whose leases end in so many seconds: all over the table. */
 void many_rows(const struct world *w, unsigned n, int seconds);
+
+/* Acquires and releases random keys until that time (of now_ms()) or until it is over. */
+void many_pairs(bizlock *b, int64_t end, const atomic_bool *over, struct hist *acquire,
+                struct hist *pair);
 
 /* Waits until the server has written its changed pages: what it writes later would
  * count against what is measured. */
