@@ -85,7 +85,7 @@ class Figures:
         """Of each turn with itself: neighbours in time."""
         a = {line["turn"]: get(line) for line in self.of(mine, *cell)}
         b = {line["turn"]: get(line) for line in self.of(theirs, *cell)}
-        return [a[turn] / b[turn] for turn in sorted(a) if b.get(turn)]
+        return [a[turn] / b[turn] for turn in sorted(a) if a[turn] is not None and b.get(turn)]
 
     def alone(self, work, **where):
         return [
@@ -178,10 +178,8 @@ def against_wakers(t, f):
     for peer in WAKES:
         for lanes, hold, processes in f.crowds():
             cell = ("one", lanes, hold, processes)
-            mine, theirs = (median(known(f.values(n, cell, p99))) for n in ("bizlock", peer))
-            ratio = [mine / theirs] if mine and theirs else []
-            t.add(f"hand-over p99, {crowd_name(lanes, hold, processes)}, against {NAMES[peer]}", 1, ratio,
-                  at_most=True)
+            t.add(f"hand-over p99, {crowd_name(lanes, hold, processes)}, against {NAMES[peer]}", 1,
+                  f.ratios("bizlock", peer, cell, p99), at_most=True)
 
 
 def alone(t, f):
@@ -281,6 +279,10 @@ def alone_tables(f):
     rows = [[count(line["rows"]), duration(line["acquire_us"]["p50"]), duration(line["acquire_us"]["p99"]),
              duration(line["pair_us"]["p50"])] for line in middle(f.alone("growth"), "rows", "p50")]
     out += table(["rows of others", "acquire p50", "acquire p99", "pair p50"], rows)
+    rows = [[(f"while {count(line['purged'])} stale rows are purged, in {line['seconds']:.1f} s" if line["purged"]
+              else f"beside {count(line['rows'])} stale rows"),
+             *(duration(line["acquire_us"][p]) for p in ("p50", "p99", "max"))] for line in f.alone("purging")]
+    out += table(["the reaper", "acquire p50", "p99", "longest"], rows)
     rows = [[str(line["keys"]), number(line["together_s"]), number(line["one_by_one_s"]),
              number(line["together_s"] / line["one_by_one_s"])] for line in middle(f.alone("sets"), "keys", "together_s")]
     out += table(["keys in a set", "keys/s in sets", "keys/s one by one", "ratio"], rows)

@@ -75,6 +75,7 @@ plan_alone() {
 		jobs+=("1 bizlock lock_bench bizlock rest 64 10000")
 		jobs+=("1 bizlock renewing 1000 6000" "1 bizlock footprint 1 1000")
 		jobs+=("1 bizlock growth $rounds $ms 10 100000" "1 bizlock sets $rounds $((ms / 2))")
+		jobs+=("1 bizlock purging 20000 $ms")
 		return
 	fi
 	for name in "${waiting[@]}"; do
@@ -83,6 +84,7 @@ plan_alone() {
 	jobs+=("1 bizlock renewing 1000 30000" "1 bizlock renewing 10000 30000")
 	jobs+=("1 bizlock footprint 1 1000 10000")
 	jobs+=("1 bizlock growth $rounds $ms 10 10000 1000000" "1 bizlock sets $rounds $((ms / 3))")
+	jobs+=("1 bizlock purging 200000 $ms")
 }
 
 # ---- where -----------------------------------------------------------------------
@@ -125,6 +127,7 @@ describe() {
 		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
 		ZooKeeper "$(dpkg-query -W -f '${Version}' zookeeper 2>/dev/null), Java $(java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/\1/p')" \
 		"durability of MariaDB" "innodb_flush_log_at_trx_commit=$(sql 'SELECT @@innodb_flush_log_at_trx_commit'), log_bin=$(sql 'SELECT @@log_bin')" \
+		"memory of MariaDB" "innodb_buffer_pool_size=$(sql 'SELECT @@innodb_buffer_pool_size DIV 1048576') MB" \
 		"durability of redis_always" "appendonly $(redis_setting redis_always appendonly), appendfsync $(redis_setting redis_always appendfsync)" \
 		"durability of redis" "appendonly $(redis_setting redis appendonly), save \"$(redis_setting redis save)\"" \
 		"durability of etcd" "as installed: its log is synced before a request is answered" \
@@ -203,7 +206,7 @@ build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 need compiler cmake make pkg-config connector criterion server openssl flock redis-server hiredis \
 	etcd zookeeper zookeeper-c libcurl curl gnuplot python3
 cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
-programs=(lock_bench reentry renewing footprint growth sets)
+programs=(lock_bench reentry renewing footprint growth sets purging)
 cmake --build "$build" -j "$(nproc)" --target "${programs[@]/#/bench_}" >"$build/make.log"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-bench.XXXXXX")
