@@ -125,7 +125,7 @@ describe() {
 		MariaDB "$(sql 'SELECT VERSION()')" \
 		Redis "$(redis-server --version | grep -o 'v=[^ ]*' | cut -c 3-), hiredis $(pkg-config --modversion hiredis)" \
 		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
-		ZooKeeper "$(dpkg-query -W -f '${Version}' zookeeper 2>/dev/null), Java $(java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/\1/p')" \
+		ZooKeeper "$(dpkg-query -W -f '${Version}' libzookeeper-java 2>/dev/null), Java $(java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/\1/p')" \
 		"durability of MariaDB" "innodb_flush_log_at_trx_commit=$(sql 'SELECT @@innodb_flush_log_at_trx_commit'), log_bin=$(sql 'SELECT @@log_bin')" \
 		"memory of MariaDB" "innodb_buffer_pool_size=$(sql 'SELECT @@innodb_buffer_pool_size DIV 1048576') MB" \
 		"durability of redis_always" "appendonly $(redis_setting redis_always appendonly), appendfsync $(redis_setting redis_always appendfsync)" \

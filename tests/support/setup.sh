@@ -54,7 +54,7 @@ package() {
 	hiredis) echo "libhiredis-dev: client library of Redis" ;;
 	libcurl) echo "libcurl4-openssl-dev: client library for etcd" ;;
 	etcd) echo "etcd-server: a peer to measure" ;;
-	zookeeper) echo "zookeeper default-jre-headless: a peer to measure" ;;
+	zookeeper) echo "libzookeeper-java default-jre-headless: a peer to measure" ;;
 	zookeeper-c) echo "libzookeeper-mt-dev: client library of ZooKeeper" ;;
 	redis-server) echo "redis-server: a peer to measure" ;;
 	gnuplot) echo "gnuplot-nox: pictures" ;;
