@@ -212,7 +212,8 @@ static int64_t first_number(MYSQL_RES *rows)
 }
 
 /* Reads what is left of a packet's results. The first error wins; there is
- * nothing more to read after one. */
+ * nothing more to read after one. Not mysql_field_count(): with a connection that is
+ * lost among the rows it is 0 again, as if there had been none. */
 static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
                  struct bl_err *err)
 {
@@ -224,7 +225,7 @@ static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_numb
 		if (rows) {
 			*ret_number = first_number(rows);
 			mysql_free_result(rows);
-		} else if (mysql_field_count(s->mysql) > 0) {
+		} else if (mysql_errno(s->mysql) != 0) {
 			return bl_session_error(s, err);
 		} else {
 			*ret_affected = mysql_affected_rows(s->mysql);

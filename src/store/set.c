@@ -35,8 +35,8 @@ static int read_rows(struct bl_session *s, const struct bl_item *items, size_t n
 	MYSQL_RES *result = mysql_store_result(s->mysql);
 	MYSQL_ROW row;
 
-	if (!result)
-		return mysql_field_count(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
+	if (!result) /* none, or lost among its rows */
+		return mysql_errno(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
 	while (mysql_num_fields(result) == 4 && (row = mysql_fetch_row(result)) != NULL)
 		note(items, n, row, mysql_fetch_lengths(result), rows);
 	mysql_free_result(result);
