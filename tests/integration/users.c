@@ -73,6 +73,7 @@ Test(users, four_privileges_are_enough)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_break(b, KEY("k"), grant.fence));
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, b, bizlock_reap(b, NULL, NULL));
 
 	expect(OK, admin, acquire_as(admin, "k", "task-1", 0));
 	call_start(&call, b, "k", -1, "task-2");

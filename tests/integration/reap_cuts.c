@@ -1,0 +1,221 @@
+/* bizlock_reap() while connections break; and the death of the server after it. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_reap.h"
+
+TestSuite(reap_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
+
+#define N 12
+
+struct cutter {
+	struct proxy *proxy;
+	bizlock *b;
+	unsigned cuts;
+	char where[64];
+};
+
+/* All kinds in one page, and a lock that is held. */
+static void litter(void)
+{
+	stale_leases(world.admin, "old", N, OLD_MS);
+	stale_rests(world.admin, "old-rest", N, OLD_MS);
+	stale_row_locks(world.admin, "old", N, OLD_MS);
+}
+
+static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t byte)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = side, .packet = packet, .byte = byte};
+
+	snprintf(c->where, sizeof(c->where), "%s %u, byte %zu",
+	         side == FAULT_REQUESTS ? "request" : "reply", packet, byte);
+	proxy_arm(c->proxy, &fault);
+}
+
+/* Whatever was lost: all is purged in the end, nothing else, and what is said of it is
+ * no more than was done. */
+static void reap_once(struct cutter *c)
+{
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+	bizlock_reap_result r = BIZLOCK_REAP_RESULT_INIT;
+	int rc;
+
+	opts.batch = 5;
+	rc = bizlock_reap(c->b, &opts, &r);
+	cr_assert_eq(rc, BIZLOCK_OK, "%s: %s", c->where, bizlock_errmsg(c->b));
+	cr_assert_eq(left_of("biz_lock", "old") + left_of("biz_row_lock", "old"), 0, "%s",
+	             c->where);
+	cr_assert_eq(left_of("biz_lock", "live"), 3, "%s", c->where);
+	cr_assert(r.leases <= N && r.rests <= N && r.row_locks <= N, "%s", c->where);
+	cr_assert_geq(r.leases + r.rests + r.row_locks, 3 * N - 5, "%s: %llu, %llu, %llu", c->where,
+	              (unsigned long long)r.leases, (unsigned long long)r.rests,
+	              (unsigned long long)r.row_locks);
+	cr_assert_eq(r.passed_over, 0, "%s", c->where);
+	eventually(!row_of(&world, REAPER).there);
+}
+
+static struct fault_trace traced(struct cutter *c)
+{
+	struct fault_trace trace = {.count = 0};
+
+	for (int warm = 0; warm < 3; warm++) {
+		litter();
+		proxy_arm(c->proxy, NULL);
+		reap_once(c);
+		trace = proxy_trace(c->proxy);
+	}
+	return trace;
+}
+
+/* At the front, in the middle and at the end of each packet. */
+Test(reap_cuts, at_every_packet)
+{
+	struct cutter c = {.proxy = proxy_start(&world.at, "127.0.0.1")};
+	unsigned packets[2] = {0, 0};
+	struct fault_trace trace;
+
+	c.b = client_through(c.proxy, NULL);
+	stale_leases(world.admin, "live", 3, -600000);
+	trace = traced(&c);
+	for (unsigned i = 0; i < trace.count; i++) {
+		enum fault_side side = trace.packets[i].side;
+		size_t size = trace.packets[i].size, bytes[] = {0, 4, size / 2, size};
+
+		for (int at = 0; at < 4; at++) {
+			litter();
+			arm(&c, side, packets[side], bytes[at]);
+			reap_once(&c);
+			c.cuts += proxy_fired(c.proxy) > 0;
+		}
+		packets[side]++;
+	}
+	cr_assert_gt(c.cuts, 20, "%u cuts", c.cuts);
+	proxy_stop(c.proxy);
+}
+
+static void cut_always(void *arg)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
+
+	proxy_arm(arg, &fault);
+}
+
+/* What was sent may have been done. */
+Test(reap_cuts, a_server_that_stays_away_ends_it)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "1000"));
+	struct at_progress progress = {.at = 2, .act = cut_always, .arg = p};
+	bizlock_reap_opts opts = with_progress(&progress, 5);
+
+	stale_leases(world.admin, "old", 20, OLD_MS);
+	expect(UNKNOWN, b, bizlock_reap(b, &opts, NULL));
+	cr_assert_eq(progress.calls, 2);
+	cr_assert(left_of("biz_lock", "old") <= 10 && left_of("biz_lock", "old") >= 5, "%lld",
+	          left_of("biz_lock", "old"));
+	proxy_arm(p, NULL);
+	eventually(!reaper_is_at_work());
+	reaped(b, NULL);
+	cr_assert_eq(left_of("biz_lock", "old"), 0);
+	proxy_stop(p);
+}
+
+static void kill_all(void *arg)
+{
+	(void)arg;
+	kill_connections();
+}
+
+Test(reap_cuts, killed_connections_are_replaced)
+{
+	bizlock *b = client(NULL);
+	struct at_progress p = {.at = 2, .act = kill_all};
+	bizlock_reap_opts opts = with_progress(&p, 5);
+
+	stale_leases(world.admin, "old", 20, OLD_MS);
+	cr_assert_eq(reaped(b, &opts).leases, 20);
+	eventually(!row_of(&world, REAPER).there);
+}
+
+/* What is unsure counts as purged where no more is wanted. */
+Test(reap_cuts, a_lost_reply_does_not_make_it_purge_more_than_is_wanted)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+
+	opts.batch = 5;
+	opts.max = 10;
+	stale_leases(world.admin, "warm", 20, OLD_MS);
+	reaped(b, NULL);
+	for (unsigned reply = 0; reply < 20; reply++) {
+		struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .packet = reply};
+
+		stale_leases(world.admin, "old", 20, OLD_MS);
+		proxy_arm(p, &fault);
+		reaped(b, &opts);
+		proxy_arm(p, NULL);
+		cr_assert_geq(left_of("biz_lock", "old"), 10, "reply %u", reply);
+		cr_assert_leq(left_of("biz_lock", "old"), 15, "reply %u", reply);
+		db_run(world.admin, "DELETE FROM biz_lock");
+	}
+	proxy_stop(p);
+}
+
+/* ---- the fence, across the death of the server ---------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_reap, .fini = end_own_world, .timeout = 300);
+
+static uint64_t take_and_lose(bizlock *b, uint64_t last)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b, acquire(b, "k", 0, 100, &grant));
+	cr_assert_gt(grant.fence, last);
+	lease_is_over("k");
+	return grant.fence;
+}
+
+/* Purged to the last row: the counter alone remembers. */
+static uint64_t reap_and_restart(const char *how, uint64_t fence)
+{
+	bizlock *b = client_open(&world, NULL);
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+
+	opts.older_than_ms = 0;
+	fence = take_and_lose(b, fence);
+	cr_assert_eq(reaped(b, &opts).leases, 1);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	own_server_do(&server, how);
+	own_server_do(&server, "restart");
+	mysql_close(world.admin);
+	world.admin = db_open(&world.at, world.schema);
+	bizlock_close(b);
+	b = client_open(&world, NULL);
+	fence = take_and_lose(b, fence);
+	bizlock_close(b);
+	return fence;
+}
+
+Test(own_reap, fences_grow_on_when_all_was_purged_and_the_server_restarted)
+{
+	uint64_t fence = 0;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "--innodb-flush-log-at-trx-commit=1");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	for (int i = 0; i < 2; i++) {
+		fence = reap_and_restart("kill", fence);
+		fence = reap_and_restart("stop", fence);
+	}
+}
