@@ -159,9 +159,9 @@ int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	int rc = BIZLOCK_OK;
 
 	bl_buf_reset(&s->text);
-	bl_sql_begin_reap(s->sql, &s->text, r->kind);
+	bl_sql_begin_reap(s->sql, &s->text, r->row_locks);
 	n = add_batch(r, &s->text, &next);
-	bl_sql_end_reap(s->sql, &s->text, r->kind, r->older_us, n);
+	bl_sql_end_reap(s->sql, &s->text, r->row_locks, r->older_us, n);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (n > 0)

@@ -101,7 +101,7 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
 void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                         int64_t lease_us);
 
-/* For the reaper: rows of biz_lock, or (row_locks) of biz_row_lock. */
+/* What a row is to the reaper. */
 enum bl_reap_kind {
 	BL_REAP_NONE, /* of use, or not long enough over */
 	BL_REAP_LEASES,
@@ -110,6 +110,17 @@ enum bl_reap_kind {
 	BL_REAP_KINDS
 };
 
+/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
+ * type, kind. Of biz_lock, or (row_locks) of biz_row_lock. */
+void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks,
+                      int64_t older_us, const char *after_id, const char *after_type, uint32_t n);
+
+/* Around n pairs of literals, parted by commas: deletes those that still can go, and
+ * tells how many microseconds the server took for it. */
+void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks);
+void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks, int64_t older_us,
+                     uint32_t n);
+
 /* biz_row_lock.gmt_create may be so much older than the last use of the row lock:
  * each use would have to write, else. */
 #define BL_SQL_USED_US (600 * INT64_C(1000000))
@@ -117,17 +128,6 @@ enum bl_reap_kind {
 /* Around the WHERE: brings it up to date, unless the row is locked. */
 void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret);
 void bl_sql_end_used(struct bl_buf *ret);
-
-/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
- * type, kind. */
-void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks,
-                      int64_t older_us, const char *after_id, const char *after_type, uint32_t n);
-
-/* Around n pairs of literals, parted by commas: deletes those that still are of that
- * kind, and tells how many microseconds the server took for it. */
-void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind);
-void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind,
-                     int64_t older_us, uint32_t n);
 
 /* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
 struct bl_sql_row {

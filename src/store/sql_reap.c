@@ -49,12 +49,12 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_loc
 	bl_buf_addf(ret, " ORDER BY biz_id, biz_type LIMIT %" PRIu32, n);
 }
 
-void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind)
+void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks)
 {
 	bl_buf_addf(ret,
 	            "SET @bizlock_began = " NOW ";"
 	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s WHERE (biz_id, biz_type) IN (",
-	            table_of(sql, kind == BL_REAP_ROW_LOCKS));
+	            table_of(sql, row_locks));
 }
 
 /* There is no DELETE ... SKIP LOCKED. But rows that are selected so are ours alone, and
@@ -63,15 +63,11 @@ void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_rea
  * the rows while a reaper stands still between them. STRAIGHT_JOIN: the other way round
  * it would lock the whole table. LIMIT: without one MySQL merges the two tables into
  * one, which is then refused. */
-void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_kind kind,
-                     int64_t older_us, uint32_t n)
+void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks, int64_t older_us,
+                     uint32_t n)
 {
-	bool row_locks = kind == BL_REAP_ROW_LOCKS;
-
 	bl_buf_adds(ret, ") AND ");
 	add_old(ret, row_locks, older_us);
-	if (!row_locks)
-		bl_buf_addf(ret, " AND owner %s ''", kind == BL_REAP_RESTS ? "=" : "<>");
 	bl_buf_addf(ret,
 	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
 	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type;"
