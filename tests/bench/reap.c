@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "patience.h"
@@ -28,6 +29,7 @@ struct acquirer {
 	pthread_t thread;
 	bizlock *b;
 	unsigned number, keys;
+	unsigned random; /* state: what was drawn without a reaper is not drawn again */
 	bool takes_over;
 	atomic_bool *stop;
 	uint32_t *us; /* of each acquire */
@@ -64,10 +66,9 @@ static void acquire_one(struct acquirer *a, unsigned i)
 static void *acquire_all(void *arg)
 {
 	struct acquirer *a = arg;
-	unsigned random = a->number + 1;
 
 	while (!atomic_load(a->stop))
-		acquire_one(a, (unsigned)rand_r(&random) % a->keys);
+		acquire_one(a, (unsigned)rand_r(&a->random) % a->keys);
 	return NULL;
 }
 
@@ -108,10 +109,24 @@ static void stop_and_show(struct acquirer *all, atomic_bool *stop)
 		show(all[i].takes_over ? "stale keys" : "new keys  ", &all[i]);
 }
 
-static void reap(bizlock *b, unsigned between_ms)
+static long long status_of(MYSQL *db, const char *name)
+{
+	char *line = db_text(db, "SHOW GLOBAL STATUS LIKE '%s'", name);
+	const char *value = strchr(line, '|');
+	long long n = value ? strtoll(value + 1, NULL, 10) : 0;
+
+	free(line);
+	return n;
+}
+
+/* Waits for rows are what a reaper is to blame for; for the processor and the disk all
+ * of them wait. */
+static void reap(bizlock *b, MYSQL *db, unsigned between_ms)
 {
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
 	bizlock_reap_result got = BIZLOCK_REAP_RESULT_INIT;
+	long long waits = status_of(db, "Innodb_row_lock_waits");
+	long long waited = status_of(db, "Innodb_row_lock_time");
 	int64_t began = now_us(), took;
 
 	opts.pause_ms = between_ms;
@@ -122,6 +137,9 @@ static void reap(bizlock *b, unsigned between_ms)
 	       " passed over, in %.1f s: %.0f rows a second\n",
 	       got.leases, got.looked_at, got.rows, got.passed_over, (double)took / 1e6,
 	       (double)got.leases * 1e6 / (double)took);
+	printf("waits for rows: %lld, %lld ms in all\n",
+	       status_of(db, "Innodb_row_lock_waits") - waits,
+	       status_of(db, "Innodb_row_lock_time") - waited);
 }
 
 static unsigned number_or(int argc, char **argv, int i, unsigned otherwise)
@@ -148,6 +166,7 @@ static void begin(struct acquirer *all, const struct world *w, unsigned keys, at
 		all[i] = (struct acquirer){.b = client_open(w, NULL),
 		                           .number = i,
 		                           .keys = keys,
+		                           .random = i + 1,
 		                           .takes_over = i % 2,
 		                           .stop = stop,
 		                           .us = calloc(TIMES_MAX, sizeof(uint32_t))};
@@ -185,7 +204,7 @@ int main(int argc, char **argv)
 	pause_ms(ALONE_MS);
 	stop_and_show(all, &stop);
 	start(all, &stop);
-	reap(b, number_or(argc, argv, 3, 0));
+	reap(b, w.admin, number_or(argc, argv, 3, 0));
 	stop_and_show(all, &stop);
 	printf("%lld rows left, %lld of them live\n",
 	       db_number(w.admin, "SELECT COUNT(*) FROM biz_lock"),
