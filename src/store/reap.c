@@ -31,7 +31,7 @@ static int64_t number_in(MYSQL_RES *result, const char *column)
  * old. */
 int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
-	MYSQL_RES *result;
+	MYSQL_RES *result = NULL;
 	int rc;
 
 	bl_buf_reset(&s->text);
@@ -101,7 +101,7 @@ static int fill(struct bl_reap *page, MYSQL_RES *result, struct bl_err *err)
 int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
 	struct bl_reap page = *r;
-	MYSQL_RES *result;
+	MYSQL_RES *result = NULL;
 	int rc;
 
 	bl_buf_reset(&s->text);

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "patience.h"
+#include "stale.h"
 #include "world.h"
 
 #define ROUNDS_MAX 10000 /* there are some dozen allocations */
+#define STALE_MS 7200000
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -125,6 +127,11 @@ static void look_after(struct round *r)
 		done(r, "waiters", bizlock_waiters(r->b, &key, 1, see_waiter, NULL));
 }
 
+static void reap(struct round *r)
+{
+	done(r, "reap", bizlock_reap(r->b, NULL, NULL));
+}
+
 static void try_all(struct round *r)
 {
 	look_after(r);
@@ -136,6 +143,8 @@ static void try_all(struct round *r)
 		release(r, who);
 		release(r, who);
 	}
+	if (r->open)
+		reap(r);
 }
 
 /* false: all went well, because no allocation was left to fail. */
@@ -144,6 +153,7 @@ static bool try_with(const struct world *w, int n)
 	struct round r = {.b = client_new(w, NULL)};
 	bool failed;
 
+	stale_leases(w->admin, "old", 3, STALE_MS);
 	atomic_store(&left, n);
 	try_all(&r);
 	failed = atomic_exchange(&left, 0) == 0;
