@@ -19,6 +19,7 @@ struct cli {
 	char **argv;
 	bool ask_password;
 	bool pipe_ignored; /* SIGPIPE, by whoever started us */
+	int die_by;        /* the signal that has ended us; 0: none */
 };
 
 /* ---- options ------------------------------------------------------------- */

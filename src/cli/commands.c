@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/commands.h"
 
 static int help(struct cli *c)
 {
@@ -23,8 +24,10 @@ static int help(struct cli *c)
 	return cli_unknown_command(c, &near);
 }
 
-/* In the order of the help. */
+/* In the order of the help. Their options stand in the files of the commands. */
 const struct cli_command cli_commands[] = {
+        {"exec", "BIZ_TYPE BIZ_ID -- COMMAND [ARGUMENT...]", "Run a command under a lock", 0, 2,
+         cli_exec_options, cli_exec_more, cli_exec},
         {"help", "[COMMAND]", "Explain a command", 0, 1, NULL, NULL, help},
         {0},
 };

@@ -1,6 +1,7 @@
 /* bizlock(1): runs commands under a lock, shows and mends what is there. It uses
  * the library as everybody else does, by its public header. */
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -11,6 +12,18 @@ static bool is_reaper(const char *path)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	return path && strcmp(slash ? slash + 1 : path, "bizlock-reaper") == 0;
+}
+
+/* So that whoever started us sees what ended us. */
+static void die_by(int number)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	signal(number, SIG_DFL);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static int choose(struct cli *c, const char *name)
@@ -52,5 +65,8 @@ int main(int argc, char **argv)
 	}
 	code = run(&c);
 	bizlock_close(c.lock);
-	return cli_finish(&c, code);
+	code = cli_finish(&c, code);
+	if (c.die_by)
+		die_by(c.die_by);
+	return code;
 }

@@ -104,7 +104,6 @@ make_database() {
 }
 
 clean_up() {
-	tmux -S "$work/tmux" kill-server 2>/dev/null
 	sql_database=mysql sql "DROP DATABASE IF EXISTS $database" 2>/dev/null
 	rm -rf "$work"
 }
@@ -113,16 +112,16 @@ clean_up() {
 
 # terminal COMMAND: in a terminal of 80 x 24; it stays when the command has ended.
 terminal() {
-	tmux -S "$work/tmux" -f /dev/null new-session -d -x 80 -y 24 \; set -g remain-on-exit on \
+	tmux -S "$socket" -f /dev/null new-session -d -x 80 -y 24 \; set -g remain-on-exit on \
 		\; respawn-pane -k "$1"
 }
 
 screen() {
-	tmux -S "$work/tmux" capture-pane -p
+	tmux -S "$socket" capture-pane -p
 }
 
 type_keys() {
-	tmux -S "$work/tmux" send-keys "$@"
+	tmux -S "$socket" send-keys "$@"
 }
 
 screen_shows() {
@@ -138,6 +137,78 @@ $(screen | sed 's/^/    |/')"
 	done
 }
 
+# ---- locks and processes ------------------------------------------------------------
+
+held() {
+	[[ $(sql "SELECT COUNT(*) FROM biz_lock WHERE biz_type = '$1' AND biz_id = '$2' AND owner <> ''") == 1 ]]
+}
+
+free() {
+	! held "$@"
+}
+
+fence_of() {
+	sql "SELECT fence FROM biz_lock WHERE biz_type = '$1' AND biz_id = '$2'"
+}
+
+# hold TYPE ID [OPTION...]: until its process, $holder, is ended.
+hold() {
+	"$program" exec "${@:3}" "$1" "$2" -- sleep 1000 &
+	holder=$!
+	await held "$1" "$2"
+}
+
+is_gone() {
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ ${stat##*) } == [ZX]* ]]
+}
+
+file_says() {
+	grep -qsE -- "$2" "$1"
+}
+
+# exit_of PID: of a child of ours, in $code.
+exit_of() {
+	code=0
+	await is_gone "$1"
+	wait "$1" || code=$?
+}
+
+now_us() {
+	echo "${EPOCHREALTIME/[.,]/}"
+}
+
+# own_server: a server that a test may break; the program is led to it.
+own_server() {
+	[[ -n ${BIZLOCK_SERVER_SH:-} ]] || {
+		echo "[SKIP] ${FUNCNAME[1]}: no server of its own"
+		exit 0
+	}
+	server=$work/server
+	bash "$BIZLOCK_SERVER_SH" start "$server"
+	eval "$(bash "$BIZLOCK_SERVER_SH" env "$server")"
+	write_options "$work/own.cnf"
+	local tool
+	tool=$(command -v mariadb || command -v mysql)
+	{
+		echo "CREATE DATABASE IF NOT EXISTS $database; USE $database;"
+		cat "$root"/sql/*.sql
+	} | "$tool" --defaults-file="$work/own.cnf"
+	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf
+}
+
+# What a test has left, whether it passed or not.
+end_test() {
+	local code=$? left
+	set +e
+	left="$(jobs -p) ${child:-} ${grandchild:-}"
+	{ kill -KILL $left && wait; } 2>/dev/null
+	[[ -z ${server:-} ]] || bash "$BIZLOCK_SERVER_SH" kill "$server"
+	tmux -S "$socket" kill-server 2>/dev/null
+	exit "$code"
+}
+
 # ---- running ----------------------------------------------------------------------
 
 run_tests() {
@@ -146,12 +217,14 @@ run_tests() {
 	trap clean_up EXIT
 	trap 'exit 1' INT TERM
 	for name in $(compgen -A function test_); do
+		socket=$work/tmux.$name
 		# shellcheck disable=SC2053
 		[[ $name == test_${BIZLOCK_CLI_PATTERN:-*} ]] || continue
 		: >"$out"
 		: >"$err"
 		# Not within a condition: -e would do nothing there.
 		(
+			trap end_test EXIT
 			set -e
 			"$name"
 		)
@@ -161,7 +234,6 @@ run_tests() {
 			echo "FAILED: $name"
 			failed=$((failed + 1))
 		fi
-		tmux -S "$work/tmux" kill-server 2>/dev/null
 	done
 	echo "$passed passed, $failed failed"
 	((failed == 0 && passed > 0)) || exit 1

@@ -43,6 +43,7 @@ package() {
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
+	ps) echo "procps: what runs" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;

@@ -1,0 +1,113 @@
+/* bizlock exec: who takes part.
+ *
+ *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock can
+ *             not be confirmed any more
+ *   command   what it runs, the leader of a process group of its own
+ *   guard     a small process that sends SIGKILL to that group when the lease that the wrapper
+ *             last told it of is nearly over, or the wrapper has gone: so a wrapper that is
+ *             stopped, hangs or was killed by SIGKILL leaves nobody at work without the lock.
+ *             The command itself also dies with its parent by PR_SET_PDEATHSIG, which does not
+ *             reach its children, and which the kernel forgets for a set-user-ID program.
+ *
+ * A command that changes its user can not be killed by anybody but root: run exec as root, or
+ * within what changes the user. One that leaves its process group leaves our reach. */
+#ifndef CLI_EXEC_H
+#define CLI_EXEC_H
+
+#include <signal.h>
+#include <sys/types.h>
+#include <termios.h>
+
+#include "cli/cli.h"
+
+/* The holder's name; its end makes it nobody else's. */
+#define EXEC_OWNER "exec"
+
+/* ---- the guard --------------------------------------------------------------- */
+
+struct cli_guard {
+	pid_t pid; /* 0: none */
+	int orders;
+};
+
+/* Before there are threads. false: errno. */
+bool cli_guard_start(struct cli_guard *ret);
+
+/* To kill `group` at that time of CLOCK_BOOTTIME, unless told otherwise until then. */
+void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns);
+
+/* Sends it home. From when this returns it kills nobody. */
+void cli_guard_end(struct cli_guard *g);
+
+/* ---- the terminal -------------------------------------------------------------- */
+
+struct cli_tty {
+	int fd;       /* -1: there is none */
+	bool alone;   /* we are not part of a pipeline */
+	pid_t lent;   /* the group that has the terminal from us; 0: none */
+	bool changed; /* modes are those before it was lent */
+	struct termios modes;
+};
+
+void cli_tty_begin(struct cli_tty *t);
+void cli_tty_end(struct cli_tty *t);
+bool cli_tty_is_ours(const struct cli_tty *t); /* we are in the foreground */
+void cli_tty_lend(struct cli_tty *t, pid_t group);
+void cli_tty_take_back(struct cli_tty *t, bool mend_modes);
+
+/* ---- the command ----------------------------------------------------------------- */
+
+struct cli_exec_options {
+	int64_t wait_ms, lease_ms, min_hold_ms;
+	uint64_t busy_code;
+	const char *note;
+	bool verbose;
+};
+
+#define EXEC_FILES_MAX 256
+
+/* What the command is to inherit: as it was before we began. */
+struct cli_inherited {
+	sigset_t mask;
+	struct sigaction child; /* SIGCHLD */
+	int files[EXEC_FILES_MAX], file_count;
+};
+
+struct cli_exec {
+	struct cli *c;
+	bizlock_key key;
+	char **command;
+	struct cli_exec_options o;
+	struct cli_inherited inherited;
+	struct cli_guard guard;
+	struct cli_tty tty;
+	int signals; /* signalfd */
+	int wake;    /* eventfd: something has happened in another thread */
+
+	uint64_t fence;
+	uint32_t lease_ms;
+	char *owner; /* as the row has it */
+
+	pid_t child;        /* and the group's number */
+	bool ending;        /* SIGTERM was sent, for the lock */
+	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
+	int signalled;      /* the signal that ended it, 0: none */
+	int status;         /* its exit code, 128 + signal */
+};
+
+void cli_inherited_note(struct cli_inherited *ret);
+
+/* Starts the command; CLI_GO_ON or an exit code. */
+int cli_exec_start(struct cli_exec *x);
+
+/* Sees it to its end. The lock is still held, or lost. */
+void cli_exec_watch(struct cli_exec *x);
+
+/* Blocks the signals of waiting (false) or of a running command (true) and has them read
+ * from x->signals. */
+bool cli_exec_catch(struct cli_exec *x, bool running);
+
+/* May this owner's command go on? Milliseconds until it is to be killed. */
+int64_t cli_exec_rest_ms(const struct cli_exec *x);
+
+#endif

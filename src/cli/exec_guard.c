@@ -1,0 +1,103 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/exec.h"
+
+struct order {
+	int64_t kill_at_ns;
+	pid_t group; /* 0: go home */
+};
+
+/* Nobody reads what it would say, and it must not fail: no library, no memory. */
+static _Noreturn void guard(int orders, int timer)
+{
+	struct order order = {0, 0};
+	struct pollfd fds[] = {{orders, POLLIN, 0}, {timer, POLLIN, 0}};
+
+	for (;;) {
+		struct order next;
+		ssize_t got;
+
+		poll(fds, 2, -1);
+		got = read(orders, &next, sizeof(next)); /* a newer order comes before the clock */
+		if (got == (ssize_t)sizeof(next)) {
+			struct itimerspec at = {.it_value = {next.kill_at_ns / 1000000000,
+			                                     next.kill_at_ns % 1000000000}};
+
+			order = next;
+			if (order.group == 0)
+				_exit(0);
+			timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+			continue;
+		}
+		if (got < 0 && (errno == EAGAIN || errno == EINTR) && !(fds[1].revents & POLLIN))
+			continue;
+		if (order.group > 1)
+			kill(-order.group, SIGKILL);
+		_exit(1);
+	}
+}
+
+/* Out of reach of what is sent to the wrapper's group and terminal, and nobody's files held. */
+static _Noreturn void become_guard(int orders)
+{
+	sigset_t all;
+	int timer;
+
+	setsid();
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	if (dup2(orders, 0) != 0)
+		_exit(2);
+	closefrom(1);
+	timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
+	if (timer < 0)
+		_exit(2);
+	guard(0, timer);
+}
+
+bool cli_guard_start(struct cli_guard *ret)
+{
+	int ends[2], why;
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return false;
+	ret->pid = fork();
+	if (ret->pid == 0)
+		become_guard(ends[0]);
+	why = errno;
+	close(ends[0]);
+	ret->orders = ends[1];
+	if (ret->pid > 0)
+		return true;
+	ret->pid = 0;
+	close(ends[1]);
+	errno = why;
+	return false;
+}
+
+/* Where it can not be told, it is stuck or gone; then the wrapper alone keeps watch. */
+void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns)
+{
+	struct order order = {kill_at_ns > 1 ? kill_at_ns : 1, group};
+
+	if (g->pid && write(g->orders, &order, sizeof(order)) < 0)
+		return;
+}
+
+void cli_guard_end(struct cli_guard *g)
+{
+	if (!g->pid)
+		return;
+	cli_guard_order(g, 0, 0);
+	close(g->orders);
+	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	g->pid = 0;
+}

@@ -1,0 +1,233 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/exec.h"
+
+/* ---- what it inherits ------------------------------------------------------------ */
+
+static int by_number(const void *a, const void *b)
+{
+	int left = *(const int *)a, right = *(const int *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Noted before the library opens anything: what it opens later is not the command's,
+ * whether a connector marks it so or not. */
+static void note_files(struct cli_inherited *ret)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && ret->file_count < EXEC_FILES_MAX && (entry = readdir(dir)) != NULL) {
+		uint64_t fd;
+		int flags;
+
+		if (!cli_read_number(entry->d_name, &fd) || (int)fd == dirfd(dir))
+			continue;
+		flags = fcntl((int)fd, F_GETFD);
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			ret->files[ret->file_count++] = (int)fd;
+	}
+	if (dir)
+		closedir(dir);
+	qsort(ret->files, (size_t)ret->file_count, sizeof(ret->files[0]), by_number);
+}
+
+void cli_inherited_note(struct cli_inherited *ret)
+{
+	struct sigaction normal = {.sa_handler = SIG_DFL};
+
+	sigprocmask(SIG_SETMASK, NULL, &ret->mask);
+	/* Ignored, it would leave us no status to wait for. */
+	sigaction(SIGCHLD, &normal, &ret->child);
+	note_files(ret);
+}
+
+/* What a kernel or table is too old or too small for, O_CLOEXEC closes nearly as well. */
+static void close_others(const struct cli_inherited *in)
+{
+	unsigned from = 0;
+
+	if (in->file_count == 0 || in->file_count == EXEC_FILES_MAX)
+		return;
+	for (int i = 0; i < in->file_count; i++) {
+		unsigned fd = (unsigned)in->files[i];
+
+		if (fd > from)
+			close_range(from, fd - 1, 0);
+		from = fd + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
+/* ---- its environment --------------------------------------------------------------- */
+
+/* None of these is BIZLOCK_<OPTION> of an option: a program that uses the library would
+ * read it as such. BIZLOCK_OUTER: owners of all the execs around the command. */
+static const char *const variables[] = {
+        "BIZLOCK_TYPE=", "BIZLOCK_ID=", "BIZLOCK_FENCE=", "BIZLOCK_OWNER=", "BIZLOCK_OUTER="};
+
+#define VARIABLES (sizeof(variables) / sizeof(variables[0]))
+
+static bool is_ours(const char *entry)
+{
+	for (size_t i = 0; i < VARIABLES; i++)
+		if (strncmp(entry, variables[i], strlen(variables[i])) == 0)
+			return true;
+	return false;
+}
+
+static char *outer(const struct cli_exec *x)
+{
+	const char *before = getenv("BIZLOCK_OUTER");
+	char *ret = NULL;
+
+	if (asprintf(&ret, "%s%s%s", before ? before : "", before && *before ? " " : "", x->owner) <
+	    0)
+		return NULL;
+	return ret;
+}
+
+static bool add_variables(const struct cli_exec *x, char **to)
+{
+	char fence[24], *all = outer(x);
+	const char *values[VARIABLES] = {x->key.biz_type, x->key.biz_id, fence, x->owner, all};
+	bool done = all != NULL;
+
+	snprintf(fence, sizeof(fence), "%" PRIu64, x->fence);
+	for (size_t i = 0; done && i < VARIABLES; i++)
+		if (asprintf(&to[i], "%s%s", variables[i], values[i]) < 0) {
+			to[i] = NULL;
+			done = false;
+		}
+	free(all);
+	return done;
+}
+
+struct environment {
+	char **entries, **own; /* the latter are ours, behind what was inherited */
+};
+
+static void free_environment(struct environment *e)
+{
+	for (char **at = e->own; at && *at; at++)
+		free(*at);
+	free(e->entries);
+}
+
+static bool make_environment(const struct cli_exec *x, struct environment *ret)
+{
+	size_t count = 0, kept = 0;
+
+	while (environ[count])
+		count++;
+	ret->entries = calloc(count + VARIABLES + 1, sizeof(*ret->entries));
+	if (!ret->entries)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!is_ours(environ[i]))
+			ret->entries[kept++] = environ[i];
+	ret->own = ret->entries + kept;
+	return add_variables(x, ret->own);
+}
+
+/* ---- the child ------------------------------------------------------------------------ */
+
+struct launch {
+	const struct cli_exec *x;
+	struct environment environment;
+	pid_t wrapper;
+	int go[2]; /* a byte: begin. Its end: the wrapper has gone */
+};
+
+static _Noreturn void not_run(const char *name)
+{
+	int code = errno == ENOENT ? 127 : 126;
+	const char *words[] = {"bizlock: ", name, ": ", strerrordesc_np(errno), "\n"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (write(STDERR_FILENO, words[i], strlen(words[i])) < 0)
+			break;
+	_exit(code);
+}
+
+/* After a fork beside other threads: nothing here takes memory or a lock. */
+static _Noreturn void become(const struct launch *l)
+{
+	const struct cli_inherited *in = &l->x->inherited;
+	struct sigaction normal = {.sa_handler = SIG_DFL};
+	char go;
+
+	setpgid(0, 0);
+	close(l->go[1]);
+	/* A wrapper that died before this was asked for sends no signal any more. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != l->wrapper)
+		_exit(126);
+	if (read(l->go[0], &go, 1) != 1)
+		_exit(126);
+	if (!l->x->c->pipe_ignored)
+		sigaction(SIGPIPE, &normal, NULL);
+	sigaction(SIGCHLD, &in->child, NULL);
+	sigprocmask(SIG_SETMASK, &in->mask, NULL);
+	close_others(in);
+	execvpe(l->x->command[0], l->x->command, l->environment.entries);
+	not_run(l->x->command[0]);
+}
+
+/* It stands in its group, and waits: now it is told to the guard, and to nobody later. */
+static int release_child(struct cli_exec *x, const struct launch *l)
+{
+	if (cli_exec_rest_ms(x) <= 0)
+		return CLI_LOST;
+	if (x->tty.alone)
+		cli_tty_lend(&x->tty, x->child);
+	return write(l->go[1], "", 1) == 1 ? CLI_GO_ON : CLI_SYSTEM;
+}
+
+static int fork_child(struct cli_exec *x, struct launch *l)
+{
+	int code;
+
+	x->child = fork();
+	if (x->child == 0)
+		become(l);
+	close(l->go[0]);
+	if (x->child < 0) {
+		cli_say("no process can be had: %s", strerror(errno));
+		close(l->go[1]);
+		return CLI_SYSTEM;
+	}
+	setpgid(x->child, x->child); /* whoever is first */
+	code = release_child(x, l);
+	close(l->go[1]);
+	if (code != CLI_GO_ON)
+		waitpid(x->child, NULL, 0);
+	return code;
+}
+
+int cli_exec_start(struct cli_exec *x)
+{
+	struct launch l = {.x = x, .wrapper = getpid()};
+	int code = CLI_SYSTEM;
+
+	if (!make_environment(x, &l.environment)) {
+		cli_say("out of memory");
+		code = CLI_INTERNAL;
+	} else if (pipe2(l.go, O_CLOEXEC) != 0) {
+		cli_say("no pipe can be had: %s", strerror(errno));
+	} else {
+		code = fork_child(x, &l);
+	}
+	free_environment(&l.environment);
+	return code;
+}

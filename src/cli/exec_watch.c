@@ -1,0 +1,204 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/exec.h"
+
+/* With a third of the lease left, a renewal is overdue by as much: the command is told to
+ * end. With a sixth left, at most KILL_MS, it is killed: that much is left for the kernel to
+ * do so, and for a machine that is late. */
+#define TERM_PART 3
+#define KILL_PART 6
+#define KILL_MS 2000
+
+#define TICK_PART 10 /* of the lease: how often the guard is told how long it lasts */
+#define TICK_MIN_MS 20
+#define TICK_MAX_MS 1000
+
+static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+static const int while_running[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP,
+                                    SIGCONT, SIGCHLD, SIGTTOU,  SIGTTIN};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A signal that whoever started us has ignored stays so, for us and the command. */
+static void add_signals(sigset_t *set, const int *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct sigaction now;
+
+		if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(set, numbers[i]);
+	}
+}
+
+bool cli_exec_catch(struct cli_exec *x, bool running)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	add_signals(&set, ending, COUNT(ending));
+	if (running)
+		add_signals(&set, while_running, COUNT(while_running));
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	x->signals = signalfd(x->signals, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	return x->signals >= 0;
+}
+
+/* ---- the lease -------------------------------------------------------------------- */
+
+static int64_t boottime_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t kill_margin(const struct cli_exec *x)
+{
+	int64_t part = x->lease_ms / KILL_PART;
+
+	return part < KILL_MS ? part : KILL_MS;
+}
+
+int64_t cli_exec_rest_ms(const struct cli_exec *x)
+{
+	int64_t now = boottime_ns(); /* read first: too early an end is harmless */
+	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
+
+	if (x->ending && rest > x->kill_at_ms - now / 1000000)
+		rest = x->kill_at_ms -
+		       now / 1000000; /* renewed too late: it stays as it was said */
+	cli_guard_order(&x->guard, x->child, now + (rest > 0 ? rest : 0) * 1000000);
+	return rest;
+}
+
+static void send(const struct cli_exec *x, int number)
+{
+	if (kill(-x->child, number) != 0 && errno == EPERM)
+		cli_say("%s/%s: the command has changed its user and can not be reached",
+		        x->key.biz_type, x->key.biz_id);
+}
+
+static void tell_to_end(struct cli_exec *x, int64_t rest)
+{
+	x->ending = true;
+	x->kill_at_ms = boottime_ns() / 1000000 + rest;
+	if (rest > 0)
+		cli_say("%s/%s: the lock could not be renewed; the command has %" PRId64
+		        " ms to end",
+		        x->key.biz_type, x->key.biz_id, rest);
+	else
+		cli_say("%s/%s: the lock is lost; the command is killed", x->key.biz_type,
+		        x->key.biz_id);
+	send(x, SIGTERM);
+	send(x, SIGCONT); /* who is stopped can not obey */
+}
+
+/* Does what the lease asks for; how long to sleep, in milliseconds. */
+static int mind_lease(struct cli_exec *x)
+{
+	int64_t rest = cli_exec_rest_ms(x);
+	int64_t before_term = rest + kill_margin(x) - x->lease_ms / TERM_PART;
+	int64_t tick = x->lease_ms / TICK_PART, next;
+
+	if (before_term <= 0 && !x->ending)
+		tell_to_end(x, rest);
+	if (rest <= 0)
+		kill(-x->child, SIGKILL);
+	next = x->ending ? rest : before_term;
+	tick = tick < TICK_MIN_MS ? TICK_MIN_MS : tick > TICK_MAX_MS ? TICK_MAX_MS : tick;
+	return (int)(next < 1 ? TICK_MIN_MS : next < tick ? next : tick);
+}
+
+/* ---- stopping ------------------------------------------------------------------------ */
+
+/* As if the terminal had sent it to us: our group, for we may be part of a script or a
+ * pipeline. In a group that nobody could continue, the kernel stops nobody. */
+static void stop_ourselves(void)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	kill(0, SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+	pthread_sigmask(SIG_BLOCK, &stop, NULL);
+}
+
+/* While we stand nobody renews, so the guard's order stands too: if nobody continues us
+ * before the lease is over, it kills the command. */
+static void command_stopped(struct cli_exec *x, int number)
+{
+	bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
+
+	if (x->tty.fd < 0)
+		return; /* stopped by somebody's hand, who will continue it */
+	if (!wants_terminal || !cli_tty_is_ours(&x->tty)) {
+		bool had = x->tty.lent != 0;
+
+		cli_tty_take_back(&x->tty, false);
+		stop_ourselves();
+		wants_terminal = wants_terminal || had;
+	}
+	if (wants_terminal)
+		cli_tty_lend(&x->tty, x->child);
+	if (mind_lease(x) > 0)
+		send(x, SIGCONT);
+}
+
+/* ---- what happens ---------------------------------------------------------------------- */
+
+/* Its end, which is left for others to see: its number stays taken as long. */
+static bool has_ended(struct cli_exec *x)
+{
+	siginfo_t info = {0};
+
+	while (waitid(P_PID, (id_t)x->child, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid) {
+		command_stopped(x, info.si_status);
+		info.si_pid = 0;
+	}
+	if (waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || !info.si_pid)
+		return false;
+	x->signalled = info.si_code == CLD_EXITED ? 0 : info.si_status;
+	x->status = x->signalled ? 128 + x->signalled : info.si_status;
+	return true;
+}
+
+static void take_signals(struct cli_exec *x)
+{
+	struct signalfd_siginfo info;
+
+	while (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		int number = (int)info.ssi_signo;
+
+		if (number == SIGCHLD || number == SIGTTIN || number == SIGTTOU)
+			continue;
+		if (number == SIGCONT && x->tty.alone)
+			cli_tty_lend(&x->tty, x->child);
+		send(x, number);
+	}
+}
+
+void cli_exec_watch(struct cli_exec *x)
+{
+	struct pollfd fds[] = {{x->signals, POLLIN, 0}, {x->wake, POLLIN, 0}};
+	uint64_t count;
+
+	while (!has_ended(x)) {
+		int sleep_ms = mind_lease(x);
+
+		if (poll(fds, 2, sleep_ms) <= 0)
+			continue;
+		if (fds[1].revents && read(x->wake, &count, sizeof(count)) < 0)
+			continue;
+		take_signals(x);
+	}
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# bizlock exec, while nothing goes wrong with the lock.
+source "$(dirname "$0")/common.sh"
+
+locked() {
+	"$program" exec "$@"
+}
+
+test_the_command_runs_under_the_lock_and_frees_it() {
+	expect 0 locked job a -- mariadb_count job a
+	expect_out '^1$'
+	free job a || fail "still held"
+}
+
+# Run by the command above: as a child sees it.
+mariadb_count() { :; }
+count_script() {
+	cat >"$work/mariadb_count" <<-EOF
+		#!/bin/sh
+		exec "$(command -v mariadb || command -v mysql)" --defaults-file="$work/client.cnf" -NB \
+			$database -e "SELECT COUNT(*) FROM biz_lock WHERE biz_type='\$1' AND biz_id='\$2'"
+	EOF
+	chmod +x "$work/mariadb_count"
+	PATH=$work:$PATH
+}
+count_script
+
+test_its_exit_code_is_the_commands() {
+	for code_wanted in 0 1 7 75 255; do
+		expect "$code_wanted" locked job a -- sh -c "exit $code_wanted"
+	done
+	expect 143 locked job a -- sh -c 'kill -TERM $$'
+	expect 137 locked job a -- sh -c 'kill -KILL $$'
+	expect 127 locked job a -- "$work/is-not-there"
+	expect_err 'is-not-there: No such file'
+	expect 126 locked job a -- /etc/passwd
+	expect_err 'Permission denied'
+	free job a || fail "still held"
+}
+
+test_the_child_knows_its_lock() {
+	BIZLOCK_TYPE=old BIZLOCK_FENCE=0 expect 0 locked job 'a b' -- env
+	expect_out '^BIZLOCK_TYPE=job$'
+	expect_out '^BIZLOCK_ID=a b$'
+	expect_out '^BIZLOCK_FENCE=[1-9][0-9]*$'
+	expect_out "^BIZLOCK_OWNER=exec@[0-9]+\.[0-9a-f]+@"
+	expect_equal "$(grep -c '^BIZLOCK_TYPE=' "$out")" 1
+}
+
+test_fences_grow() {
+	local first
+	first=$(locked job a -- sh -c 'echo $BIZLOCK_FENCE')
+	expect 0 locked job a -- sh -c "[ \$BIZLOCK_FENCE -gt $first ]"
+}
+
+test_what_flows_in_flows_out() {
+	expect_equal "$(echo hello | locked job a -- tr a-z A-Z)" HELLO
+	head -c 3000000 /dev/urandom >"$work/data"
+	locked job a -- cat <"$work/data" | cmp - "$work/data"
+	expect 0 locked job a -- sh -c 'echo to stderr >&2'
+	expect_err '^to stderr$'
+	expect_no_out
+}
+
+test_no_file_of_ours_is_left_to_the_child() {
+	local here there
+	here=$(bash -c 'ls /proc/self/fd' 9</dev/null)
+	there=$(locked job a -- ls /proc/self/fd 9</dev/null)
+	expect_equal "$there" "$here"
+	there=$(locked job a -- sh -c 'ls -l /proc/$PPID/fd' | grep -c socket)
+	((there > 0)) || fail "the wrapper has no connection: this proves nothing"
+	locked job a -- sh -c 'ls -l /proc/self/fd' >"$out"
+	! grep -q socket "$out" || fail "a connection is left to the child"
+}
+
+test_closed_files_stay_closed() {
+	expect 0 locked job a -- sh -c '! [ -e /proc/self/fd/0 ]' <&-
+}
+
+test_signal_dispositions_are_those_of_the_caller() {
+	local here there
+	here=$(bash -c 'grep Sig /proc/self/status')
+	there=$(locked job a -- grep Sig /proc/self/status)
+	expect_equal "$there" "$(grep Sig /proc/self/status)"
+	here=$(trap '' HUP PIPE && grep Sig /proc/self/status)
+	there=$(trap '' HUP PIPE && locked job a -- grep Sig /proc/self/status)
+	expect_equal "$there" "$here"
+}
+
+test_busy_is_said_by_the_exit_code() {
+	hold job a --note "night run"
+	expect 75 locked --wait 0 job a -- true
+	expect_no_err
+	expect 9 locked --wait 0 -E 9 job a -- true
+	expect 0 locked --wait 0 --conflict-exit-code=0 job a -- true
+	expect 124 locked --wait 100 job a -- true
+	expect 9 locked --wait 100ms -E 9 job a -- true
+	expect 75 locked -v --wait 0 job a -- true
+	expect_err "held by exec@$holder\."
+	kill "$holder"
+}
+
+test_a_waiter_is_next() {
+	hold job a
+	"$program" exec -v job a -- echo mine >"$out" 2>"$err" &
+	await file_says "$err" 'held by exec@'
+	kill "$holder"
+	exit_of $!
+	expect_equal "$code" 0
+	expect_out '^mine$'
+	expect_err 'acquired after .*, fence [0-9]+$'
+}
+
+test_waiting_ends_by_a_signal() {
+	hold job a
+	for name in TERM HUP; do
+		: >"$err"
+		"$program" exec -v job a -- true 2>"$err" &
+		await file_says "$err" 'held by exec@'
+		kill "-$name" $!
+		exit_of $!
+		expect_equal "$code" $((128 + $(kill -l $name)))
+	done
+	kill "$holder"
+}
+
+test_signals_are_passed_on() {
+	"$program" exec job a -- bash -c 'trap "echo got" USR1 TERM; echo ready; while :; do sleep 0.05; done' \
+		>"$out" &
+	local pid=$!
+	await file_says "$out" ready
+	kill -USR1 $pid
+	await file_says "$out" got
+	kill -TERM $pid
+	await eval '[[ $(grep -c got "$out") == 2 ]]'
+	kill -HUP $pid
+	exit_of $pid
+	expect_equal "$code" 129
+	free job a || fail "still held"
+}
+
+test_the_lease_is_renewed() {
+	hold job a --lease 1s
+	sleep 2
+	expect 75 locked --wait 0 job a -- true
+	held job a || fail "no longer held"
+	kill "$holder"
+}
+
+test_options_reach_the_row() {
+	hold job a --lease 90s --note 'why not'
+	expect_equal "$(sql "SELECT note, TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), timeout) BETWEEN 60 AND 90
+		FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'")" "why not	1"
+	kill "$holder"
+	await free job a
+}
+
+test_at_most_once_per_period() {
+	expect 0 locked --wait 0 --at-most-once-per 1h job once -- echo ran
+	expect_out ran
+	expect 75 locked --wait 0 --at-most-once-per 1h job once -- echo ran
+	expect_no_out
+	expect 75 locked -v --wait 0 job once -- true
+	expect_err 'is at rest'
+	expect 0 locked --wait 0 --at-most-once-per 300ms job brief -- true
+	expect 0 locked --at-most-once-per 300ms job brief -- true
+}
+
+test_the_same_lock_within_itself_is_refused() {
+	expect 81 locked job a -- "$program" exec job a -- true
+	expect_err 'job/a is held by the exec that runs this one'
+	expect 81 locked job a -- "$program" exec job b -- "$program" exec --wait 0 job a -- true
+	expect 0 locked job a -- "$program" exec job b -- true
+	# Not the one around us any more: that has released it.
+	expect 0 env BIZLOCK_OUTER="exec@1.0000000000000000@elsewhere" "$program" exec job a -- true
+}
+
+test_keys_that_look_like_options() {
+	expect 0 locked --wait 0 -- -x --id -- sh -c 'echo $BIZLOCK_TYPE $BIZLOCK_ID'
+	expect_out '^-x --id$'
+}
+
+test_misuse() {
+	expect 64 locked job a
+	expect_err 'no command'
+	expect 64 locked job a --
+	expect 64 locked job -- true
+	expect_err 'exec needs BIZ_TYPE BIZ_ID'
+	expect 64 locked job a b -- true
+	expect 64 locked --wait soon job a -- true
+	expect_err '"soon" is not a duration'
+	expect 64 locked --wait 99999999999999999999 job a -- true
+	expect 64 locked --lease 10 job a -- true
+	expect_err '10 is out of range, 1.0s to 1d 0h'
+	expect 64 locked --at-most-once-per 213503982335d job a -- true
+	expect 64 locked -E 256 job a -- true
+	expect 64 locked -E x job a -- true
+	expect 64 locked --watt 5 job a -- true
+	expect_err 'did you mean --wait\?'
+	expect 64 locked "$(printf 'x%.0s' {1..65})" a -- true
+	expect_err 'biz_type'
+}
+
+test_a_server_that_is_not_there() {
+	expect 69 locked -h 127.0.0.1 -P 1 job a -- echo ran
+	expect_no_out
+	expect_err 'conn'
+	expect 78 locked --defaults-file="$work/none.cnf" job a -- true
+	BIZLOCK_DATABASE=bizlock_no_such_database expect 69 locked job a -- true
+	BIZLOCK_DATABASE=mysql expect 78 locked job a -- true
+}
+
+test_the_password_is_not_seen() {
+	hold job a
+	tr '\0' ' ' <"/proc/$holder/cmdline" >"$out"
+	! grep -qF "${BIZLOCK_TEST_PASSWORD:-none at all}" "$out" || fail "in the process list"
+	kill "$holder"
+}
+
+run_tests

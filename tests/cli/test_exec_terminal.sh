@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# bizlock exec in a terminal: Ctrl-C, Ctrl-Z, and who may read from it.
+source "$(dirname "$0")/common.sh"
+
+# An interactive shell, with job control.
+shell() {
+	cat >"$work/bashrc" <<-EOF
+		PS1='ready> '
+		PATH=$(dirname "$program"):\$PATH
+	EOF
+	terminal "bash --noprofile --rcfile $work/bashrc -i"
+	await_screen '^ready>$'
+}
+
+type_line() {
+	type_keys -l "$1"
+	type_keys Enter
+}
+
+test_the_command_reads_from_the_terminal() {
+	shell
+	type_line 'bizlock exec job a -- bash -c "read -p name? x; echo hello \$x"'
+	await_screen '^name\?'
+	type_line world
+	await_screen '^hello world$'
+	await_screen '^ready>$'
+	type_line 'echo still $((1 + 1))'
+	await_screen '^still 2$'
+}
+
+test_ctrl_c_ends_the_command() {
+	shell
+	type_line 'bizlock exec job a -- sleep 1000; echo code $?'
+	await held job a
+	await_screen 'exec job a'
+	await eval '[[ -n $(pgrep -f "^sleep 1000$" -s $(session)) ]]'
+	type_keys C-c
+	await_screen '^(code 130|ready>)$'
+	await free job a
+	type_line 'echo it was $?'
+	await_screen '^it was 130$'
+}
+
+# The session of the shell in the terminal.
+session() {
+	tmux -S "$socket" list-panes -F '#{pane_pid}'
+}
+
+test_ctrl_c_while_waiting_gives_up() {
+	hold job a
+	shell
+	type_line 'bizlock exec -v job a -- true'
+	await_screen 'held by exec@'
+	type_keys C-c
+	await_screen '^ready>$'
+	type_line 'echo it was $?'
+	await_screen '^it was 130$'
+	kill "$holder"
+}
+
+# bash ends a script when what it ran was ended by SIGINT, and goes on when it exited by 130.
+test_ctrl_c_ends_the_script_around_it() {
+	cat >"$work/script" <<-'EOF2'
+		bizlock exec job a -- sleep 1000
+		echo the script went on
+	EOF2
+	shell
+	type_line "bash $work/script"
+	await held job a
+	await eval '[[ -n $(pgrep -f "^sleep 1000$" -s $(session)) ]]'
+	type_keys C-c
+	await_screen '^ready>$'
+	! screen_shows '^the script went on' || fail "it went on"
+}
+
+test_ctrl_z_stops_all_and_fg_goes_on() {
+	shell
+	type_line 'bizlock exec job a -- bash -c "read -p one? x; read -p two? y; echo \$x\$y"'
+	await_screen '^one\?'
+	type_line first
+	await_screen '^two\?'
+	type_keys C-z
+	await_screen 'Stopped'
+	await_screen '^ready>$'
+	type_line 'echo in between'
+	await_screen '^in between$'
+	held job a || fail "it gave the lock up"
+	type_line fg
+	await_screen 'bizlock exec job a.*$'
+	type_line second
+	await_screen '^firstsecond$'
+	await free job a
+}
+
+# Nobody renews while it stands.
+test_who_is_continued_after_the_lease_has_been_killed() {
+	shell
+	type_line 'bizlock exec --lease 1s job a -- sleep 1000'
+	await held job a
+	await eval '[[ -n $(pgrep -f "^sleep 1000$" -s $(session)) ]]'
+	type_keys C-z
+	await_screen 'Stopped'
+	await eval '[[ -z $(pgrep -f "^sleep 1000$" -s $(session)) ]]'
+	type_line 'fg; echo code $?'
+	await_screen '^code 80$'
+}
+
+test_in_the_background_it_runs_until_it_reads() {
+	shell
+	type_line 'bizlock exec job a -- bash -c "echo began; read x; echo got \$x" &'
+	await_screen 'began$'
+	type_line ''
+	await_screen 'Stopped'
+	type_line fg
+	type_line words
+	await_screen '^got words$'
+}
+
+test_a_pager_keeps_the_terminal() {
+	shell
+	type_line 'bizlock exec job a -- seq 1 100 | (read first; read reply </dev/tty; echo $first $reply)'
+	await free job a
+	type_line typed
+	await_screen '^1 typed$'
+}
+
+test_modes_of_the_terminal_are_mended() {
+	shell
+	type_line 'bizlock exec job a -- bash -c "stty -echo; kill -KILL \$\$"'
+	await_screen '^ready>$'
+	await free job a
+	type_line 'stty -a | grep -o " echo "'
+	await_screen '^ echo ?$'
+}
+
+run_tests
