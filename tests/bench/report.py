@@ -51,6 +51,10 @@ def count(n):
     return f"{n:,}"
 
 
+def share(part, whole):
+    return f"{100 * part / max(1, whole):.0f} %"
+
+
 def duration(us):
     if us is None:
         return "–"
@@ -108,9 +112,17 @@ def pairs_s(line):
     return line["pairs_s"]
 
 
+def pairs_s_or_one(line):
+    """For what is divided by: none at all counts as one pair in all that time."""
+    return max(line["pairs_s"], 1000 / line["ms"])
+
+
 def percentile(kind, which):
     """Nothing to count is no figure."""
     return lambda line: line[kind][which] if line[kind]["n"] else None
+
+
+HANDOVER = [percentile("handover_us", p) for p in ("p50", "p99")]
 
 
 def evenness(line):
@@ -170,7 +182,7 @@ def against_peers(t, f):
           f.ratios("bizlock", "redis", ("own", 64), pairs_s))
     for lanes in (16, 64):
         t.add(f"one key, {lanes} threads, no hold, pairs/s against the textbook recipe", 20,
-              f.ratios("bizlock", "textbook", ("one", lanes), pairs_s))
+              f.ratios("bizlock", "textbook", ("one", lanes), pairs_s_or_one))
 
 
 def against_wakers(t, f):
@@ -225,6 +237,11 @@ def ranged(values):
     return f"{number(median(values))} ({number(min(values))} to {number(max(values))})"
 
 
+def middles(f, name, cell, gets):
+    """Of durations, for people."""
+    return [duration(median(known(f.values(name, cell, get)))) for get in gets]
+
+
 def crowd_name(lanes, hold, processes):
     held = f"held {hold / 1000:g} ms" if hold else "no hold"
     return f"{lanes} {'processes' if processes else 'threads'}, {held}"
@@ -237,8 +254,8 @@ def own_tables(f):
         out += [f"{lanes} thread{'s' if lanes > 1 else ''}:", ""]
         rows = []
         for name in f.contenders(cell):
-            late = [duration(median(f.values(name, cell, percentile("pair_us", p)))) for p in ("p50", "p99", "p999")]
-            cpu = [duration(median(known(f.values(name, cell, cpu_us(s))))) for s in ("server_cpu_ms", "client_cpu_ms")]
+            late = middles(f, name, cell, [percentile("pair_us", p) for p in ("p50", "p99", "p999")])
+            cpu = middles(f, name, cell, [cpu_us("server_cpu_ms"), cpu_us("client_cpu_ms")])
             rows.append([NAMES[name], ranged(f.values(name, cell, pairs_s)), *late, *cpu])
         out += table(["", "pairs/s", "p50", "p99", "p99.9", "server CPU a pair", "client CPU a pair"], rows)
     return out
@@ -252,13 +269,13 @@ def one_tables(f):
         rows = []
         for name in f.contenders(cell):
             lines = f.of(name, *cell)
-            hand = [duration(median(known(f.values(name, cell, percentile("handover_us", p))))) for p in ("p50", "p99")]
+            hand = middles(f, name, cell, HANDOVER)
             rows.append([
                 NAMES[name], ranged(f.values(name, cell, pairs_s)), *hand,
                 duration(1000 * max(line["longest_wait_ms"] for line in lines)),
                 f"{median(f.values(name, cell, evenness)):.2f}",
                 number(median(known(f.values(name, cell, requests)))),
-                f"{100 * sum(line['to_itself'] for line in lines) / max(1, sum(line['pairs'] for line in lines)):.0f} %",
+                share(sum(line["to_itself"] for line in lines), sum(line["pairs"] for line in lines)),
             ])
         out += table(["", "pairs/s", "hand-over p50", "p99", "longest wait", "least/most served",
                       "requests a pair", "went to who had it"], rows)
@@ -284,7 +301,8 @@ def alone_tables(f):
              *(duration(line["acquire_us"][p]) for p in ("p50", "p99", "max"))] for line in f.alone("purging")]
     out += table(["the reaper", "acquire p50", "p99", "longest"], rows)
     rows = [[str(line["keys"]), number(line["together_s"]), number(line["one_by_one_s"]),
-             number(line["together_s"] / line["one_by_one_s"])] for line in middle(f.alone("sets"), "keys", "together_s")]
+             number(line["together_s"] / line["one_by_one_s"])]
+            for line in middle(f.alone("sets"), "keys", "together_s")]
     out += table(["keys in a set", "keys/s in sets", "keys/s one by one", "ratio"], rows)
     rows = [[count(line["locks"]), f"{line['open_kb']} KB", f"{line['held_kb']} KB", str(line["connections"])]
             for line in f.alone("footprint")]
@@ -328,7 +346,7 @@ def short_table(f):
             continue
         own = [number(median(f.values(name, ("own", n), pairs_s))) for n in (1, 8, 64)]
         cell = ("one", 16, 0, True)
-        hand = [duration(median(known(f.values(name, cell, percentile("handover_us", p))))) for p in ("p50", "p99")]
+        hand = middles(f, name, cell, HANDOVER)
         even = f.values(name, cell, evenness)
         rows.append([NAMES[name], "yes" if name in DURABLE else "no", *own, *hand,
                      f"{median(even):.2f}" if even else "–"])
@@ -344,7 +362,8 @@ def write_json(out, setting, f, targets):
         cell = {"contender": name, "lanes": lanes, "hold_us": hold, "processes": processes,
                 "pairs_s": spread([line["pairs_s"] for line in lines])}
         for kind in ("pair_us", "acquire_us", "handover_us"):
-            cell[kind] = {p: median(known([percentile(kind, p)(line) for line in lines])) for p in ("p50", "p99", "p999")}
+            cell[kind] = {p: median(known([percentile(kind, p)(line) for line in lines]))
+                          for p in ("p50", "p99", "p999")}
         for what in ("least", "most", "to_itself", "longest_wait_ms", "server_cpu_ms", "client_cpu_ms", "requests"):
             cell[what] = spread([line.get(what, -1) for line in lines])
         groups[work].append(cell)

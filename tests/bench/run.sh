@@ -94,8 +94,12 @@ sql() {
 		--port="$BIZLOCK_TEST_PORT" --user=root --batch --skip-column-names -e "$1"
 }
 
+global() {
+	sql "SELECT '$1', @@GLOBAL.$1" | tr '\t' =
+}
+
 redis_setting() {
-	redis-cli -p "${port[$1]}" config get "$2" | tail -n 1
+	redis-cli -p "${port[$1]}" config get "$2" | paste -sd ' '
 }
 
 # A 4 KB write that waits for the disk, in µs, on average.
@@ -105,12 +109,25 @@ sync_us() {
 	echo $(((${EPOCHREALTIME/./} - start) / 500))
 }
 
+connector_version() {
+	pkg-config --modversion libmariadb 2>/dev/null || pkg-config --modversion mysqlclient
+}
+
+redis_version() {
+	redis-server --version | sed 's/.* v=\([^ ]*\).*/\1/'
+}
+
+zookeeper_version() {
+	dpkg-query -W -f '${Version}' libzookeeper-java 2>/dev/null || printf unknown
+	java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/, Java \1/p'
+}
+
 # NAME<tab>VALUE. No host name, no path: it is published.
 describe() {
 	printf '%s\t%s\n' \
 		processor "$(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
 		memory "$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)" \
-		kernel "$(uname -sr)" \
+		kernel "$(uname -sr | grep -o '^[A-Za-z]* [0-9.]*')" \
 		system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)" \
 		"file system" "$(findmnt -n -o FSTYPE -T "$work")" \
 		"4 KB write and sync" "$(sync_us) µs" \
@@ -121,15 +138,16 @@ describe() {
 		"ms of a measurement" "$ms" \
 		bizlock "$(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h")" \
 		compiler "$(cc --version | head -n 1), -O2" \
-		connector "$(pkg-config --modversion libmariadb 2>/dev/null || pkg-config --modversion mysqlclient)" \
+		connector "$(connector_version)" \
 		MariaDB "$(sql 'SELECT VERSION()')" \
-		Redis "$(redis-server --version | grep -o 'v=[^ ]*' | cut -c 3-), hiredis $(pkg-config --modversion hiredis)" \
+		Redis "$(redis_version), hiredis $(pkg-config --modversion hiredis)" \
 		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
-		ZooKeeper "$(dpkg-query -W -f '${Version}' libzookeeper-java 2>/dev/null), Java $(java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/\1/p')" \
-		"durability of MariaDB" "innodb_flush_log_at_trx_commit=$(sql 'SELECT @@innodb_flush_log_at_trx_commit'), log_bin=$(sql 'SELECT @@log_bin')" \
-		"memory of MariaDB" "innodb_buffer_pool_size=$(sql 'SELECT @@innodb_buffer_pool_size DIV 1048576') MB" \
-		"durability of redis_always" "appendonly $(redis_setting redis_always appendonly), appendfsync $(redis_setting redis_always appendfsync)" \
-		"durability of redis" "appendonly $(redis_setting redis appendonly), save \"$(redis_setting redis save)\"" \
+		ZooKeeper "$(zookeeper_version)" \
+		"durability of MariaDB" "$(global innodb_flush_log_at_trx_commit), $(global log_bin)" \
+		"memory of MariaDB" "$(global innodb_buffer_pool_size)" \
+		"durability of redis_always" \
+		"$(redis_setting redis_always appendonly), $(redis_setting redis_always appendfsync)" \
+		"durability of redis" "$(redis_setting redis appendonly), $(redis_setting redis save)" \
 		"durability of etcd" "as installed: its log is synced before a request is answered" \
 		"durability of ZooKeeper" "as installed: forceSync=yes"
 }
