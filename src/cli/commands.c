@@ -28,6 +28,13 @@ static int help(struct cli *c)
 const struct cli_command cli_commands[] = {
         {"exec", "BIZ_TYPE BIZ_ID -- COMMAND [ARGUMENT...]", "Run a command under a lock", 0, 2,
          cli_exec_options, cli_exec_more, cli_exec},
+        {"list", "", "Show all locks", 0, 0, cli_list_options, cli_list_more, cli_list},
+        {"show", "BIZ_TYPE BIZ_ID", "Show one lock, and who waits for it", 2, 2, cli_show_options,
+         cli_show_more, cli_show},
+        {"watch", "", "Show all locks again and again, and how many wait", 0, 0, cli_watch_options,
+         cli_watch_more, cli_watch},
+        {"break", "BIZ_TYPE BIZ_ID", "Free a lock in the place of its holder", 2, 2,
+         cli_break_options, cli_break_more, cli_break},
         {"help", "[COMMAND]", "Explain a command", 0, 1, NULL, NULL, help},
         {0},
 };

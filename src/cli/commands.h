@@ -4,8 +4,15 @@
 
 #include "cli/cli.h"
 
-int cli_exec(struct cli *c);
-extern const struct cli_option cli_exec_options[];
-extern const char cli_exec_more[];
+#define CLI_COMMAND(name)                                                                          \
+	int cli_##name(struct cli *c);                                                             \
+	extern const struct cli_option cli_##name##_options[];                                     \
+	extern const char cli_##name##_more[];
+
+CLI_COMMAND(exec)
+CLI_COMMAND(list)
+CLI_COMMAND(show)
+CLI_COMMAND(watch)
+CLI_COMMAND(break)
 
 #endif

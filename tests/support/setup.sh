@@ -44,6 +44,7 @@ package() {
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
+	python3) echo "python3: a reader of JSON" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;

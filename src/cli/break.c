@@ -1,0 +1,103 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/locks.h"
+
+struct options {
+	uint64_t fence;
+	bool yes;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+const struct cli_option cli_break_options[] = {
+        {"fence", 0, CLI_NUMBER, AT(fence), 1, INT64_MAX, "N",
+         "only if the lock still has this one"},
+        {"yes", 'y', CLI_FLAG, AT(yes), 0, 0, NULL, "do not ask"},
+        {0},
+};
+
+const char cli_break_more[] =
+        "Frees a lock in the place of its holder, who learns of it at its next renewal, a\n"
+        "third of its lease later at the most: until then two may be at work. Without\n"
+        "--fence it shows who holds the lock, and asks; never breaks a later holder.\n";
+
+static void describe(const struct cli_lock *lock, char *ret, size_t size)
+{
+	char held[CLI_DURATION_SIZE];
+
+	snprintf(ret, size, "%s/%s, %s%s%s, fence %" PRIu64 ", for %s", lock->biz_type,
+	         lock->biz_id, cli_lock_state(lock), *lock->owner ? " by " : "", lock->owner,
+	         lock->fence, cli_show_duration(lock->held_ms < 0 ? 0 : lock->held_ms, held));
+}
+
+/* CLI_GO_ON: go ahead. */
+static int ask(const struct cli *c, const struct options *o, const char *holder)
+{
+	char answer[8] = "";
+
+	if (o->yes && o->fence)
+		return CLI_GO_ON;
+	if (!isatty(STDIN_FILENO)) {
+		if (o->fence)
+			return CLI_GO_ON;
+		return cli_misused(c, "break: --fence is needed where nobody can be asked: %s",
+		                   holder);
+	}
+	cli_say("%s", holder);
+	fprintf(stderr, "Break it? [y/N] ");
+	if (fgets(answer, sizeof(answer), stdin) && strcspn(answer, "\n") == 1 &&
+	    strchr("yY", answer[0]))
+		return CLI_GO_ON;
+	cli_say("left as it is");
+	return CLI_NO;
+}
+
+static int break_it(const struct cli *c, const struct options *o, const struct cli_lock *lock)
+{
+	char holder[640], *safe;
+	int code, rc;
+
+	describe(lock, holder, sizeof(holder));
+	code = o->fence && o->fence != lock->fence ? CLI_GO_ON : ask(c, o, holder);
+	if (code != CLI_GO_ON)
+		return code;
+	rc = bizlock_break(c->lock, cli_key(c), o->fence ? o->fence : lock->fence);
+	if (rc == BIZLOCK_LOST) {
+		cli_say("%s", bizlock_errmsg(c->lock));
+		return CLI_NO;
+	}
+	if (rc != BIZLOCK_OK)
+		return cli_failed(c, rc);
+	safe = cli_safe(holder);
+	printf("broken: %s\n", safe ? safe : "");
+	free(safe);
+	return CLI_DONE;
+}
+
+int cli_break(struct cli *c)
+{
+	struct options o = {0};
+	struct cli_locks locks = {0};
+	int code = cli_parse(c, &o), rc;
+
+	if (code == CLI_GO_ON)
+		code = cli_open(c);
+	if (code != CLI_GO_ON)
+		return code;
+	rc = bizlock_look(c->lock, cli_key(c), cli_locks_keep, &locks);
+	if (rc != BIZLOCK_OK) {
+		code = cli_failed(c, rc);
+	} else if (locks.count == 0) {
+		cli_say("%s/%s: nobody holds it", c->argv[0], c->argv[1]);
+		code = CLI_NO;
+	} else {
+		code = break_it(c, &o, &locks.list[0]);
+	}
+	cli_locks_free(&locks);
+	return code;
+}

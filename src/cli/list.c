@@ -1,0 +1,69 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/locks.h"
+
+struct options {
+	const char *type;
+	bool stale, json;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+const struct cli_option cli_list_options[] = {
+        {"type", 't', CLI_TEXT, AT(type), 0, 0, "BIZ_TYPE", "those of one type"},
+        {"stale", 0, CLI_FLAG, AT(stale), 0, 0, NULL, "those whose lease, or rest, is over"},
+        {"json", 0, CLI_FLAG, AT(json), 0, 0, NULL, "durations in milliseconds"},
+        {0},
+};
+
+const char cli_list_more[] =
+        "OWNER is a thread's number or a name, HELD the time since the lock was acquired,\n"
+        "LEFT what remains of its lease by the server's clock. A lock that rests was\n"
+        "released, and nobody gets it yet. A row that is stale hinders nobody.\n";
+
+static size_t width_of_output(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+		return 0;
+	return size.ws_col;
+}
+
+int cli_print_locks(const struct cli_locks *locks, bool json)
+{
+	char *text = locks->failed ? NULL
+	                           : cli_locks_text(locks, json ? CLI_FORM_JSON : CLI_FORM_TABLE,
+	                                            json ? 0 : width_of_output());
+
+	if (!text) {
+		cli_say("out of memory");
+		return CLI_INTERNAL;
+	}
+	if (*text)
+		printf("%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+	free(text);
+	return CLI_DONE;
+}
+
+int cli_list(struct cli *c)
+{
+	struct options o = {0};
+	struct cli_locks locks = {0};
+	int code = cli_parse(c, &o), rc;
+
+	if (code == CLI_GO_ON)
+		code = cli_open(c);
+	if (code != CLI_GO_ON)
+		return code;
+	locks.stale_only = o.stale;
+	rc = bizlock_each(c->lock, o.type, cli_locks_keep, &locks);
+	code = rc == BIZLOCK_OK ? cli_print_locks(&locks, o.json) : cli_failed(c, rc);
+	cli_locks_free(&locks);
+	return code;
+}

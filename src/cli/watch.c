@@ -1,0 +1,211 @@
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/locks.h"
+
+#define LOCKS_MAX 1000 /* more fit no screen, and are only counted up to here */
+
+#define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
+#define LEAVE "\033[?25h\033[?1049l"
+#define HOME "\033[H"
+#define END_OF_LINE "\033[K\r\n"
+#define END_OF_SCREEN "\033[J"
+
+struct options {
+	const char *type;
+	int64_t interval_ms;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+const struct cli_option cli_watch_options[] = {
+        {"type", 't', CLI_TEXT, AT(type), 0, 0, "BIZ_TYPE", "those of one type"},
+        {"interval", 'n', CLI_DURATION, AT(interval_ms), 100, 3600000, "DURATION",
+         "between two looks; 2s"},
+        {0},
+};
+
+const char cli_watch_more[] =
+        "WAITING: connections at the lock's doorbell, as far as the server lets this user\n"
+        "see them. Ends by q or Ctrl-C.\n";
+
+struct watch {
+	struct cli *c;
+	struct options o;
+	int signals;
+	sigset_t caught;
+	struct termios modes;
+};
+
+/* ---- the terminal ------------------------------------------------------------------ */
+
+static void enter(const struct watch *w)
+{
+	struct termios quiet = w->modes;
+
+	quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet);
+	printf(ENTER);
+	fflush(stdout);
+}
+
+static void leave(const struct watch *w)
+{
+	printf(LEAVE);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &w->modes);
+}
+
+static void stop(const struct watch *w)
+{
+	sigset_t set;
+
+	leave(w);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	enter(w);
+}
+
+static bool begin(struct watch *w)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
+
+	if (tcgetattr(STDIN_FILENO, &w->modes) != 0)
+		return false;
+	sigemptyset(&w->caught);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&w->caught, numbers[i]);
+	sigprocmask(SIG_BLOCK, &w->caught, NULL);
+	w->signals = signalfd(-1, &w->caught, SFD_NONBLOCK | SFD_CLOEXEC);
+	return w->signals >= 0;
+}
+
+/* ---- a look --------------------------------------------------------------------------- */
+
+static void print_lines(const char *text, int lines)
+{
+	while (*text && lines-- > 0) {
+		size_t len = strcspn(text, "\n");
+
+		printf("%.*s" END_OF_LINE, (int)len, text);
+		text += len + (text[len] == '\n');
+	}
+}
+
+static void print_head(const struct cli_locks *locks, const char *trouble, int width)
+{
+	struct tm tm;
+	time_t now = time(NULL);
+	unsigned waiting = 0;
+	char line[512], clock[16];
+
+	for (size_t i = 0; i < locks->count; i++)
+		waiting += locks->list[i].waiting;
+	localtime_r(&now, &tm);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	if (trouble)
+		snprintf(line, sizeof(line), "%s  %s", clock, trouble);
+	else
+		snprintf(line, sizeof(line), "%s  %zu%s locks, %u waiting  (q: quit)", clock,
+		         locks->count, locks->more ? " and more" : "", waiting);
+	printf(HOME "%.*s" END_OF_LINE END_OF_LINE, width, line);
+}
+
+static void draw(const struct cli_locks *locks, const char *trouble)
+{
+	struct winsize size = {.ws_row = 24, .ws_col = 80};
+	char *text;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+		size = (struct winsize){.ws_row = 24, .ws_col = 80};
+	text = cli_locks_text(locks, CLI_FORM_WATCH, size.ws_col);
+	print_head(locks, trouble, size.ws_col);
+	print_lines(text ? text : "", size.ws_row - 3);
+	printf(END_OF_SCREEN);
+	fflush(stdout);
+	free(text);
+}
+
+/* A server that is away may come back: what is wrong stands in the head of the screen. */
+static void look(const struct watch *w)
+{
+	struct cli_locks locks = {.max = LOCKS_MAX};
+	char *trouble = NULL;
+	int rc = bizlock_each(w->c->lock, w->o.type, cli_locks_keep, &locks);
+
+	if (rc == BIZLOCK_OK)
+		rc = cli_locks_count_waiting(w->c->lock, &locks);
+	if (rc != BIZLOCK_OK)
+		trouble = cli_safe(bizlock_errmsg(w->c->lock));
+	draw(&locks, trouble);
+	free(trouble);
+	cli_locks_free(&locks);
+}
+
+/* ---- until it is enough ------------------------------------------------------------------ */
+
+/* 0: go on; a signal; -1: a key. */
+static int wait_for_end(const struct watch *w)
+{
+	struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {w->signals, POLLIN, 0}};
+	struct signalfd_siginfo info;
+	char key = 0;
+
+	if (poll(fds, 2, (int)w->o.interval_ms) <= 0)
+		return 0;
+	if (fds[0].revents && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q'))
+		return -1;
+	if (read(w->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	if (info.ssi_signo == SIGTSTP)
+		stop(w);
+	return info.ssi_signo == SIGTSTP || info.ssi_signo == SIGWINCH ? 0 : (int)info.ssi_signo;
+}
+
+static int watch(struct watch *w)
+{
+	int end;
+
+	enter(w);
+	do {
+		look(w);
+		end = wait_for_end(w);
+	} while (end == 0);
+	leave(w);
+	close(w->signals);
+	if (end > 0 && end != SIGINT)
+		w->c->die_by = end;
+	return CLI_DONE;
+}
+
+int cli_watch(struct cli *c)
+{
+	struct watch w = {.c = c, .o = {.interval_ms = 2000}};
+	int code = cli_parse(c, &w.o);
+
+	if (code != CLI_GO_ON)
+		return code;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return cli_misused(c, "watch needs a terminal; list does not");
+	code = cli_open(c);
+	if (code != CLI_GO_ON)
+		return code;
+	if (!begin(&w)) {
+		cli_say("no terminal: %s", strerror(errno));
+		return CLI_SYSTEM;
+	}
+	return watch(&w);
+}
