@@ -261,11 +261,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   renew               on | off: leases are renewed until released
  *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are
  *   release_on_close    on | off: bizlock_close() releases what is held
- *   connect_timeout_ms  5000 (1 to 600000), rounded up to seconds
- *   io_timeout_ms       10000 (1 to 600000), of each read and write, rounded up
- *                       to seconds (the connectors know no finer)
+ *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, for the
+ *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: the doorbell, where the server has it; or polls
+ *   combine             on | off: threads at once may share a transaction (one commit)
  *
  * INVALID: unknown option or bad value. MISUSE: already open. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);

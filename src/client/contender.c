@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/combine.h"
 #include "core/backoff.h"
 #include "core/lease.h"
 #include "store/errclass.h"
@@ -33,19 +34,21 @@ bool bl_bell_is_here(const struct bizlock *b, const struct bl_key *key, const st
 	return h != NULL;
 }
 
-static int borrow(struct bl_contender *c, struct bl_conn **ret, bool *ret_bell_is_here)
+static struct bl_patience patience_of(const struct bl_contender *c)
 {
-	struct bl_patience patience = {
+	return (struct bl_patience){
 	        .end = c->request->once ? c->call->io_deadline : c->call->deadline,
 	        .wakes = &c->client->wakes,
 	        .seen = c->call->wakes,
 	};
+}
+
+static int borrow(struct bl_contender *c, struct bl_conn **ret)
+{
 	int rc;
 
 	lock(c);
-	rc = bl_pool_take(&c->client->pool, patience, ret, c->call->err);
-	if (rc == BIZLOCK_OK)
-		*ret_bell_is_here = bl_bell_is_here(c->client, &c->call->key, *ret);
+	rc = bl_pool_take(&c->client->pool, patience_of(c), ret, c->call->err);
 	unlock(c);
 	return rc;
 }
@@ -57,15 +60,30 @@ static void put(struct bl_contender *c, struct bl_conn *conn)
 	unlock(c);
 }
 
-/* The statement itself, on a connection lent to us. bell: see bl_claim. */
-static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bell, bool ring)
+static struct bl_claim claim_of(const struct bl_contender *c, const char *bell, bool ring)
 {
-	struct bl_claim claim = {.key = &c->call->key,
+	return (struct bl_claim){.key = &c->call->key,
 	                         .owner = c->call->owner_full,
 	                         .note = c->request->note,
 	                         .bell = bell,
 	                         .ring = ring,
 	                         .lease_ms = c->request->lease_ms};
+}
+
+static int won(struct bl_contender *c, uint64_t fence, bl_time sent, bool took_over)
+{
+	*c->won = (struct bl_won){fence, sent, took_over};
+	if (bl_lease_end(sent, c->request->lease_ms * 1000LL) > bl_now())
+		return BIZLOCK_OK;
+	/* We slept through the lease: a row of ours that may be over. */
+	c->hold->unsure = true;
+	return BL_AGAIN;
+}
+
+/* The statement itself, on a connection lent to us. bell: see bl_claim. */
+static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bell, bool ring)
+{
+	struct bl_claim claim = claim_of(c, bell, ring);
 	struct bl_taken taken;
 	bl_time sent = bl_now();
 	int rc = bl_lock_take(&conn->session, &claim, &taken, c->call->err);
@@ -77,28 +95,43 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 		note_bell(c, conn);
 	if (taken.what != BL_TOOK_ROW)
 		return BL_AGAIN;
-	*c->won = (struct bl_won){taken.fence, sent, taken.took_over};
-	if (bl_lease_end(sent, c->request->lease_ms * 1000LL) > bl_now())
-		return BIZLOCK_OK;
-	/* We slept through the lease: a row of ours that may be over. */
-	c->hold->unsure = true;
-	return BL_AGAIN;
+	return won(c, taken.fence, sent, taken.took_over);
 }
 
-int bl_contender_attempt(struct bl_contender *c, bool ring)
+/* Together with what other threads want from the server now, or alone. */
+static int ring(struct bl_contender *c)
+{
+	struct bl_job job = {.entry.claim = claim_of(c, c->call->bell, true),
+	                     .bell = &c->hold->bell};
+	struct bl_conn *conn;
+	bool room;
+	int rc = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
+
+	if (rc == BIZLOCK_OK && conn) {
+		room = conn->bells < BL_BELLS_MAX;
+		rc = take_on(c, conn, room ? c->call->bell : NULL, room);
+		put(c, conn);
+		return rc;
+	}
+	if (rc != BIZLOCK_OK || job.state != BL_JOB_DONE)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	c->hold->unsure |= job.rc != BIZLOCK_OK && job.sent;
+	if (job.rc != BIZLOCK_OK || !job.entry.done)
+		return job.rc != BIZLOCK_OK ? job.rc : BL_AGAIN;
+	return won(c, job.entry.fence, job.sent, false);
+}
+
+int bl_contender_attempt(struct bl_contender *c, bool with_bell)
 {
 	struct bl_conn *conn;
-	bool here;
-	int rc = borrow(c, &conn, &here);
+	int rc;
 
+	if (with_bell)
+		return ring(c);
+	rc = borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (ring && here)
-		rc = BL_AGAIN;
-	else if (ring && conn->bells < BL_BELLS_MAX)
-		rc = take_on(c, conn, c->call->bell, true);
-	else
-		rc = take_on(c, conn, c->hold->bell == conn->id ? c->call->bell : NULL, false);
+	rc = take_on(c, conn, c->hold->bell == conn->id ? c->call->bell : NULL, false);
 	put(c, conn);
 	return rc;
 }
@@ -106,8 +139,7 @@ int bl_contender_attempt(struct bl_contender *c, bool ring)
 int bl_contender_look(struct bl_contender *c)
 {
 	struct bl_conn *conn;
-	bool here;
-	int rc = borrow(c, &conn, &here);
+	int rc = borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -120,8 +152,7 @@ int bl_contender_look(struct bl_contender *c)
 int bl_contender_probe(struct bl_contender *c)
 {
 	struct bl_conn *conn;
-	bool here;
-	int rc = borrow(c, &conn, &here);
+	int rc = borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -203,8 +234,8 @@ int bl_contender_adopt(struct bl_contender *c)
 	struct bl_ref ref = {&c->call->key, c->call->owner_full, c->row.fence};
 	bl_time sent = bl_now();
 	struct bl_conn *conn;
-	bool here, matched;
-	int rc = borrow(c, &conn, &here);
+	bool matched;
+	int rc = borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -223,8 +254,8 @@ void bl_contender_give_bell_back(struct bl_contender *c)
 
 	lock(c);
 	if (c->hold->bell)
-		bl_pool_take_id(&c->client->pool, c->hold->bell, c->call->io_deadline, &conn,
-		                &ignored);
+		bl_pool_take_id(&c->client->pool, c->hold->bell,
+		                (struct bl_patience){.end = c->call->io_deadline}, &conn, &ignored);
 	c->hold->bell = 0;
 	unlock(c);
 	if (!conn)

@@ -68,7 +68,7 @@ static struct bl_conn *pick(struct bl_pool *p, unsigned bells, bool or_any)
 	return best || !or_any ? best : full;
 }
 
-static struct bl_conn *find_id(const struct bl_pool *p, uint64_t id)
+struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id)
 {
 	for (unsigned i = 0; i < p->size; i++)
 		if (p->conns[i].id == id)
@@ -78,7 +78,7 @@ static struct bl_conn *find_id(const struct bl_pool *p, uint64_t id)
 
 static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
 {
-	w->gone = w->id && !find_id(p, w->id);
+	w->gone = w->id && !bl_pool_find(p, w->id);
 	return w->gone || !w->id || w->id == c->id;
 }
 
@@ -117,31 +117,44 @@ static void give_up(struct bl_pool *p, struct bl_pool_waiter *w)
 		p->last = at;
 }
 
+bl_time bl_pool_next_look(const struct bl_patience *patience)
+{
+	bl_time look = patience->wakes ? bl_now() + BL_WAKE_NS : BL_NEVER;
+
+	return bl_earlier(look, patience->end);
+}
+
+int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
+                          struct bl_err *err)
+{
+	if (patience->wakes && atomic_load(patience->wakes) != patience->seen)
+		return bl_err_set(err, BIZLOCK_CANCELLED, "the wait was interrupted");
+	if (bl_passed(patience->end))
+		return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);
+	return BIZLOCK_OK;
+}
+
 /* *ret: lent to us, or NULL when the wanted connection is gone. */
 static int wait_in_turn(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                         struct bl_conn **ret, struct bl_err *err)
 {
 	struct bl_pool_waiter w = {.id = id};
-	bool woken = false;
+	int rc = BIZLOCK_OK;
 
 	if (bl_cond_init(&w.served) != 0)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	*p->last = &w;
 	p->last = &w.next;
-	while (!w.got && !w.gone && !woken && !bl_passed(patience.end)) {
-		bl_time look = patience.wakes ? bl_now() + BL_WAKE_NS : BL_NEVER;
-
-		bl_cond_wait_until(&w.served, p->mu, bl_earlier(look, patience.end));
-		woken = patience.wakes && atomic_load(patience.wakes) != patience.seen;
+	while (!w.got && !w.gone && rc == BIZLOCK_OK) {
+		bl_cond_wait_until(&w.served, p->mu, bl_pool_next_look(&patience));
+		if (!w.got && !w.gone)
+			rc = bl_pool_patience_over(p, &patience, err);
 	}
 	pthread_cond_destroy(&w.served);
 	*ret = w.got;
-	if (w.got || w.gone)
-		return BIZLOCK_OK;
-	give_up(p, &w);
-	if (woken)
-		return bl_err_set(err, BIZLOCK_CANCELLED, "the wait was interrupted");
-	return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);
+	if (rc != BIZLOCK_OK)
+		give_up(p, &w);
+	return rc;
 }
 
 static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
@@ -231,6 +244,13 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 	return rc;
 }
 
+/* From here on, who needs this connection need not wait for it. */
+static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
+{
+	c->open = true;
+	p->open++;
+}
+
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err)
 {
@@ -239,24 +259,32 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
-	return rc == BIZLOCK_OK ? lend(p, c, patience.connect_by, ret, err) : rc;
+	if (rc == BIZLOCK_OK)
+		rc = lend(p, c, patience.connect_by, ret, err);
+	if (rc == BIZLOCK_OK && patience.open)
+		open_for_jobs(p, c);
+	return rc;
 }
 
-int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
-                    struct bl_err *err)
+int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                    struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_conn *c = find_id(p, id);
+	struct bl_conn *c = bl_pool_find(p, id);
+	int rc = BIZLOCK_OK;
 
-	if (c && c->lent)
-		return wait_in_turn(p, id, (struct bl_patience){.end = deadline}, ret, err);
 	*ret = NULL;
-	if (!c)
-		return BIZLOCK_OK;
+	if (c && c->lent)
+		rc = wait_in_turn(p, id, patience, &c, err);
+	if (rc != BIZLOCK_OK || !c)
+		return rc;
 	c->lent = true;
-	if (!bl_session_ended(&c->session))
-		*ret = c;
-	else
+	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
+		return BIZLOCK_OK;
+	}
+	if (patience.open)
+		open_for_jobs(p, c);
+	*ret = c;
 	return BIZLOCK_OK;
 }
 
@@ -280,14 +308,38 @@ void bl_pool_bell_over(struct bl_pool *p)
 	p->at_bells--;
 }
 
+/* The first in line has the connection, and all who are behind it for company. */
+static void serve_job(struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_job *job = bl_jobs_next(&c->jobs);
+
+	if (!job)
+		return;
+	c->lent = true;
+	open_for_jobs(p, c);
+	bl_job_tell(job, BL_JOB_LEADS);
+}
+
 void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 {
+	bool jobs_first = c->jobs.first && !c->jobs_were_first;
+
+	p->open -= c->open;
+	c->open = false;
 	if (c->session.gone) {
 		memcpy(c->ghost, c->session.mark, sizeof(c->ghost));
 		disconnect(p, c);
+		for (struct bl_job *job; (job = bl_jobs_next(&c->jobs)) != NULL;)
+			bl_job_tell(job, BL_JOB_ALONE);
 	}
 	c->lent = false;
-	serve(p, c);
+	c->jobs_were_first = jobs_first;
+	if (jobs_first)
+		serve_job(p, c);
+	if (!c->lent)
+		serve(p, c);
+	if (!c->lent)
+		serve_job(p, c);
 }
 
 void bl_pool_cut(struct bl_pool *p)

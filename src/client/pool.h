@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "client/jobs.h"
 #include "core/numbers.h"
 #include "store/session.h"
 
@@ -23,6 +24,9 @@ struct bl_conn {
 	char ghost[BL_BELL_MAX + 1]; /* mark of a lost connection: what it sent may still
 	                                arrive, until it is ended at the server */
 	bool lent;
+	bool open;            /* lent for a moment: others may leave jobs */
+	bool jobs_were_first; /* when it was given back last */
+	struct bl_jobs jobs;
 	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
@@ -41,6 +45,7 @@ struct bl_pool {
 	struct bl_numbers *numbers;
 	struct bl_conn *conns;
 	unsigned size;
+	unsigned open;     /* lent, and open for jobs */
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
 	uint64_t last_id;
 	struct bl_pool_waiter *first, **last;
@@ -63,7 +68,13 @@ struct bl_patience {
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	bl_time connect_by;       /* begin no new connection after that; 0: at any time */
 	unsigned bells;           /* to take so many doorbells; 0 is as 1 */
+	bool open;                /* others may leave jobs for who has it */
 };
+
+/* When to look again whether it is over; and is it? OK, CANCELLED, TIMEOUT. */
+bl_time bl_pool_next_look(const struct bl_patience *patience);
+int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
+                          struct bl_err *err);
 
 /* Any connection that can take so many more doorbells, or else any at all.
  * TIMEOUT: none became free; CANCELLED; CONN, NOMEM, DB: connecting failed. */
@@ -71,9 +82,11 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
                  struct bl_err *err);
 
 /* The connection with this id, which is where a doorbell is released. *ret is
- * NULL if it is gone, and the bell with it. TIMEOUT. */
-int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_conn **ret,
-                    struct bl_err *err);
+ * NULL if it is gone, and the bell with it. TIMEOUT, CANCELLED. */
+int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                    struct bl_conn **ret, struct bl_err *err);
+
+struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
 
 /* One that holds no doorbell, to wait at one. *ret is NULL if there is none
  * now: the caller polls. One connection is always left for everybody else, or
@@ -81,7 +94,8 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, bl_time deadline, struct bl_
 int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 
-/* Gives it back, or closes it if its session is gone. */
+/* Gives it back, or closes it if its session is gone. Who left a job for it is next,
+ * in turn with those who wait for the connection. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
 
 /* Ends every connection that is lent: whoever waits for an answer gets an error. */

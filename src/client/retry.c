@@ -1,5 +1,6 @@
 #include "client/retry.h"
 
+#include "client/combine.h"
 #include "core/backoff.h"
 #include "store/errclass.h"
 #include "store/tx.h"
@@ -15,7 +16,8 @@ static int lend_for(struct bl_call *call, uint64_t bell, struct bl_conn **ret,
 
 	pthread_mutex_lock(&call->client->mu);
 	if (bell)
-		rc = bl_pool_take_id(pool, bell, call->io_deadline, &conn, err);
+		rc = bl_pool_take_id(pool, bell, (struct bl_patience){.end = call->io_deadline},
+		                     &conn, err);
 	*ret_bell = conn ? call->bell : NULL;
 	if (rc == BIZLOCK_OK && !conn)
 		rc = bl_pool_take(pool, (struct bl_patience){.end = call->io_deadline}, &conn, err);
@@ -76,14 +78,11 @@ static unsigned bells_of(const struct bl_change *ch)
 	return ch->what == BL_CHANGE_DROP_SET ? (unsigned)ch->count : 1;
 }
 
-static int try_once(struct bl_call *call, struct bl_change *ch)
+static int try_on(struct bl_call *call, struct bl_change *ch, struct bl_conn *conn,
+                  const char *bell)
 {
-	struct bl_conn *conn;
-	const char *bell;
-	int rc = lend_for(call, ch->bell, &conn, &bell, call->err);
+	int rc;
 
-	if (rc != BIZLOCK_OK)
-		return rc;
 	ch->sent = bl_now();
 	rc = change_on(call, &conn->session, ch, bell);
 	ch->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
@@ -93,6 +92,46 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 		bl_session_leave(&conn->session);
 	put(call, conn, bell ? bells_of(ch) : 0);
 	return rc;
+}
+
+static int try_alone(struct bl_call *call, struct bl_change *ch)
+{
+	struct bl_conn *conn;
+	const char *bell;
+	int rc = lend_for(call, ch->bell, &conn, &bell, call->err);
+
+	return rc == BIZLOCK_OK ? try_on(call, ch, conn, bell) : rc;
+}
+
+/* A last release, with what other threads want from the server now. Of what the batch
+ * has left the statement for one knows why. */
+static int try_in_company(struct bl_call *call, struct bl_change *ch)
+{
+	struct bl_job job = {.entry = {.hold = ch->ref, .bell = call->bell}};
+	struct bl_conn *conn;
+	int rc = bl_combine_release(call, &job, ch->bell, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (conn)
+		return try_on(call, ch, conn, call->bell);
+	if (job.state != BL_JOB_DONE)
+		return try_alone(call, ch);
+	ch->repeated |= job.rc != BIZLOCK_OK && job.sent;
+	if (job.rc != BIZLOCK_OK)
+		return job.rc;
+	if (!job.entry.done)
+		return try_alone(call, ch);
+	ch->matched = true;
+	ch->sent = job.sent;
+	return BIZLOCK_OK;
+}
+
+static int try_once(struct bl_call *call, struct bl_change *ch)
+{
+	bool drops = ch->what == BL_CHANGE_DROP && ch->bell && ch->rest_us <= 0;
+
+	return drops ? try_in_company(call, ch) : try_alone(call, ch);
 }
 
 static bool worth_another(const struct bl_call *call, const struct bl_err *err)

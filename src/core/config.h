@@ -52,6 +52,7 @@ enum bl_option {
 	BL_OPT_IO_TIMEOUT_MS,
 	BL_OPT_MAX_CONNECTIONS,
 	BL_OPT_QUEUE,
+	BL_OPT_COMBINE,
 	BL_OPT_COUNT
 };
 
@@ -61,8 +62,8 @@ struct bl_config {
 	char *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
 	uint32_t port; /* 0: not given */
 	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
-	uint32_t ssl_mode;                       /* enum bl_ssl_mode */
-	uint32_t queue, renew, release_on_close; /* 0: off */
+	uint32_t ssl_mode;                                /* enum bl_ssl_mode */
+	uint32_t queue, combine, renew, release_on_close; /* 0: off */
 	enum bl_source source[BL_OPT_COUNT];
 };
 

@@ -3,6 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+static void add_suffix(struct bl_buf *ret, const char *suffix)
+{
+	bl_buf_addf(ret, " AND RIGHT(owner, %zu) = ", strlen(suffix));
+	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
+}
+
 void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
 	bl_buf_adds(ret, " WHERE (biz_id, biz_type) IN (");
@@ -13,11 +19,26 @@ void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, co
 		bl_sql_literal(ret, "_utf8mb4", items[i].key.type, items[i].key.type_len);
 		bl_buf_adds(ret, ")");
 	}
-	bl_buf_addf(ret, ") AND RIGHT(owner, %zu) = ", strlen(suffix));
-	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
+	bl_buf_adds(ret, ")");
+	add_suffix(ret, suffix);
 }
 
-void bl_many_fences(struct bl_buf *ret, const struct bl_item *items, size_t n)
+void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
+                      size_t n, const char *suffix)
+{
+	bl_buf_adds(ret, "START TRANSACTION;");
+	for (size_t i = 0; i < n; i++) {
+		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
+		bl_sql_key(ret, &items[i].key);
+		bl_buf_addf(ret, " AND fence = %" PRIu64, items[i].fence);
+		add_suffix(ret, suffix);
+		bl_buf_adds(ret, ";");
+	}
+	bl_buf_adds(ret, "COMMIT");
+}
+
+/* `+ 0` keeps the index of `fence` out of it. */
+static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n)
 {
 	bl_buf_adds(ret, " AND fence + 0 IN (");
 	for (size_t i = 0; i < n; i++)
@@ -35,7 +56,7 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 	bl_buf_reset(&s->text);
 	bl_sql_begin_renewal(s->sql, &s->text, r->skip_locked, lease_us);
 	bl_many_where(&s->text, r->items, r->n, r->suffix);
-	bl_many_fences(&s->text, r->items, r->n);
+	add_fences(&s->text, r->items, r->n);
 	bl_sql_end_renewal(s->sql, &s->text, r->skip_locked, lease_us);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -48,11 +69,14 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  struct bl_err *err)
 {
+	int rc;
+
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "DELETE FROM %s", s->sql->table);
-	bl_many_where(&s->text, items, n, suffix);
-	bl_many_fences(&s->text, items, n);
+	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_leave(s); /* its transaction is open */
+	return rc;
 }

@@ -35,11 +35,14 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  struct bl_err *err);
 
-/* The WHERE of these. Rows are found, and locked, by primary key and in its order, so
- * that two of these never wait for each other in a circle. The owners' common end
- * guards against a fence that was given out twice: by a server restored from a
- * backup. `+ 0` keeps the index of `fence` out of it. */
+/* The WHERE of several, for reading alone: in a small table the optimizer may prefer to
+ * read all of it, and who does that to change rows waits for rows of others. The owners'
+ * common end guards against a fence that was given out twice: by a server restored from
+ * a backup. */
 void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
-void bl_many_fences(struct bl_buf *ret, const struct bl_item *items, size_t n);
+
+/* A statement for each, in the order of items, in one transaction. */
+void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
+                      size_t n, const char *suffix);
 
 #endif

@@ -211,9 +211,23 @@ static int64_t first_number(MYSQL_RES *rows)
 	return row && row[0] ? strtoll(row[0], NULL, 10) : 0;
 }
 
+/* When a connection is lost among the answers, Connector/C may say that there are no more,
+ * or that one has no columns; the error number alone tells. */
+static bool failed(const struct bl_session *s)
+{
+	return mysql_errno(s->mysql) != 0;
+}
+
+/* 0: there is another answer, < 0: there is none, > 0: error. */
+static int next_answer(struct bl_session *s)
+{
+	int next = mysql_next_result(s->mysql);
+
+	return next < 0 && failed(s) ? 1 : next;
+}
+
 /* Reads what is left of a packet's results. The first error wins; there is
- * nothing more to read after one. Not mysql_field_count(): with a connection that is
- * lost among the rows it is 0 again, as if there had been none. */
+ * nothing more to read after one. */
 static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
                  struct bl_err *err)
 {
@@ -225,12 +239,12 @@ static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_numb
 		if (rows) {
 			*ret_number = first_number(rows);
 			mysql_free_result(rows);
-		} else if (mysql_errno(s->mysql) != 0) {
+		} else if (failed(s)) {
 			return bl_session_error(s, err);
 		} else {
 			*ret_affected = mysql_affected_rows(s->mysql);
 		}
-		next = mysql_next_result(s->mysql);
+		next = next_answer(s);
 	} while (next == 0);
 	return next > 0 ? bl_session_error(s, err) : BIZLOCK_OK;
 }
@@ -286,6 +300,39 @@ int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *
                    struct bl_err *err)
 {
 	return bl_session_ask(s, sql, len, ret_affected, NULL, err);
+}
+
+static int read_answer(struct bl_session *s, unsigned statement, bl_answer_fn *fn, void *arg,
+                       struct bl_err *err)
+{
+	MYSQL_RES *rows = mysql_store_result(s->mysql);
+
+	if (!rows && failed(s))
+		return bl_session_error(s, err);
+	fn(arg, statement, rows);
+	mysql_free_result(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
+                    struct bl_err *err)
+{
+	int next = 0, rc = BIZLOCK_OK;
+
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (mysql_real_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
+		return bl_session_error(s, err);
+	for (unsigned i = 0; rc == BIZLOCK_OK && next == 0; i++) {
+		rc = read_answer(s, i, fn, arg, err);
+		if (rc == BIZLOCK_OK)
+			next = next_answer(s);
+		if (next > 0 && i + 1 < needed)
+			rc = bl_session_error(s, err);
+		else if (next > 0)
+			bl_session_leave(s);
+	}
+	return rc;
 }
 
 int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err)

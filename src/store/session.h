@@ -80,6 +80,13 @@ int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    int64_t *ret_number, struct bl_err *err);
 
+/* Sends what stands in s->text, and calls fn with each answer: of which statement (from
+ * 0), and its rows, NULL if it has none. An error after the first `needed` statements
+ * costs the session, no more. */
+typedef void bl_answer_fn(void *arg, unsigned statement, MYSQL_RES *rows);
+int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
+                    struct bl_err *err);
+
 /* Runs one query as text; the caller frees the result. */
 int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err);
 

@@ -5,66 +5,52 @@
 
 #include "store/errclass.h"
 
-enum { TAKE_STATEMENTS = 5, DROP_STATEMENTS = 2 };
+enum { TAKE_STATEMENTS = 5 };
 
 static bool same(const char *text, unsigned long len, const char *part, size_t part_len)
 {
 	return text && len == part_len && memcmp(text, part, len) == 0;
 }
 
-/* One row: biz_id, biz_type, fence, taken_from. */
-static void note(const struct bl_item *items, size_t n, MYSQL_ROW row, const unsigned long *len,
-                 struct bl_set_row *rows)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct bl_key *key = &items[i].key;
+struct reading {
+	MYSQL *mysql;
+	const struct bl_item *items;
+	size_t n;
+	struct bl_set_row *rows;
+};
 
-		if (rows[i].seen || !same(row[0], len[0], key->id, key->id_len) ||
+/* One row: biz_id, biz_type, fence, taken_from. */
+static void note(const struct reading *r, MYSQL_ROW row, const unsigned long *len)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct bl_key *key = &r->items[i].key;
+
+		if (r->rows[i].seen || !same(row[0], len[0], key->id, key->id_len) ||
 		    !same(row[1], len[1], key->type, key->type_len))
 			continue;
-		rows[i].seen = true;
-		rows[i].fence = row[2] ? strtoull(row[2], NULL, 10) : 0;
-		rows[i].took_over = row[3] && strcmp(row[3], "0") != 0;
+		r->rows[i].seen = true;
+		r->rows[i].fence = row[2] ? strtoull(row[2], NULL, 10) : 0;
+		r->rows[i].took_over = row[3] && strcmp(row[3], "0") != 0;
 		return;
 	}
 }
 
-static int read_rows(struct bl_session *s, const struct bl_item *items, size_t n,
-                     struct bl_set_row *rows, struct bl_err *err)
+static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
 {
-	MYSQL_RES *result = mysql_store_result(s->mysql);
 	MYSQL_ROW row;
 
-	if (!result) /* none, or lost among its rows */
-		return mysql_errno(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
-	while (mysql_num_fields(result) == 4 && (row = mysql_fetch_row(result)) != NULL)
-		note(items, n, row, mysql_fetch_lengths(result), rows);
-	mysql_free_result(result);
-	return BIZLOCK_OK;
+	if (statement + 1 == TAKE_STATEMENTS && rows && mysql_num_fields(rows) == 4)
+		while ((row = mysql_fetch_row(rows)) != NULL)
+			note(arg, row, mysql_fetch_lengths(rows));
 }
 
-/* Sends what stands in the session's text. Of its results those with rows are read. An
- * error after the first `needed` statements costs the session, no more. */
-static int run(struct bl_session *s, const struct bl_item *items, size_t n, unsigned needed,
-               struct bl_set_row *rows, struct bl_err *err)
+/* Which of the DELETEs found its row; they follow START TRANSACTION. */
+static void read_dropped(void *arg, unsigned statement, MYSQL_RES *rows)
 {
-	int next = 0, rc = BIZLOCK_OK;
+	const struct reading *r = arg;
 
-	memset(rows, 0, n * sizeof(*rows));
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (mysql_real_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
-		return bl_session_error(s, err);
-	for (unsigned done = 1; rc == BIZLOCK_OK && next == 0; done++) {
-		rc = read_rows(s, items, n, rows, err);
-		if (rc == BIZLOCK_OK)
-			next = mysql_next_result(s->mysql);
-		if (next > 0 && done < needed)
-			rc = bl_session_error(s, err);
-		else if (next > 0)
-			bl_session_leave(s);
-	}
-	return rc;
+	if (!rows && statement >= 1 && statement <= r->n)
+		r->rows[statement - 1].seen = mysql_affected_rows(r->mysql) == 1;
 }
 
 static void add_row(struct bl_session *s, const struct bl_item *item,
@@ -130,15 +116,17 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err)
 {
+	struct reading r = {s->mysql, items, n, rows};
 	int rc;
 
+	memset(rows, 0, n * sizeof(*rows));
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "START TRANSACTION;");
 	add_take(s, items, n, claim);
 	bl_buf_adds(&s->text, "COMMIT;");
 	bl_sql_read_set(s->sql, &s->text);
 	bl_many_where(&s->text, items, n, claim->owner);
-	rc = run(s, items, n, TAKE_STATEMENTS, rows, err);
+	rc = bl_session_each(s, TAKE_STATEMENTS, read_taken, &r, err);
 	*ret_all = rc == BIZLOCK_OK;
 	if (rc == BIZLOCK_OK)
 		return rc;
@@ -149,16 +137,18 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
+	struct reading r = {s->mysql, items, n, rows};
+	int rc;
+
+	memset(rows, 0, n * sizeof(*rows));
 	bl_buf_reset(&s->text);
-	bl_sql_read_set(s->sql, &s->text);
-	bl_many_where(&s->text, items, n, suffix);
-	bl_many_fences(&s->text, items, n);
-	bl_buf_addf(&s->text, ";DELETE FROM %s", s->sql->table);
-	bl_many_where(&s->text, items, n, suffix);
-	bl_many_fences(&s->text, items, n);
+	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
 	if (bells) {
 		bl_buf_adds(&s->text, ";");
 		add_free_bells(s, items, n);
 	}
-	return run(s, items, n, DROP_STATEMENTS, rows, err);
+	rc = bl_session_each(s, (unsigned)n + 2, read_dropped, &r, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_leave(s); /* its transaction is open */
+	return rc;
 }

@@ -251,6 +251,15 @@ void bl_sql_end_set(struct bl_buf *ret, bool again)
 	bl_buf_adds(ret, "fence = VALUES(fence);");
 }
 
+#define IF_MINE(column) column " = IF(owner = VALUES(owner), VALUES(" column "), " column ")"
+
+void bl_sql_end_batch(struct bl_buf *ret, bool again)
+{
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE ");
+	bl_buf_adds(ret, again ? IF_MINE("fence") ", " IF_MINE("timeout") : "timeout = timeout");
+	bl_buf_adds(ret, ";");
+}
+
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
 {
 	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
@@ -298,7 +307,8 @@ void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool ski
 		bl_buf_addf(ret,
 		            "INSERT INTO %s (biz_id, biz_type, fence, owner, reentrant, timeout, "
 		            "gmt_create, gmt_modified) SELECT biz_id, biz_type, fence, owner, "
-		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old",
+		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old "
+		            "FORCE INDEX (PRIMARY)",
 		            sql->table, sql->table);
 	else
 		bl_buf_addf(ret, "UPDATE %s SET " RENEWED, sql->table, sql->table, lease_us);

@@ -10,14 +10,21 @@
 
 #define LOOKS 15 /* in a row, some milliseconds apart */
 
+static int send(struct call *c)
+{
+	if (c->releases)
+		return bizlock_release(c->b, c->key, c->opts.owner, NULL);
+	if (c->set)
+		return bizlock_acquire_all(c->b, c->set->keys, c->set->n, &c->opts, c->set->grants);
+	return bizlock_acquire(c->b, c->key, &c->opts, &c->grant);
+}
+
 static void *run(void *arg)
 {
 	struct call *c = arg;
 
 	atomic_store(&c->tid, gettid());
-	c->rc = c->set ? bizlock_acquire_all(c->b, c->set->keys, c->set->n, &c->opts,
-	                                     c->set->grants)
-	               : bizlock_acquire(c->b, c->key, &c->opts, &c->grant);
+	c->rc = send(c);
 	c->ended = now_ms();
 	if (c->rc != BIZLOCK_OK && c->rc != BIZLOCK_CANCELLED)
 		snprintf(c->errmsg, sizeof(c->errmsg), "%s", bizlock_errmsg(c->b));
@@ -48,6 +55,15 @@ void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait
                     const char *owner)
 {
 	start(c, b, (bizlock_key){NULL, NULL}, set, wait_ms, owner);
+}
+
+void call_start_release(struct call *c)
+{
+	c->releases = true;
+	atomic_store(&c->tid, 0);
+	atomic_store(&c->done, false);
+	if (pthread_create(&c->thread, NULL, run, c) != 0)
+		die("no thread");
 }
 
 static bool asleep(pid_t tid)

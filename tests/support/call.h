@@ -1,5 +1,5 @@
-/* An acquisition, of one key or several, in a thread of its own, so that a test can
- * watch it wait. */
+/* An acquisition, of one key or several, or a release, in a thread of its own, so that a
+ * test can watch it wait. */
 #ifndef TEST_CALL_H
 #define TEST_CALL_H
 
@@ -16,6 +16,7 @@ struct call {
 	bizlock *b;
 	bizlock_key key;
 	struct keyset *set; /* instead of key, unless NULL */
+	bool releases;
 	bizlock_acquire_opts opts;
 	bizlock_grant grant;
 	int rc;
@@ -32,6 +33,9 @@ void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, con
 /* The same for all keys of a set, which has the grants then. */
 void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
                     const char *owner);
+
+/* A release by the owner that the call was started with. */
+void call_start_release(struct call *c);
 
 /* Waits until the call blocks: its thread sleeps, look after look. */
 void call_blocks(const struct call *c);

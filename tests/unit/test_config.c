@@ -48,6 +48,7 @@ Test(config, names_are_the_documented_ones)
 	        "io_timeout_ms",
 	        "max_connections",
 	        "queue",
+	        "combine",
 	};
 
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
@@ -92,6 +93,7 @@ static void expect_defaults(const struct bl_config *c)
 	cr_expect_eq(c->max_connections, 16);
 	cr_expect_eq(c->ssl_mode, BL_SSL_PREFERRED);
 	cr_expect(c->queue);
+	cr_expect(c->combine);
 	for (int i = 0; i < BL_OPT_COUNT; i++)
 		cr_expect_eq(c->source[i], BL_FROM_DEFAULT);
 }
@@ -124,8 +126,8 @@ Test(config, every_option_can_be_set)
 
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
 		const char *name = bl_option_name((enum bl_option)i);
-		bool choice =
-		        i == BL_OPT_QUEUE || i == BL_OPT_RENEW || i == BL_OPT_RELEASE_ON_CLOSE;
+		bool choice = i == BL_OPT_QUEUE || i == BL_OPT_COMBINE || i == BL_OPT_RENEW ||
+		              i == BL_OPT_RELEASE_ON_CLOSE;
 		const char *value = i == BL_OPT_SSL_MODE ? "required" : choice ? "off" : "123";
 
 		expect_set(&c, name, value, BL_FROM_ENV);

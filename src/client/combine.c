@@ -1,0 +1,232 @@
+#include "client/combine.h"
+
+#include "client/contender.h"
+
+/* A batch takes two round trips and a dozen statements: of fewer than this, each is done
+ * sooner by itself. */
+#define WORTH_A_BATCH 6
+
+/* With so many calls under way, acquisitions stand in line where so many connections are
+ * at work, although others may be idle: more would make smaller batches, and fewer leave
+ * the server idle while a batch is on its way. */
+#define CROWD 16
+#define ENOUGH_AT_WORK 2
+
+/* ---- a batch ------------------------------------------------------------------------ */
+
+struct company {
+	struct bl_conn *conn;
+	struct bl_job *jobs[BL_BATCH_MAX];
+	struct bl_entry *entries[BL_BATCH_MAX];
+	size_t n;
+	unsigned bells; /* to be rung */
+};
+
+static const struct bl_key *key_of(const struct bl_job *job)
+{
+	return job->entry.hold.key ? job->entry.hold.key : job->entry.claim.key;
+}
+
+static bool acquires(const struct bl_job *job)
+{
+	return !job->entry.hold.key;
+}
+
+/* A doorbell that the connection has already would be rung, whoever it is for. */
+static bool suits(const struct bizlock *b, const struct company *c, const struct bl_job *job)
+{
+	if (!acquires(job))
+		return true;
+	if (c->conn->bells + c->bells >= BL_BELLS_MAX || bl_bell_is_here(b, key_of(job), c->conn))
+		return false;
+	for (size_t i = 0; i < c->n; i++)
+		if (bl_key_equal(key_of(c->jobs[i]), key_of(job)))
+			return false;
+	return true;
+}
+
+static void take_along(const struct bizlock *b, struct company *c, struct bl_job *job)
+{
+	if (!suits(b, c, job)) {
+		bl_job_tell(job, BL_JOB_ALONE);
+		return;
+	}
+	c->bells += acquires(job);
+	c->entries[c->n] = &job->entry;
+	c->jobs[c->n++] = job;
+	job->state = BL_JOB_RUNS;
+}
+
+static void tell(struct company *c, struct bl_job *job, int rc, bl_time sent,
+                 const struct bl_err *err)
+{
+	struct bl_entry *e = &job->entry;
+
+	if (rc == BIZLOCK_OK && e->rung) {
+		c->conn->bells++;
+		*job->bell = c->conn->id;
+	}
+	if (rc == BIZLOCK_OK && e->hold.key && e->done)
+		c->conn->bells--;
+	if (rc != BIZLOCK_OK)
+		*job->err = *err;
+	job->rc = rc;
+	job->sent = sent;
+	bl_job_tell(job, BL_JOB_DONE);
+}
+
+static void run(struct bizlock *b, struct company *c)
+{
+	struct bl_err err;
+	bl_time sent;
+	int rc;
+
+	bl_err_clear(&err);
+	pthread_mutex_unlock(&b->mu);
+	rc = bl_batch_run(&c->conn->session, c->entries, c->n, &sent, &err);
+	pthread_mutex_lock(&b->mu);
+	for (size_t i = 0; i < c->n; i++)
+		tell(c, c->jobs[i], rc, sent, &err);
+}
+
+static void run_all(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
+{
+	struct company c = {.conn = conn};
+
+	for (; job; job = c.n < BL_BATCH_MAX ? bl_jobs_next(&conn->jobs) : NULL)
+		take_along(b, &c, job);
+	if (c.n > 0)
+		run(b, &c);
+}
+
+/* With the mutex held, and the connection ours: with the jobs that were left for it, or,
+ * when they are few, alone. */
+static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
+{
+	bool full = acquires(job) && conn->bells >= BL_BELLS_MAX;
+
+	if (acquires(job) && bl_bell_is_here(b, key_of(job), conn))
+		job->state = BL_JOB_ALONE;
+	else if (full || conn->jobs.count + 1 < WORTH_A_BATCH)
+		return conn;
+	else
+		run_all(b, job, conn);
+	bl_pool_put(&b->pool, conn);
+	return NULL;
+}
+
+/* ---- in line ------------------------------------------------------------------------- */
+
+/* With the mutex held. What is under way can not be withdrawn. */
+static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_jobs *line,
+                        const struct bl_patience *patience)
+{
+	bl_jobs_add(line, job);
+	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
+		bool waits = job->state == BL_JOB_WAITS;
+		bl_time look = waits ? bl_pool_next_look(patience) : BL_NEVER;
+		int rc;
+
+		bl_cond_wait_until(&job->turn, &b->mu, look);
+		if (job->state != BL_JOB_WAITS)
+			continue;
+		rc = bl_pool_patience_over(&b->pool, patience, job->err);
+		if (rc != BIZLOCK_OK) {
+			bl_jobs_withdraw(line, job);
+			return rc;
+		}
+	}
+	return BIZLOCK_OK;
+}
+
+/* Always the first that will do: a few connections then have all the doorbells, and the
+ * releases of what is acquired together come together. */
+static struct bl_conn *company_for(const struct bizlock *b, const struct bl_job *job)
+{
+	for (unsigned i = 0; i < b->pool.size; i++) {
+		struct bl_conn *c = &b->pool.conns[i];
+
+		if (c->open && c->jobs.count < BL_BATCH_MAX &&
+		    c->bells + c->jobs.count < BL_BELLS_MAX && !bl_bell_is_here(b, key_of(job), c))
+			return c;
+	}
+	return NULL;
+}
+
+/* With the mutex held. conn: where to stand in line, or NULL. */
+static int join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
+                const struct bl_patience *patience, struct bl_conn **ret)
+{
+	int rc = wait_in_line(b, job, &conn->jobs, patience);
+
+	*ret = rc == BIZLOCK_OK && job->state == BL_JOB_LEADS ? lead(b, job, conn) : NULL;
+	return rc;
+}
+
+static int acquire(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                   struct bl_conn **ret)
+{
+	bool crowded = b->pool.open >= (b->calls < CROWD ? b->pool.size : ENOUGH_AT_WORK);
+	struct bl_conn *conn = crowded ? company_for(b, job) : NULL;
+	int rc;
+
+	if (conn)
+		return join(b, job, conn, &patience, ret);
+	rc = bl_pool_take(&b->pool, patience, &conn, job->err);
+	*ret = rc == BIZLOCK_OK ? lead(b, job, conn) : NULL;
+	return rc;
+}
+
+static int release(struct bizlock *b, struct bl_job *job, uint64_t bell,
+                   struct bl_patience patience, struct bl_conn **ret)
+{
+	struct bl_conn *conn = bl_pool_find(&b->pool, bell);
+	int rc;
+
+	if (conn && conn->open)
+		return join(b, job, conn, &patience, ret);
+	rc = bl_pool_take_id(&b->pool, bell, patience, &conn, job->err);
+	*ret = rc == BIZLOCK_OK && conn ? lead(b, job, conn) : NULL;
+	return rc;
+}
+
+static int begin(struct bl_job *job, struct bl_err *err)
+{
+	job->err = err;
+	job->state = BL_JOB_WAITS;
+	if (bl_cond_init(&job->turn) == 0)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+}
+
+int bl_combine_acquire(struct bl_call *call, struct bl_job *job, struct bl_patience patience,
+                       struct bl_conn **ret)
+{
+	struct bizlock *b = call->client;
+	int rc = begin(job, call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	patience.open = b->config.combine;
+	pthread_mutex_lock(&b->mu);
+	rc = acquire(b, job, patience, ret);
+	pthread_mutex_unlock(&b->mu);
+	pthread_cond_destroy(&job->turn);
+	return rc;
+}
+
+int bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
+                       struct bl_conn **ret)
+{
+	struct bizlock *b = call->client;
+	struct bl_patience patience = {.end = call->io_deadline, .open = b->config.combine};
+	int rc = begin(job, call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	rc = release(b, job, bell, patience, ret);
+	pthread_mutex_unlock(&b->mu);
+	pthread_cond_destroy(&job->turn);
+	return rc;
+}
