@@ -14,5 +14,9 @@ CLI_COMMAND(list)
 CLI_COMMAND(show)
 CLI_COMMAND(watch)
 CLI_COMMAND(break)
+CLI_COMMAND(reap)
+CLI_COMMAND(migrate)
+CLI_COMMAND(grants)
+CLI_COMMAND(doctor)
 
 #endif

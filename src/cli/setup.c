@@ -1,0 +1,121 @@
+/* migrate and grants: what is done before the first lock. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+struct options {
+	bool dry_run, status;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+const struct cli_option cli_migrate_options[] = {
+        {"dry-run", 0, CLI_FLAG, AT(dry_run), 0, 0, NULL, "print the SQL, and run nothing"},
+        {"status", 0, CLI_FLAG, AT(status), 0, 0, NULL, "what has been applied, and when"},
+        {0},
+};
+
+const char cli_migrate_more[] =
+        "Creates what is missing of the tables, in the database given by -D. Needs the\n"
+        "privilege CREATE; --status needs SELECT alone, and exits by 1 if something is to\n"
+        "be done.\n";
+
+const struct cli_option cli_grants_options[] = {{0}};
+
+const char cli_grants_more[] =
+        "USER: \"name\" or \"name@host\"; without a host, %. Prints the statements for an\n"
+        "administrator to run, and needs no server. They are all that bizlock needs, but\n"
+        "for CREATE, which migrate needs.\n";
+
+/* ---- migrate ---------------------------------------------------------------------------- */
+
+struct migrations {
+	struct options o;
+	FILE *out;
+	unsigned pending;
+};
+
+static int show_migration(void *arg, const bizlock_migration *m)
+{
+	struct migrations *all = arg;
+
+	all->pending += m->pending ? 1 : 0;
+	if (all->o.status)
+		fprintf(all->out, "%-24s %s%s\n", m->name, m->pending ? "pending" : "applied ",
+		        m->pending ? "" : m->applied_at);
+	else if (m->pending && all->o.dry_run)
+		fprintf(all->out, "-- %s\n%s", m->name, m->sql);
+	else if (m->pending)
+		fprintf(all->out, "applied %s\n", m->name);
+	return 0;
+}
+
+static int migrate(struct cli *c, struct migrations *all)
+{
+	int rc = bizlock_each_migration(c->lock, show_migration, all);
+
+	if (rc == BIZLOCK_OK && !all->o.status && !all->o.dry_run && all->pending)
+		rc = bizlock_migrate(c->lock);
+	if (rc != BIZLOCK_OK)
+		return cli_failed(c, rc);
+	if (!all->pending && !all->o.status)
+		cli_say("the tables are as they should be");
+	return all->pending && all->o.status ? CLI_NO : CLI_DONE;
+}
+
+/* What is said is said when it is done. */
+int cli_migrate(struct cli *c)
+{
+	struct migrations all = {.o = {false, false}};
+	char *text = NULL;
+	size_t size;
+	int code = cli_parse(c, &all.o);
+
+	if (code == CLI_GO_ON && all.o.dry_run && all.o.status)
+		return cli_misused(c, "migrate: --dry-run or --status, not both");
+	if (code == CLI_GO_ON)
+		code = cli_password(c);
+	if (code != CLI_GO_ON)
+		return code;
+	all.out = open_memstream(&text, &size);
+	if (!all.out) {
+		cli_say("out of memory");
+		return CLI_INTERNAL;
+	}
+	code = migrate(c, &all);
+	if (fclose(all.out) == 0 && code <= CLI_NO)
+		fputs(text, stdout);
+	free(text);
+	return code;
+}
+
+/* ---- grants ------------------------------------------------------------------------------ */
+
+int cli_grants(struct cli *c)
+{
+	size_t size = 4096, need = 0;
+	char *text = NULL;
+	int code = cli_parse(c, NULL), rc;
+
+	if (code != CLI_GO_ON)
+		return code;
+	do {
+		char *more = realloc(text, size);
+
+		if (!more) {
+			free(text);
+			cli_say("out of memory");
+			return CLI_INTERNAL;
+		}
+		text = more;
+		rc = bizlock_grants(c->lock, c->argv[0], text, size, &need);
+		size = need + 1;
+	} while (rc == BIZLOCK_LIMIT);
+	if (rc == BIZLOCK_OK)
+		fputs(text, stdout);
+	free(text);
+	return rc == BIZLOCK_OK ? CLI_DONE : cli_failed(c, rc);
+}
