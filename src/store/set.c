@@ -54,14 +54,14 @@ static void read_dropped(void *arg, unsigned statement, MYSQL_RES *rows)
 }
 
 static void add_row(struct bl_session *s, const struct bl_item *item,
-                    const struct bl_set_claim *claim, bool first, bool again)
+                    const struct bl_set_claim *claim, bool first)
 {
 	struct bl_sql_row row = {
 	        .key = &item->key,
 	        .owner = claim->owner,
 	        .note = claim->note,
 	        .lease_us = (int64_t)claim->lease_ms * 1000,
-	        .ring = claim->ring && !again && item->bell != claim->rung ? item->bell : NULL,
+	        .ring = claim->ring && item->bell != claim->rung ? item->bell : NULL,
 	        .bell = claim->ring,
 	};
 
@@ -74,12 +74,14 @@ static void add_row(struct bl_session *s, const struct bl_item *item,
 static void add_take(struct bl_session *s, const struct bl_item *items, size_t n,
                      const struct bl_set_claim *claim)
 {
-	for (int again = 0; again < 2; again++) {
-		bl_sql_begin_set(s->sql, &s->text);
-		for (size_t i = 0; i < n; i++)
-			add_row(s, &items[i], claim, i == 0, again);
-		bl_sql_end_set(&s->text, again);
-	}
+	bl_sql_begin_set(s->sql, &s->text);
+	for (size_t i = 0; i < n; i++)
+		add_row(s, &items[i], claim, i == 0);
+	bl_sql_end_set(&s->text, false);
+	bl_sql_begin_set(s->sql, &s->text);
+	for (size_t i = 0; i < n; i++)
+		bl_sql_add_to_set_again(&s->text, i == 0, &items[i].key);
+	bl_sql_end_set(&s->text, true);
 }
 
 static void add_free_bells(struct bl_session *s, const struct bl_item *items, size_t n)

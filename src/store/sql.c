@@ -236,6 +236,16 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	bl_buf_adds(ret, "," NOW "," NOW ")");
 }
 
+/* What is not the key must be there, and is not written. */
+void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
+{
+	bl_buf_adds(ret, first ? "(" : ",(");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
+}
+
 /* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
  * (1048), and all it did is undone. */
 void bl_sql_end_set(struct bl_buf *ret, bool again)
