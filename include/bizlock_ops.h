@@ -125,7 +125,8 @@ typedef struct bizlock_reap_opts {
  * row lock that a transaction has. Rows are found without locking anything, and then
  * judged again, by the server's clock, as they are purged; those that are locked are
  * passed over. So a reaper waits for nobody; others may wait for a batch, which is
- * sized to take 20 ms or less on the server. Fences go on growing.
+ * sized to take 20 ms or less on the server. One that took more than 50 ms is followed
+ * by a pause as long. Fences go on growing.
  *
  * Who takes a lock whose row was purged is not told BIZLOCK_TOOK_OVER. Rows of row
  * locks note their last use to ten minutes, and stay that much longer; purged, they are

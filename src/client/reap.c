@@ -63,9 +63,11 @@ static int keep_on(struct reaper *r)
 	return rc;
 }
 
-static int pause_between(struct reaper *r)
+static int pause_between(struct reaper *r, int64_t took_us)
 {
-	bl_time end = bl_deadline_in_ms(r->opts->pause_ms);
+	bl_time asked = bl_deadline_in_ms(r->opts->pause_ms);
+	bl_time needed = bl_now() + bl_pace_rest_us(took_us) * 1000;
+	bl_time end = asked > needed ? asked : needed;
 	int rc = keep_on(r);
 
 	while (rc == BIZLOCK_OK && !bl_passed(end)) {
@@ -162,7 +164,7 @@ static int purge(struct reaper *r, struct bl_reap *table, enum bl_reap_kind kind
 		tell(r);
 		r->done |= room(r) == 0;
 		if (!r->done)
-			rc = pause_between(r);
+			rc = pause_between(r, table->took_us);
 	}
 	return rc;
 }

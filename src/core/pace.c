@@ -11,3 +11,10 @@ uint32_t bl_pace_next(uint32_t rows, uint32_t had, int64_t took_us)
 		return rows + half + 1;
 	return rows;
 }
+
+int64_t bl_pace_rest_us(int64_t took_us)
+{
+	if (took_us <= BL_PACE_TROUBLE_US)
+		return 0;
+	return took_us < BL_PACE_REST_MAX_US ? took_us : BL_PACE_REST_MAX_US;
+}

@@ -119,6 +119,13 @@ static long long status_of(MYSQL *db, const char *name)
 	return n;
 }
 
+static int count_batch(void *arg, const bizlock_reap_result *so_far)
+{
+	(void)so_far;
+	++*(unsigned *)arg;
+	return 0;
+}
+
 /* Waits for rows are what a reaper is to blame for; for the processor and the disk all
  * of them wait. */
 static void reap(bizlock *b, MYSQL *db, unsigned between_ms)
@@ -128,14 +135,17 @@ static void reap(bizlock *b, MYSQL *db, unsigned between_ms)
 	long long waits = status_of(db, "Innodb_row_lock_waits");
 	long long waited = status_of(db, "Innodb_row_lock_time");
 	int64_t began = now_us(), took;
+	unsigned batches = 0;
 
 	opts.pause_ms = between_ms;
+	opts.progress = count_batch;
+	opts.arg = &batches;
 	if (bizlock_reap(b, &opts, &got) != BIZLOCK_OK)
 		die("reap: %s", bizlock_errmsg(b));
 	took = now_us() - began;
 	printf("purged %" PRIu64 " of %" PRIu64 " rows (estimated %" PRIu64 "), %" PRIu64
-	       " passed over, in %.1f s: %.0f rows a second\n",
-	       got.leases, got.looked_at, got.rows, got.passed_over, (double)took / 1e6,
+	       " passed over, in %u batches and %.1f s: %.0f rows a second\n",
+	       got.leases, got.looked_at, got.rows, got.passed_over, batches, (double)took / 1e6,
 	       (double)got.leases * 1e6 / (double)took);
 	printf("waits for rows: %lld, %lld ms in all\n",
 	       status_of(db, "Innodb_row_lock_waits") - waits,

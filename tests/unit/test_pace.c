@@ -59,3 +59,12 @@ Test(pace, it_settles)
 		}
 	}
 }
+
+Test(pace, a_server_in_trouble_gets_as_long_to_recover)
+{
+	cr_assert_eq(bl_pace_rest_us(-1), 0);
+	cr_assert_eq(bl_pace_rest_us(0), 0);
+	cr_assert_eq(bl_pace_rest_us(BL_PACE_TROUBLE_US), 0);
+	cr_assert_eq(bl_pace_rest_us(BL_PACE_TROUBLE_US + 1), BL_PACE_TROUBLE_US + 1);
+	cr_assert_eq(bl_pace_rest_us(INT64_MAX), BL_PACE_REST_MAX_US);
+}
