@@ -50,7 +50,7 @@ static void *run(void *arg)
 	struct reap_thread *t = arg;
 
 	t->rc = bizlock_reap(t->b, &t->opts, &t->result);
-	if (t->rc != BIZLOCK_OK)
+	if (t->rc != BIZLOCK_OK && t->rc != BIZLOCK_CANCELLED) /* the client may be gone */
 		snprintf(t->errmsg, sizeof(t->errmsg), "%s", bizlock_errmsg(t->b));
 	atomic_store(&t->done, true);
 	return NULL;
