@@ -5,6 +5,7 @@
 
 #include "api/args.h"
 #include "api/door.h"
+#include "base/thread.h"
 #include "client/client.h"
 
 int bizlock_new(bizlock **ret)
@@ -22,6 +23,7 @@ int bizlock_new(bizlock **ret)
 		                      bl_err_set(err, BIZLOCK_NOMEM, "out of memory"));
 	b->serial = atomic_fetch_add(&serials, 1) + 1;
 	b->pid = getpid();
+	b->mark = bl_process_mark();
 	if (bl_config_init(&b->config, err) != BIZLOCK_OK) {
 		free(b);
 		return bl_door_finish(NULL, "new", err, err->code);
@@ -93,34 +95,51 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	bizlock_acquire_opts o;
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct bl_request request;
+	struct bl_owner who;
+	struct bl_key checked;
 	struct bl_call call;
+	bool deeper;
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_name(b, key, o.owner, &checked, &who, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
-	rc = bl_door_call(&call, b, key, o.owner, o.wait_ms, "acquire", err);
-	if (rc != BIZLOCK_OK)
-		return rc;
 	request = bl_args_request(&o, &b->config);
-	rc = bl_client_acquire(&call, &request, &grant);
+	deeper = bl_client_deeper(b, &checked, &who, &request, &grant);
+	if (!deeper) {
+		rc = bl_door_begin(&call, b, &checked, &who, o.wait_ms, "acquire", err);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		rc = bl_client_acquire(&call, &request, &grant);
+	}
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grant(&grant, ret);
-	return bl_door_called(&call, "acquire", rc);
+	return deeper ? BIZLOCK_OK : bl_door_called(&call, "acquire", rc);
 }
 
 int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *ret_depth)
 {
 	struct bl_err *err = bl_door_error();
+	struct bl_owner who;
+	struct bl_key checked;
 	struct bl_call call;
 	uint32_t depth;
-	int rc = bl_door_call(&call, b, key, owner, 0, "release", err);
+	bool shallower;
+	int rc = bl_door_name(b, key, owner, &checked, &who, err);
 
 	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = bl_client_release(&call, &depth);
+		return bl_door_finish(b, "release", err, rc);
+	shallower = bl_client_shallower(b, &checked, &who, &depth);
+	if (!shallower) {
+		rc = bl_door_begin(&call, b, &checked, &who, 0, "release", err);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		rc = bl_client_release(&call, &depth);
+	}
 	if (rc == BIZLOCK_OK && ret_depth)
 		*ret_depth = depth;
-	return bl_door_called(&call, "release", rc);
+	return shallower ? BIZLOCK_OK : bl_door_called(&call, "release", rc);
 }
 
 int bizlock_renew(bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms)

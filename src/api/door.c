@@ -1,6 +1,6 @@
 #include "api/door.h"
 
-#include <unistd.h>
+#include "base/thread.h"
 
 /* Like errno: each thread has its own, so that one thread's error never speaks
  * for another's. */
@@ -33,7 +33,7 @@ int bl_door_process(const bizlock *b, struct bl_err *err)
 {
 	if (!b)
 		return bl_err_set(err, BIZLOCK_INVALID, "the client is NULL");
-	if (b->pid != getpid())
+	if (b->mark != bl_process_mark())
 		return bl_err_set(err, BIZLOCK_MISUSE,
 		                  "this client belongs to the parent process: open another one "
 		                  "after fork");
@@ -79,21 +79,37 @@ int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
 	return rc;
 }
 
-/* What every call on a lock begins with: INVALID before anything is sent. */
+int bl_door_name(const bizlock *b, bizlock_key key, const char *owner, struct bl_key *ret_key,
+                 struct bl_owner *ret_owner, struct bl_err *err)
+{
+	int rc = bl_key_make(ret_key, key, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_owner_make(ret_owner, owner, err);
+	return rc == BIZLOCK_OK ? bl_door_process(b, err) : rc;
+}
+
+int bl_door_begin(struct bl_call *call, bizlock *b, const struct bl_key *key,
+                  const struct bl_owner *owner, int64_t wait_ms, const char *what,
+                  struct bl_err *err)
+{
+	int rc = bl_door_enter(b, err);
+
+	if (rc == BIZLOCK_OK)
+		bl_call_begin(call, b, key, owner, wait_ms, err);
+	return bl_door_finish(b, what, err, rc);
+}
+
 int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
                  int64_t wait_ms, const char *what, struct bl_err *err)
 {
 	struct bl_key checked;
 	struct bl_owner who;
-	int rc = bl_key_make(&checked, key, err);
+	int rc = bl_door_name(b, key, owner, &checked, &who, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_owner_make(&who, owner, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
-	if (rc == BIZLOCK_OK)
-		bl_call_begin(call, b, &checked, &who, wait_ms, err);
-	return bl_door_finish(b, what, err, rc);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, what, err, rc);
+	return bl_door_begin(call, b, &checked, &who, wait_ms, what, err);
 }
 
 int bl_door_called(struct bl_call *call, const char *what, int rc)

@@ -21,7 +21,14 @@ void bl_door_leave(bizlock *b);
 int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err);
 int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc);
 
-/* The same for calls on a key. Arguments are checked before anything is sent. */
+/* Whose call, and on which key: INVALID, MISUSE, before anything is sent. */
+int bl_door_name(const bizlock *b, bizlock_key key, const char *owner, struct bl_key *ret_key,
+                 struct bl_owner *ret_owner, struct bl_err *err);
+
+/* bl_door_in() and _out() for calls on a key; _call() is _name() and _begin(). */
+int bl_door_begin(struct bl_call *call, bizlock *b, const struct bl_key *key,
+                  const struct bl_owner *owner, int64_t wait_ms, const char *what,
+                  struct bl_err *err);
 int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
                  int64_t wait_ms, const char *what, struct bl_err *err);
 int bl_door_called(struct bl_call *call, const char *what, int rc);

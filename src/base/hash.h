@@ -15,4 +15,8 @@ struct bl_hash bl_hash_start(void);
 void bl_hash_add(struct bl_hash *h, const void *data, size_t len);
 void bl_hash_hex(const struct bl_hash *h, char ret[33]); /* lower case, NUL-terminated */
 
+/* 64 bits: for tables in memory. */
+#define BL_HASH64_START UINT64_C(0xcbf29ce484222325)
+uint64_t bl_hash64(uint64_t h, const void *data, size_t len);
+
 #endif

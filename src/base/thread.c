@@ -3,25 +3,60 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The one variable of the process: serials must be told apart across clients
- * and threads alike. It only counts; nothing has to be set up or torn down. */
+/* A variable of the process: serials must be told apart across clients and threads
+ * alike. It only counts; nothing has to be set up or torn down. */
 static _Atomic uint64_t last_serial;
 
-/* 0: this thread has not been asked yet. */
-static _Thread_local uint64_t own_serial;
+/* The mark, on a page that the kernel wipes in a forked child; NULL: it can not. */
+static _Atomic uint64_t *page;
+static pthread_once_t page_once = PTHREAD_ONCE_INIT;
+
+static void make_page(void)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return;
+	if (madvise(at, size, MADV_WIPEONFORK) == 0)
+		page = at;
+	else
+		munmap(at, size);
+}
+
+uint64_t bl_process_mark(void)
+{
+	uint64_t mark, fresh;
+
+	pthread_once(&page_once, make_page);
+	if (!page)
+		return (uint64_t)getpid();
+	mark = atomic_load(page);
+	if (mark)
+		return mark;
+	fresh = atomic_fetch_add(&last_serial, 1) + 1;
+	return atomic_compare_exchange_strong(page, &mark, fresh) ? fresh : mark;
+}
+
+/* mark 0: this thread has not been asked yet; another mark: not in this process. */
+static _Thread_local struct {
+	uint64_t mark, serial, tid;
+} own;
 
 struct bl_thread bl_thread_self(void)
 {
-	struct bl_thread ret;
+	uint64_t mark = bl_process_mark();
 
-	if (own_serial == 0)
-		own_serial = atomic_fetch_add(&last_serial, 1) + 1;
-	ret.serial = own_serial;
-	ret.tid = (uint64_t)syscall(SYS_gettid); /* not kept: a fork changes it */
-	return ret;
+	if (own.serial == 0)
+		own.serial = atomic_fetch_add(&last_serial, 1) + 1;
+	if (own.mark != mark)
+		own.tid = (uint64_t)syscall(SYS_gettid);
+	own.mark = mark;
+	return (struct bl_thread){own.serial, own.tid};
 }
 
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)

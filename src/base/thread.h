@@ -14,6 +14,10 @@ struct bl_thread {
 
 struct bl_thread bl_thread_self(void);
 
+/* A number of this process, which a forked child has not: getpid() without asking the
+ * kernel, which is most of what a re-entry in memory would take. */
+uint64_t bl_process_mark(void);
+
 /* A thread that takes no signals: those are the program's. false: none can be had. */
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 

@@ -31,19 +31,64 @@ static int deepen(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	return BIZLOCK_OK;
 }
 
-/* A level that is counted in memory alone. false: the row has to know. */
+/* With the mutex held. */
+static bool deepen_in_memory(struct bl_hold *h, uint32_t flags)
+{
+	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY && bl_hold_left_ms(h) > 0;
+
+	h->depth += local;
+	return local;
+}
+
 static bool deepen_locally(struct bl_call *call, struct bl_hold *h, uint32_t flags)
 {
-	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY;
+	bool local;
 
-	if (!local)
-		return false;
 	pthread_mutex_lock(&call->client->mu);
-	local = bl_hold_left_ms(h) > 0;
-	if (local)
-		h->depth++;
+	local = deepen_in_memory(h, flags);
 	pthread_mutex_unlock(&call->client->mu);
 	return local;
+}
+
+/* With the mutex held: a hold that no call is at work on. */
+static struct bl_hold *idle_hold(struct bizlock *b, const struct bl_key *key,
+                                 const struct bl_owner *owner)
+{
+	struct bl_hold *h = b->state == BL_CLIENT_OPEN ? bl_held_find(&b->held, key, owner) : NULL;
+
+	return h && !h->busy ? h : NULL;
+}
+
+bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                      const struct bl_request *request, bizlock_grant *ret)
+{
+	struct bl_hold *h;
+	bool done;
+
+	pthread_mutex_lock(&b->mu);
+	h = idle_hold(b, key, owner);
+	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, request->flags);
+	if (done) {
+		bl_acquire_grant(h, request->lease_ms, false, ret);
+		bl_count(&b->numbers, BL_COUNT_REENTERED);
+	}
+	pthread_mutex_unlock(&b->mu);
+	return done;
+}
+
+bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                         uint32_t *ret_depth)
+{
+	struct bl_hold *h;
+	bool done;
+
+	pthread_mutex_lock(&b->mu);
+	h = idle_hold(b, key, owner);
+	done = h && h->stored < h->depth && bl_hold_left_ms(h) > 0;
+	if (done)
+		*ret_depth = --h->depth;
+	pthread_mutex_unlock(&b->mu);
+	return done;
 }
 
 int bl_acquire_deeper(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)

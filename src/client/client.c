@@ -76,6 +76,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
 	                     b->bells, err);
 
+	b->bell_seed = bl_bell_seed(b->server.database, b->sql.table);
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)

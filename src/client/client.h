@@ -27,6 +27,7 @@ struct bizlock {
 	unsigned calls;    /* inside; close waits for them */
 	uint64_t serial;   /* of this client in its process, never 0 */
 	int64_t pid;       /* of the process that made this client */
+	uint64_t mark;     /* of that process; see bl_process_mark() */
 	uint64_t jitter;   /* state of the generator */
 	atomic_uint wakes; /* counts interrupts: a call that sees it move is cancelled */
 
@@ -35,6 +36,7 @@ struct bizlock {
 	struct bl_server server;
 	struct bl_sql sql;
 	bool bells; /* doorbells are used */
+	struct bl_hash bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_lines lines;
@@ -92,6 +94,13 @@ struct bl_request {
 	const char *note;
 	bool once; /* wait_ms 0 */
 };
+
+/* Levels that are counted in memory alone, without all that a call on the server takes.
+ * false: nothing was done, and the row has to know. */
+bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                      const struct bl_request *request, bizlock_grant *ret);
+bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                         uint32_t *ret_depth);
 
 int bl_client_acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret);
 int bl_client_release(struct bl_call *call, uint32_t *ret_depth);

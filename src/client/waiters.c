@@ -34,7 +34,7 @@ static struct door *make_doors(const struct bizlock *b, const struct bl_key *key
 	struct door *doors = calloc(n, sizeof(*doors));
 
 	for (size_t i = 0; doors && i < n; i++) {
-		bl_bell_name(doors[i].bell, b->server.database, b->sql.table, &keys[i]);
+		bl_bell_name(doors[i].bell, b->bell_seed, &keys[i]);
 		doors[i].key = &keys[i];
 	}
 	if (doors)

@@ -67,13 +67,11 @@ static int check_part(const char *what, const char *text, size_t max, struct bl_
 
 static uint64_t hash_parts(const struct bl_key *key)
 {
-	struct bl_hash h = bl_hash_start();
+	uint64_t h = bl_hash64(BL_HASH64_START, &key->type_len, 1);
 
-	bl_hash_add(&h, &key->type_len, 1);
-	bl_hash_add(&h, key->type, key->type_len);
-	bl_hash_add(&h, &key->id_len, 1);
-	bl_hash_add(&h, key->id, key->id_len);
-	return h.hi ^ h.lo;
+	h = bl_hash64(h, key->type, key->type_len);
+	h = bl_hash64(h, &key->id_len, 1);
+	return bl_hash64(h, key->id, key->id_len);
 }
 
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)

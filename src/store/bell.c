@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/rnd.h"
 #include "store/errclass.h"
 
@@ -16,19 +15,24 @@
  * over and the connection for lost. */
 #define LATE_MS 100
 
-void bl_bell_name(char ret[BL_BELL_MAX + 1], const char *database, const char *table,
-                  const struct bl_key *key)
+/* Parts go in with their NULs, so that they can not run into each other. */
+struct bl_hash bl_bell_seed(const char *database, const char *table)
 {
 	struct bl_hash h = bl_hash_start();
-	char hex[33];
 
-	/* With their NULs, so that parts can not run into each other. */
 	bl_hash_add(&h, database, strlen(database) + 1);
 	bl_hash_add(&h, table, strlen(table) + 1);
-	bl_hash_add(&h, key->type, key->type_len + 1u);
-	bl_hash_add(&h, key->id, key->id_len + 1u);
-	bl_hash_hex(&h, hex);
-	snprintf(ret, BL_BELL_MAX + 1, "bizlock:%s", hex);
+	return h;
+}
+
+void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key)
+{
+	static const char prefix[] = "bizlock:";
+
+	bl_hash_add(&seed, key->type, key->type_len + 1u);
+	bl_hash_add(&seed, key->id, key->id_len + 1u);
+	memcpy(ret, prefix, strlen(prefix));
+	bl_hash_hex(&seed, ret + strlen(prefix));
 }
 
 enum ready { READY_ANSWER, READY_WAKE, READY_LATE };

@@ -2,11 +2,14 @@
 #ifndef BL_STORE_BELL_H
 #define BL_STORE_BELL_H
 
+#include "base/hash.h"
 #include "store/session.h"
 
-/* table: as in bl_sql. The name has a fixed length whatever the key is. */
-void bl_bell_name(char ret[BL_BELL_MAX + 1], const char *database, const char *table,
-                  const struct bl_key *key);
+/* What the names of a client's doorbells have in common. table: as in bl_sql. */
+struct bl_hash bl_bell_seed(const char *database, const char *table);
+
+/* The name has a fixed length whatever the key is. */
+void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key);
 
 enum bl_heard {
 	BL_HEARD_RING, /* the bell is ours now */
