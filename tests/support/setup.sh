@@ -45,6 +45,7 @@ package() {
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
 	python3) echo "python3: a reader of JSON" ;;
+	zsh) echo "zsh: its completion" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;

@@ -1,0 +1,76 @@
+# bash completion for bizlock(1) and bizlock-reaper(8)
+
+_bizlock_connection='--host --port --socket --user --password --database --defaults-file
+	--defaults-group-suffix --ssl-mode --ssl-ca --ssl-cert --ssl-key --table-prefix --help --version'
+
+# The options of a command.
+_bizlock_options() {
+	case $1 in
+	exec) echo --wait --lease --note --at-most-once-per --conflict-exit-code --verbose ;;
+	list) echo --type --stale --json ;;
+	show) echo --json ;;
+	watch) echo --type --interval ;;
+	break) echo --fence --yes ;;
+	reap) echo --older-than --batch --pause --max --dry-run --json --quiet ;;
+	migrate) echo --dry-run --status ;;
+	doctor) echo --json ;;
+	esac
+}
+
+_bizlock_takes_value() {
+	case $1 in
+	-[hPSuDwEtn] | --host | --port | --socket | --user | --database | --defaults-file | \
+		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
+		--wait | --lease | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
+		--fence | --older-than | --batch | --pause | --max) return 0 ;;
+	esac
+	return 1
+}
+
+_bizlock() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i
+	COMPREPLY=()
+	[[ ${COMP_WORDS[0]##*/} != bizlock-reaper ]] || command=reap
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		if [[ ${COMP_WORDS[i]} == -- && $command == exec ]]; then
+			# What follows is a command line of its own.
+			if declare -F _command_offset >/dev/null; then
+				_command_offset $((i + 1))
+			else
+				COMPREPLY=($(compgen -c -- "$cur"))
+			fi
+			return
+		fi
+		if _bizlock_takes_value "${COMP_WORDS[i]}"; then
+			i=$((i + 1))
+		elif [[ ${COMP_WORDS[i]} != -* && -z $command ]]; then
+			command=${COMP_WORDS[i]}
+		fi
+	done
+	case $prev in
+	-S | --socket | --defaults-file | --ssl-ca | --ssl-cert | --ssl-key)
+		COMPREPLY=($(compgen -f -- "$cur"))
+		return
+		;;
+	--ssl-mode)
+		COMPREPLY=($(compgen -W 'disabled preferred required verify-ca verify-identity' -- "$cur"))
+		return
+		;;
+	-w | --wait)
+		COMPREPLY=($(compgen -W 'forever 0' -- "$cur"))
+		return
+		;;
+	esac
+	if _bizlock_takes_value "$prev"; then
+		return
+	elif [[ $cur == -* ]]; then
+		COMPREPLY=($(compgen -W "$(_bizlock_options "$command") $_bizlock_connection" -- "$cur"))
+	elif [[ -z $command ]]; then
+		COMPREPLY=($(compgen -W 'exec list show watch break reap migrate grants doctor help' -- "$cur"))
+	elif [[ $command == help ]]; then
+		COMPREPLY=($(compgen -W 'exec list show watch break reap migrate grants doctor help
+			connection exit-codes' -- "$cur"))
+	fi
+}
+
+complete -F _bizlock bizlock bizlock-reaper
