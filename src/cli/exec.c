@@ -125,9 +125,12 @@ static int look(void *arg, const bizlock_info *info)
 		cli_say("%s is held by the exec that runs this one (fence %" PRIu64
 		        "): waiting for it would never end",
 		        name_of(s->x, name), info->fence);
+	else if (s->x->o.verbose && *info->owner)
+		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s",
+		        name_of(s->x, name), info->owner, info->fence,
+		        cli_show_duration(info->left_ms, left));
 	else if (s->x->o.verbose)
-		cli_say("%s is %s%s (fence %" PRIu64 ") for another %s", name_of(s->x, name),
-		        *info->owner ? "held by " : "at rest", info->owner, info->fence,
+		cli_say("%s is at rest for another %s", name_of(s->x, name),
 		        cli_show_duration(info->left_ms, left));
 	return 0;
 }

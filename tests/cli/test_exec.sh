@@ -161,7 +161,7 @@ test_at_most_once_per_period() {
 	expect 75 locked --wait 0 --at-most-once-per 1h job once -- echo ran
 	expect_no_out
 	expect 75 locked -v --wait 0 job once -- true
-	expect_err 'is at rest'
+	expect_err 'is at rest for another'
 	expect 0 locked --wait 0 --at-most-once-per 300ms job brief -- true
 	expect 0 locked --at-most-once-per 300ms job brief -- true
 }
