@@ -49,6 +49,8 @@ static library, manual pages, and the tables as SQL.")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME bizlock-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION database)
+# Where bizlock(7) is.
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS "libbizlock-dev (${same_version})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libbizlock0 (${same_version})")
 set(CPACK_DEBIAN_TOOLS_DESCRIPTION
 	"distributed locks in MySQL or MariaDB (command line tools)

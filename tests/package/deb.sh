@@ -74,6 +74,7 @@ logged in_chroot dpkg -i "${debs[@]/#//tmp/}"
 
 [[ $(in_chroot bizlock --version) == "bizlock $version, library $version" ]] ||
 	die "bizlock --version says $(in_chroot bizlock --version 2>&1)"
+logged in_chroot bizlock-reaper --help
 [[ $(readlink "$chroot/usr/bin/bizlock-reaper") == bizlock ]] || die "bizlock-reaper is no link"
 
 pkgconfig=$(dirname "$(find "$chroot/usr/lib" -name bizlock.pc)")
