@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/run.sh [--long] [--label LABEL] [arguments of ctest]
+# tests/run.sh [--long] [--label LABEL] [-- ARGUMENTS_OF_CTEST]
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
 # runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
@@ -27,7 +27,14 @@ while (($#)); do
 		ctest_args+=(--label-regex "^(${2:?--label needs a label})\$")
 		shift
 		;;
-	*) ctest_args+=("$1") ;;
+	--)
+		ctest_args+=("${@:2}")
+		break
+		;;
+	*)
+		echo "tests/run.sh: unknown argument: $1 (see --help; what is ctest's goes after --)" >&2
+		exit 2
+		;;
 	esac
 	shift
 done
