@@ -43,7 +43,7 @@ needs=$(dpkg-deb -f libbizlock0_*.deb Depends)
 
 step "lintian"
 if command -v lintian >/dev/null; then
-	logged lintian --allow-root --fail-on error --suppress-tags bad-distribution-in-changes-file "${debs[@]}"
+	logged lintian --allow-root --fail-on error "${debs[@]}"
 else
 	echo "[SKIP] package: lintian is not installed"
 fi
@@ -63,7 +63,7 @@ chroot=$work/chroot
 trap 'rm -rf --one-file-system "$work"' EXIT
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 mmdebstrap --mode=root --variant=essential --include="$others" \
-	--aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
+	--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' --dpkgopt=force-unsafe-io \
 	--dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$chroot" >"$work/log" 2>&1 ||
 	skip_chroot "no chroot of $suite: $(tail -n 2 "$work/log" | paste -sd ' ')"
 in_chroot() {
