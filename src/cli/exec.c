@@ -165,7 +165,7 @@ static void lost(void *arg, bizlock_key key, uint64_t fence)
 {
 	(void)key;
 	(void)fence;
-	wake((int)(intptr_t)arg);
+	wake(*(const int *)arg);
 }
 
 static int keep_owner(void *arg, const bizlock_info *info)
@@ -337,7 +337,7 @@ static int prepare(struct cli_exec *x)
 	}
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->wake < 0 || bizlock_set(x->c->lock, "renew", "on") != BIZLOCK_OK ||
-	    bizlock_on_lost(x->c->lock, lost, (void *)(intptr_t)x->wake) != BIZLOCK_OK) {
+	    bizlock_on_lost(x->c->lock, lost, &x->wake) != BIZLOCK_OK) {
 		cli_say("%s", x->wake < 0 ? strerror(errno) : bizlock_errmsg(x->c->lock));
 		return CLI_SYSTEM;
 	}
@@ -347,20 +347,25 @@ static int prepare(struct cli_exec *x)
 
 int cli_exec(struct cli *c)
 {
-	struct cli_exec x = {
+	/* Its thread may tell of a loss until the client is closed, which is later. */
+	static struct cli_exec x;
+	int code;
+
+	x = (struct cli_exec){
 	        .c = c,
 	        .o = {.wait_ms = -1, .busy_code = UINT64_MAX},
 	        .signals = -1,
 	        .wake = -1,
 	        .tty = {.fd = -1},
 	};
-	int code = prepare(&x);
-
+	code = prepare(&x);
 	if (code == CLI_GO_ON && !cli_exec_catch(&x, false))
 		code = CLI_SYSTEM;
 	if (code == CLI_GO_ON)
 		code = acquire_lock(&x);
-	if (code == CLI_GO_ON && cli_exec_catch(&x, true)) {
+	if (code == CLI_GO_ON && !cli_exec_catch(&x, true))
+		code = CLI_SYSTEM;
+	if (code == CLI_GO_ON) {
 		cli_tty_begin(&x.tty);
 		code = run_command(&x);
 		cli_tty_end(&x.tty);

@@ -16,7 +16,7 @@
 	X(BUSY, 75, "somebody else holds the lock (exec: -E chooses another)")                     \
 	X(REFUSED, 76, "the server refused a statement")                                           \
 	X(CONFIG, 78, "option files, tables or the server do not fit")                             \
-	X(LOST, 80, "exec: the lock was lost; the command was ended, its work half done")          \
+	X(LOST, 80, "exec: the lock was lost, the command ended half done; reap: its own was")     \
 	X(NESTED, 81, "exec: the lock is held by the exec that runs this one")                     \
 	X(TIMEOUT, 124, "the lock was not free in time (exec: -E chooses another)")
 

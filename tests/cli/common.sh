@@ -222,6 +222,7 @@ run_tests() {
 		[[ $name == test_${BIZLOCK_CLI_PATTERN:-*} ]] || continue
 		: >"$out"
 		: >"$err"
+		sql 'DELETE FROM biz_lock' # what the killed ones of the last test have left
 		# Not within a condition: -e would do nothing there.
 		(
 			trap end_test EXIT

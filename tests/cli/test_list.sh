@@ -14,12 +14,7 @@ stale_row() {
 		'gone', UTC_TIMESTAMP(6) - INTERVAL 9 MINUTE, UTC_TIMESTAMP(6))"
 }
 
-no_rows() {
-	sql 'DELETE FROM biz_lock'
-}
-
 test_list_shows_what_there_is() {
-	no_rows
 	expect 0 "$program" list
 	expect_no_out
 	hold job a --note 'night run'
@@ -39,7 +34,6 @@ test_list_shows_what_there_is() {
 }
 
 test_json_is_json() {
-	no_rows
 	expect 0 "$program" list --json
 	expect_equal "$(json "d")" "{'locks': []}"
 	hold job 'a "b" c' --note $'line\nline\ttab \\ é'
@@ -54,7 +48,6 @@ test_json_is_json() {
 }
 
 test_words_of_strangers_do_no_harm_to_the_terminal() {
-	no_rows
 	hold $'t\e[2J' $'i\n' --note $'\a\u202eevil\u00e9'
 	LC_ALL=C.UTF-8 expect 0 "$program" list
 	expect_equal "$(wc -l <"$out")" 2
@@ -64,17 +57,14 @@ test_words_of_strangers_do_no_harm_to_the_terminal() {
 }
 
 test_many_locks_are_listed() {
-	no_rows
 	sql "INSERT INTO biz_lock (biz_type, biz_id, owner, reentrant, timeout, note, gmt_create, gmt_modified)
 		WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900)
 		SELECT 'job', i, 'x@1.00@h', 1, UTC_TIMESTAMP(6), '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) FROM n"
 	expect 0 "$program" list
 	expect_equal "$(wc -l <"$out")" 901
-	no_rows
 }
 
 test_show_tells_all_of_one_lock() {
-	no_rows
 	expect 1 "$program" show job a
 	expect_out '^nobody holds it$'
 	hold job a --note why
@@ -98,7 +88,6 @@ test_show_tells_all_of_one_lock() {
 }
 
 test_break_frees_the_lock_that_was_seen_and_no_other() {
-	no_rows
 	expect 1 "$program" break job a --fence 1
 	expect_err 'nobody holds it'
 	hold job a
@@ -118,7 +107,6 @@ test_break_frees_the_lock_that_was_seen_and_no_other() {
 
 # What is broken ends at its next renewal.
 test_a_broken_holder_ends() {
-	no_rows
 	hold job a --lease 1s 2>"$err"
 	expect 0 "$program" break job a --fence "$(fence_of job a)"
 	exit_of "$holder"
@@ -126,7 +114,6 @@ test_a_broken_holder_ends() {
 }
 
 test_a_row_of_the_dead_may_be_broken() {
-	no_rows
 	stale_row job a
 	expect 0 "$program" break job a --fence "$(fence_of job a)"
 	expect_out 'stale by exec@77'
@@ -134,7 +121,6 @@ test_a_row_of_the_dead_may_be_broken() {
 }
 
 test_break_asks_on_a_terminal() {
-	no_rows
 	hold job a
 	terminal "$program break job a; echo code \$?; read x"
 	await_screen 'job/a, held by exec@'
@@ -155,7 +141,6 @@ test_break_asks_on_a_terminal() {
 }
 
 test_a_table_fits_the_terminal() {
-	no_rows
 	hold job a --note "$(printf 'a long note %.0s' {1..15})"
 	terminal "$program list; echo code \$?; read x"
 	await_screen '^code 0$'
@@ -163,7 +148,6 @@ test_a_table_fits_the_terminal() {
 }
 
 test_watch_is_refreshed_and_leaves_the_terminal_as_it_was() {
-	no_rows
 	terminal "stty -a >$work/before; echo first; $program watch -n 100ms; echo code \$?; stty -a >$work/after; read x"
 	await_screen '  0 locks, 0 waiting'
 	! screen_shows '^first' || fail "not on a screen of its own"

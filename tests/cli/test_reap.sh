@@ -16,12 +16,7 @@ rows() {
 	sql 'SELECT COUNT(*) FROM biz_lock'
 }
 
-no_rows() {
-	sql 'DELETE FROM biz_lock'
-}
-
 test_it_purges_what_is_old_and_nothing_else() {
-	no_rows
 	stale_rows 120 61
 	hold job a
 	expect 0 "$program" exec --at-most-once-per 1h cron nightly -- true
@@ -36,7 +31,6 @@ test_it_purges_what_is_old_and_nothing_else() {
 }
 
 test_older_than_and_max() {
-	no_rows
 	stale_rows 30 10
 	expect 0 "$program" reap
 	expect_out '^purged 0 '
@@ -47,7 +41,6 @@ test_older_than_and_max() {
 }
 
 test_the_other_name_is_the_same() {
-	no_rows
 	stale_rows 5 100
 	expect 0 "$reaper" --quiet
 	expect_no_out
@@ -60,7 +53,6 @@ test_the_other_name_is_the_same() {
 }
 
 test_json() {
-	no_rows
 	stale_rows 5 100
 	expect 0 "$program" reap --json
 	expect_equal "$(python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["leases"], d["dry_run"], d["complete"])' <"$out")" \
@@ -68,7 +60,6 @@ test_json() {
 }
 
 test_a_second_reaper_steps_aside() {
-	no_rows
 	stale_rows 5 100
 	hold bizlock reaper
 	expect 0 "$program" reap
@@ -80,7 +71,6 @@ test_a_second_reaper_steps_aside() {
 }
 
 test_progress_is_shown_on_a_terminal() {
-	no_rows
 	stale_rows 3000 100
 	sql 'ANALYZE TABLE biz_lock' >/dev/null
 	terminal "$program reap --batch 50 --pause 50ms; echo code \$?; read x"
@@ -91,7 +81,6 @@ test_progress_is_shown_on_a_terminal() {
 }
 
 test_no_bar_where_it_would_be_noise() {
-	no_rows
 	stale_rows 1000 100
 	expect 0 "$program" reap --batch 100 --pause 20ms
 	expect_no_err
@@ -102,7 +91,6 @@ test_no_bar_where_it_would_be_noise() {
 }
 
 test_a_signal_ends_it_between_two_batches() {
-	no_rows
 	stale_rows 5000 100
 	"$program" reap --batch 10 --pause 100ms >"$out" 2>"$err" &
 	await eval '(($(rows) < 4990))'
