@@ -89,6 +89,19 @@ test_a_server_that_dies() {
 	server_goes kill
 }
 
+# What was told to end has its time, and no more, though the lease could be renewed again.
+test_a_server_that_comes_back_too_late() {
+	own_server
+	LEASE_MS=6000
+	BIZLOCK_IO_TIMEOUT_MS=1000 start_stubborn
+	bash "$BIZLOCK_SERVER_SH" freeze "$server"
+	await file_says "$err" 'could not be renewed'
+	bash "$BIZLOCK_SERVER_SH" thaw "$server"
+	exit_of "$wrapper"
+	expect_equal "$code" 80
+	await_silence
+}
+
 test_a_server_that_hangs_for_a_moment_is_lived_through() {
 	own_server
 	"$program" exec --lease 9s job a -- sleep 3 2>"$err" &
