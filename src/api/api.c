@@ -105,12 +105,12 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 		rc = bl_door_name(b, key, o.owner, &checked, &who, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
-	request = bl_args_request(&o, &b->config);
-	deeper = bl_client_deeper(b, &checked, &who, &request, &grant);
+	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, &grant);
 	if (!deeper) {
 		rc = bl_door_begin(&call, b, &checked, &who, o.wait_ms, "acquire", err);
 		if (rc != BIZLOCK_OK)
 			return rc;
+		request = bl_args_request(&o, &b->config);
 		rc = bl_client_acquire(&call, &request, &grant);
 	}
 	if (rc == BIZLOCK_OK && ret)

@@ -60,16 +60,16 @@ static struct bl_hold *idle_hold(struct bizlock *b, const struct bl_key *key,
 }
 
 bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                      const struct bl_request *request, bizlock_grant *ret)
+                      uint32_t lease_ms, uint32_t flags, bizlock_grant *ret)
 {
 	struct bl_hold *h;
 	bool done;
 
 	pthread_mutex_lock(&b->mu);
 	h = idle_hold(b, key, owner);
-	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, request->flags);
+	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, flags);
 	if (done) {
-		bl_acquire_grant(h, request->lease_ms, false, ret);
+		bl_acquire_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
 	}
 	pthread_mutex_unlock(&b->mu);
@@ -211,8 +211,8 @@ void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
 {
 	if (h->state != BL_HOLD_ACQUIRING)
 		bl_hold_done(b, h);
-	else if (h->unsure)
-		bl_hold_litter(b, h, true);
+	else if (h->unsure || h->bell)
+		bl_hold_litter(b, h, h->unsure);
 	else
 		bl_hold_drop(b, h);
 }

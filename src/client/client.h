@@ -98,7 +98,7 @@ struct bl_request {
 /* Levels that are counted in memory alone, without all that a call on the server takes.
  * false: nothing was done, and the row has to know. */
 bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                      const struct bl_request *request, bizlock_grant *ret);
+                      uint32_t lease_ms, uint32_t flags, bizlock_grant *ret);
 bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
                          uint32_t *ret_depth);
 

@@ -28,11 +28,11 @@ static size_t pick(struct bizlock *b, struct bl_item *items)
 
 	pthread_mutex_lock(&b->mu);
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES)
+		if (n == BL_MANY_MAX || bytes > 2 * BL_MANY_BYTES)
 			break;
 		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0)
 			continue;
-		bytes += h->key.id_len + h->key.type_len;
+		bytes += BL_DROP_BYTES + 2u * (h->key.id_len + h->key.type_len);
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
 	pthread_mutex_unlock(&b->mu);

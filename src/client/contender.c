@@ -247,16 +247,20 @@ int bl_contender_adopt(struct bl_contender *c)
 	return BIZLOCK_OK;
 }
 
+/* Where its connection can not be had in time, the bell is noted still, and the hold is
+ * cleaned up with it. */
 void bl_contender_give_bell_back(struct bl_contender *c)
 {
+	struct bl_patience patience = {.end = c->call->io_deadline};
 	struct bl_err ignored;
 	struct bl_conn *conn = NULL;
+	int rc = BIZLOCK_OK;
 
 	lock(c);
 	if (c->hold->bell)
-		bl_pool_take_id(&c->client->pool, c->hold->bell,
-		                (struct bl_patience){.end = c->call->io_deadline}, &conn, &ignored);
-	c->hold->bell = 0;
+		rc = bl_pool_take_id(&c->client->pool, c->hold->bell, patience, &conn, &ignored);
+	if (rc == BIZLOCK_OK)
+		c->hold->bell = 0;
 	unlock(c);
 	if (!conn)
 		return;

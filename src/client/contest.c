@@ -27,6 +27,9 @@
 #define GRACE_NS (200 * BL_NS_PER_MS)
 #define GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 
+/* Longer than a statement of bizlock's own has a row, on a busy machine. */
+#define MOMENT_NS (100 * BL_NS_PER_MS)
+
 /* A try gives a broken connection another chance: an idle one may have been
  * closed by a server that is back by now. */
 #define TRY_FAILURES 3
@@ -109,11 +112,14 @@ static int while_blocked(struct contest *c)
 	return BL_AGAIN;
 }
 
-/* The lease is over, but its holder's transaction goes on. To try would be to wait
- * for that, beyond our deadline. */
+/* The lease is over, but its holder's transaction goes on. To take it would be to wait
+ * for that, beyond our deadline. Or it is a statement of bizlock's own, such as a late
+ * renewal, that has the row for a moment; so a try looks again, for another moment. */
 static int while_fenced(struct contest *c)
 {
-	if (once(c) || bl_passed(c->end))
+	if (once(c))
+		c->end = bl_earlier(c->end, bl_now() + MOMENT_NS);
+	if (bl_passed(c->end))
 		return refuse(c);
 	bl_contender_pause(&c->me, c->end);
 	return BL_AGAIN;

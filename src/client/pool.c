@@ -185,7 +185,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	return rc;
 }
 
-/* From here on nobody finds it. */
+/* From here on nobody finds it; what was left for it is for another one. */
 static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
@@ -195,6 +195,8 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 	pthread_mutex_unlock(p->mu);
 	bl_session_close(&c->session);
 	pthread_mutex_lock(p->mu);
+	for (struct bl_job *job; (job = bl_jobs_next(&c->jobs)) != NULL;)
+		bl_job_tell(job, BL_JOB_ALONE);
 }
 
 /* Before anything else is sent: a late statement would come after what a call
@@ -329,8 +331,6 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	if (c->session.gone) {
 		memcpy(c->ghost, c->session.mark, sizeof(c->ghost));
 		disconnect(p, c);
-		for (struct bl_job *job; (job = bl_jobs_next(&c->jobs)) != NULL;)
-			bl_job_tell(job, BL_JOB_ALONE);
 	}
 	c->lent = false;
 	c->jobs_were_first = jobs_first;

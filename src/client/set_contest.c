@@ -37,18 +37,16 @@ static void note_bells(struct bl_set *s, struct bl_conn *conn)
 }
 
 /* rung: the doorbell that the connection has already, or NULL. */
-static int take_on(struct bl_set *s, struct bl_conn *conn, const char *rung)
+static int take_on(struct bl_set *s, struct bl_conn *conn, bool ring, const char *rung)
 {
 	struct bl_set_claim claim = {.owner = s->call->owner_full,
 	                             .note = s->request->note,
 	                             .lease_ms = s->request->lease_ms,
-	                             .ring = s->bells && !s->past &&
-	                                     conn->bells + s->fresh <= BL_BELLS_MAX,
+	                             .ring = ring && conn->bells + s->fresh <= BL_BELLS_MAX,
 	                             .rung = rung};
 	bool all = false;
 	int rc;
 
-	s->past = false;
 	s->sent = bl_now();
 	rc = bl_set_take(&conn->session, s->items, s->fresh, &claim, s->rows, &all, s->call->err);
 	s->unsure |= rc == BIZLOCK_CONN && bl_may_have_run(s->call->err);
@@ -77,23 +75,25 @@ static bool bells_are_here(const struct bl_set *s, const struct bl_conn *conn)
 
 static int take(struct bl_set *s)
 {
+	bool ring = s->bells && !s->past;
 	struct bl_patience patience = {
 	        .end = s->request->once ? s->call->io_deadline : s->call->deadline,
 	        .wakes = &s->b->wakes,
 	        .seen = s->call->wakes,
-	        .bells = s->bells ? (unsigned)s->fresh : 0,
+	        .bells = ring ? (unsigned)s->fresh : 0,
 	};
 	struct bl_conn *conn;
 	bool here;
 	int rc;
 
+	s->past = false;
 	pthread_mutex_lock(&s->b->mu);
 	rc = bl_pool_take(&s->b->pool, patience, &conn, s->call->err);
-	here = rc == BIZLOCK_OK && s->bells && bells_are_here(s, conn);
+	here = rc == BIZLOCK_OK && ring && bells_are_here(s, conn);
 	pthread_mutex_unlock(&s->b->mu);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = here ? BL_AGAIN : take_on(s, conn, NULL);
+	rc = here ? BL_AGAIN : take_on(s, conn, ring, NULL);
 	pthread_mutex_lock(&s->b->mu);
 	bl_pool_put(&s->b->pool, conn);
 	pthread_mutex_unlock(&s->b->mu);
@@ -142,7 +142,7 @@ static int hear(struct bl_set *s, const struct bl_member *m, struct bl_conn *con
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (heard == BL_HEARD_RING)
-		return take_on(s, conn, m->call.bell);
+		return take_on(s, conn, true, m->call.bell);
 	/* A wait that the server cut short must not become a busy loop. */
 	if (heard == BL_HEARD_NONE)
 		pause_until(s, until);

@@ -115,7 +115,9 @@ static void add_where(struct batch *b, filter *which)
 
 static void add_select(struct batch *b, filter *which)
 {
-	bl_buf_addf(&b->s->text, "SELECT biz_id, biz_type, owner, fence FROM %s", b->s->sql->table);
+	bl_buf_addf(&b->s->text,
+	            "SELECT biz_id, biz_type, owner, fence FROM %s FORCE INDEX (PRIMARY)",
+	            b->s->sql->table);
 	add_where(b, which);
 }
 

@@ -9,6 +9,7 @@
  * of a packet and on the memory of the range optimizer. */
 #define BL_MANY_MAX 2000
 #define BL_MANY_BYTES (256 * 1024)
+#define BL_DROP_BYTES 400 /* of a statement that deletes a row, but for its key */
 
 struct bl_item {
 	struct bl_key key;
