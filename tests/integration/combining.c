@@ -274,8 +274,8 @@ Test(combining, what_is_fenced_delays_nobody_else)
 	all_together(&c);
 	all_are(&c, BIZLOCK_OK);
 	db_run(tx, "START TRANSACTION");
-	db_text(tx, "SELECT fence FROM biz_lock WHERE %s LOCK IN SHARE MODE",
-	        row_where(KEY(c.ids[0])));
+	db_number(tx, "SELECT fence FROM biz_lock WHERE %s LOCK IN SHARE MODE",
+	          row_where(KEY(c.ids[0])));
 	release_them(&c, true);
 	line_up(&c);
 	proxy_hold_replies(c.proxy, false);
