@@ -18,9 +18,9 @@ struct bl_contender {
 	unsigned pauses;
 };
 
-/* One go for the row; ring: for the doorbell as well. OK: won. BL_AGAIN: not,
+/* One go for the row; with_bell: for the doorbell as well. OK: won. BL_AGAIN: not,
  * though hold->bell may be set now. */
-int bl_contender_attempt(struct bl_contender *c, bool ring);
+int bl_contender_attempt(struct bl_contender *c, bool with_bell);
 
 /* Fills c->row. */
 int bl_contender_look(struct bl_contender *c);

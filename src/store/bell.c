@@ -27,12 +27,12 @@ struct bl_hash bl_bell_seed(const char *database, const char *table)
 
 void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key)
 {
-	static const char prefix[] = "bizlock:";
+	static const char prefix[8] = {'b', 'i', 'z', 'l', 'o', 'c', 'k', ':'};
 
 	bl_hash_add(&seed, key->type, key->type_len + 1u);
 	bl_hash_add(&seed, key->id, key->id_len + 1u);
-	memcpy(ret, prefix, strlen(prefix));
-	bl_hash_hex(&seed, ret + strlen(prefix));
+	memcpy(ret, prefix, sizeof(prefix));
+	bl_hash_hex(&seed, ret + sizeof(prefix));
 }
 
 enum ready { READY_ANSWER, READY_WAKE, READY_LATE };
