@@ -3,7 +3,8 @@
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
 # runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
-# man, check. --long: stress tests take a minute each, and fault tests try everything.
+# man, check. --long: stress tests take a minute each, fault tests try everything, and
+# what they saw is printed.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
@@ -13,6 +14,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/support/setup.sh"
 
 ctest_args=()
+long=
 while (($#)); do
 	case $1 in
 	-h | --help)
@@ -20,11 +22,16 @@ while (($#)); do
 		exit
 		;;
 	--long)
+		long=1
 		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
 		export BIZLOCK_FAULT_LONG=1
 		;;
 	--label)
-		ctest_args+=(--label-regex "^(${2:?--label needs a label})\$")
+		[[ " unit integration fault stress cli package man check " == *" ${2:-} "* ]] || {
+			echo "tests/run.sh: unknown label: ${2:-none} (see --help)" >&2
+			exit 2
+		}
+		ctest_args+=(--label-regex "^$2\$")
 		shift
 		;;
 	--)
@@ -57,6 +64,11 @@ export BIZLOCK_SKIP_LOG=$build/skipped.txt
 
 code=0
 ctest --test-dir "$build" --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
+if [[ -n $long ]]; then
+	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress)\./ { show = 1 }
+		/^<end of output>/ { show = 0 }
+		show && !/^(Command|Directory|Output|-+$)/' "$build/Testing/Temporary/LastTest.log"
+fi
 if [[ -s $BIZLOCK_SKIP_LOG ]]; then
 	echo "Skipped:"
 	sed 's/^/  /' "$BIZLOCK_SKIP_LOG"

@@ -277,3 +277,37 @@ Test(ownership, a_forked_child_may_open_a_client_of_its_own)
 	cr_assert_eq(exit_code(pid), 0);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 }
+
+/* ---- the same owner, another hold ------------------------------------------------ */
+
+/* A row of this very owner, but with a larger fence, is a later hold: what the earlier one
+ * still sends must not touch it. */
+static void a_later_hold_stays(const char *queue)
+{
+	bizlock *b = client(OPTIONS("queue", queue));
+	const char *before;
+
+	for (int what = 0; what < 3; what++) {
+		expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+		db_run(world.admin, "UPDATE biz_lock SET fence = fence + 100");
+		before = row_text("k");
+		if (what == 0)
+			expect(LOST, b, bizlock_renew(b, KEY("k"), NULL, 90000));
+		else if (what == 1)
+			expect(LOST, b, acquire(b, "k", 0, 90000, NULL));
+		expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+		cr_assert_str_eq(row_text("k"), before, "%d", what);
+		db_run(world.admin, "DELETE FROM biz_lock");
+	}
+}
+
+Test(ownership, a_later_hold_of_the_same_owner_stays)
+{
+	a_later_hold_stays("auto");
+}
+
+Test(ownership, a_later_hold_of_the_same_owner_stays_without_the_queue)
+{
+	deadlocks_may_happen();
+	a_later_hold_stays("off");
+}
