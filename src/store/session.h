@@ -54,8 +54,9 @@ void bl_session_close(struct bl_session *s);
 void bl_session_forget(struct bl_session *s);
 
 /* Ends the connection with this mark, if it is still there: what it has sent may
- * not have arrived yet, and must not arrive later. CONN; what the server refuses
- * is ignored. */
+ * not have arrived yet, and must not arrive later. Waits until it has ended, a second
+ * at most: rows that its last statement still has locked would be passed over by a
+ * SKIP LOCKED. CONN; what the server refuses is ignored. */
 int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *err);
 
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer

@@ -7,6 +7,8 @@
 #     BIZLOCK_SKIPS_FAIL=1. A plain program says "skipped" by exit code 77;
 #   - programs of Criterion in which no test ran;
 #   - processes it left behind, which are killed.
+# Of Criterion's output only what failed is shown, or all if the program was killed:
+# then it tells which tests had begun.
 set -u
 
 limit=$1
@@ -46,7 +48,9 @@ trap 'end_all; exit 1' INT TERM
 wait "$pid" 2>/dev/null
 code=$?
 end_all
-cat "$work/output"
+passed='^\[(RUN |PASS)\]|^\[====\] Running'
+((code == 137)) && passed='^$'
+grep -avE "$passed" "$work/output"
 
 fail() {
 	echo "harness: $name: $*" >&2
