@@ -63,7 +63,7 @@ export BIZLOCK_SKIP_LOG=$build/skipped.txt
 : >"$BIZLOCK_SKIP_LOG"
 
 code=0
-ctest --test-dir "$build" --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
+ctest --test-dir "$build" --parallel 4 --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
 if [[ -n $long ]]; then
 	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress)\./ { show = 1 }
 		/^<end of output>/ { show = 0 }

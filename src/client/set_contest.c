@@ -181,7 +181,7 @@ static int refuse(struct bl_set *s, const struct bl_member *m, const struct bl_r
 }
 
 /* As a contest for one key does: no longer than the lease, or than a grace when no
- * release will ring. */
+ * release will ring. A doorbell that nobody has would be ours at once, and for nothing. */
 static int while_held(struct bl_set *s, const struct bl_member *m, const struct bl_row *row)
 {
 	bl_time until = bl_earlier(s->end, bl_now() + row->left_us * 1000);
@@ -189,11 +189,11 @@ static int while_held(struct bl_set *s, const struct bl_member *m, const struct 
 	s->stuck_by = 0;
 	if (s->request->once || bl_passed(s->end))
 		return refuse(s, m, row);
-	if (!s->bells) {
+	if (!s->bells || !row->bell_by) {
 		pause_until(s, until);
 		return BL_AGAIN;
 	}
-	if (row->bell == 0 || row->bell != row->bell_by)
+	if (row->bell != row->bell_by)
 		until = bl_earlier(until, bl_now() + GRACE_NS);
 	return wait_at_bell(s, m, until);
 }

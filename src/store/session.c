@@ -286,9 +286,10 @@ int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text,
-	            "KILL IFNULL(IS_USED_LOCK('%s'), 0);SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')",
-	            mark, mark, mark);
+	bl_buf_addf(
+	        &s->text,
+	        "KILL IFNULL(IS_USED_LOCK('%s'), 0);SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')",
+	        mark, mark, mark);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);

@@ -77,11 +77,11 @@ static void add_take(struct bl_session *s, const struct bl_item *items, size_t n
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
 		add_row(s, &items[i], claim, i == 0);
-	bl_sql_end_set(&s->text, false);
+	bl_sql_end_set(&s->text);
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
 		bl_sql_add_to_set_again(&s->text, i == 0, &items[i].key);
-	bl_sql_end_set(&s->text, true);
+	bl_sql_end_set_again(&s->text, claim->owner);
 }
 
 static void add_free_bells(struct bl_session *s, const struct bl_item *items, size_t n)

@@ -248,17 +248,24 @@ void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key
 
 /* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
  * (1048), and all it did is undone. */
-void bl_sql_end_set(struct bl_buf *ret, bool again)
+void bl_sql_end_set(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE ");
-	if (!again)
-		bl_buf_adds(ret, "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
-		                 "taken_from = IF(owner = '', 0, fence), "
-		                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
-		                 "gmt_create = VALUES(gmt_create), "
-		                 "gmt_modified = VALUES(gmt_modified), "
-		                 "timeout = VALUES(timeout), ");
-	bl_buf_adds(ret, "fence = VALUES(fence);");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE "
+	                 "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
+	                 "taken_from = IF(owner = '', 0, fence), "
+	                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
+	                 "gmt_create = VALUES(gmt_create), "
+	                 "gmt_modified = VALUES(gmt_modified), "
+	                 "timeout = VALUES(timeout), fence = VALUES(fence);");
+}
+
+/* Refused in the same way if a row is not ours: a node of a Galera cluster can undo the
+ * transaction, because another node was quicker, and go on with this statement. */
+void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
+{
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_adds(ret, ", reentrant, NULL), fence = VALUES(fence);");
 }
 
 #define IF_MINE(column) column " = IF(owner = VALUES(owner), VALUES(" column "), " column ")"

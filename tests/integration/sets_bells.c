@@ -82,6 +82,27 @@ Test(sets_bells, one_that_waits_for_a_key_of_a_set_is_woken)
 	proxy_stop(p);
 }
 
+/* Its doorbell could be had at once, again and again. */
+Test(sets_bells, a_holder_without_a_doorbell_is_not_asked_all_the_time)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *a = client(OPTIONS("queue", "off")), *b = client_through(p, NULL);
+	struct keyset s;
+	struct call call;
+	unsigned packets;
+
+	keyset_make(&s, N, "k");
+	expect(OK, a, keyset_acquire(a, &s, 0, 0, "holder"));
+	call_start_all(&call, b, &s, -1, "waiter");
+	call_blocks(&call);
+	packets = proxy_packets(p);
+	steadily(!atomic_load(&call.done), 1000);
+	cr_assert_lt(proxy_packets(p) - packets, 800);
+	expect(OK, a, keyset_release(a, &s, "holder"));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	proxy_stop(p);
+}
+
 /* It is the doorbell of that key alone that rings. */
 Test(sets_bells, a_key_given_back_by_itself_wakes_who_waits_for_it)
 {

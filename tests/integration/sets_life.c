@@ -76,7 +76,7 @@ Test(sets_life, the_loss_of_one_key_is_reported_of_that_one)
 
 	keyset_make(&s, 4, "k");
 	expect(OK, b, bizlock_on_lost(b, count_loss, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, 900, NULL));
+	expect(OK, b, keyset_acquire(b, &s, 0, 3000, NULL));
 	expect(OK, a, bizlock_break(a, s.keys[2], s.grants[2].fence));
 	eventually(atomic_load(&losses) == 1);
 	cr_assert_eq(atomic_load(&lost_fence), s.grants[2].fence);
