@@ -1,6 +1,7 @@
 #include "client/combine.h"
 
 #include "client/contender.h"
+#include "client/retry.h"
 
 /* A batch takes two round trips and a dozen statements: of fewer than this, each is done
  * sooner by itself. */
@@ -66,13 +67,28 @@ static void tell(struct company *c, struct bl_job *job, int rc, bl_time sent,
 		c->conn->bells++;
 		*job->bell = c->conn->id;
 	}
-	if (rc == BIZLOCK_OK && e->hold.key && e->done)
+	if (acquires(job) || !e->done)
+		job->rc = rc;
+	else
 		c->conn->bells--;
-	if (rc != BIZLOCK_OK)
+	if (job->rc != BIZLOCK_OK)
 		*job->err = *err;
-	job->rc = rc;
 	job->sent = sent;
 	bl_job_tell(job, BL_JOB_DONE);
+}
+
+static void tell_all(struct bizlock *b, struct company *c, int rc, bl_time sent,
+                     const struct bl_err *err)
+{
+	bool undone = rc != BIZLOCK_OK && !c->conn->session.gone;
+
+	if (undone)
+		bl_retry_count(b, err);
+	for (size_t i = 0; i < c->n; i++)
+		if (undone)
+			bl_job_tell(c->jobs[i], BL_JOB_ALONE);
+		else
+			tell(c, c->jobs[i], rc, sent, err);
 }
 
 static void run(struct bizlock *b, struct company *c)
@@ -82,11 +98,11 @@ static void run(struct bizlock *b, struct company *c)
 	int rc;
 
 	bl_err_clear(&err);
+	c->conn->ringing = c->bells;
 	pthread_mutex_unlock(&b->mu);
 	rc = bl_batch_run(&c->conn->session, c->entries, c->n, &sent, &err);
 	pthread_mutex_lock(&b->mu);
-	for (size_t i = 0; i < c->n; i++)
-		tell(c, c->jobs[i], rc, sent, &err);
+	tell_all(b, c, rc, sent, &err);
 }
 
 static void run_all(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
@@ -105,6 +121,7 @@ static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_con
 {
 	bool full = acquires(job) && conn->bells >= BL_BELLS_MAX;
 
+	conn->ringing = acquires(job);
 	if (acquires(job) && bl_bell_is_here(b, key_of(job), conn))
 		job->state = BL_JOB_ALONE;
 	else if (full || conn->jobs.count + 1 < WORTH_A_BATCH)
@@ -117,26 +134,42 @@ static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_con
 
 /* ---- in line ------------------------------------------------------------------------- */
 
+static bl_time next_look(const struct bl_job *job, const struct bl_conn *conn,
+                         const struct bl_patience *patience)
+{
+	bl_time stalls = bl_conn_stalls(conn);
+
+	if (job->state != BL_JOB_WAITS)
+		return BL_NEVER;
+	if (bl_passed(stalls))
+		stalls = bl_now() + BL_WAKE_NS;
+	return bl_earlier(bl_pool_next_look(patience), stalls);
+}
+
+/* Who lines up behind a connection that does not move had better go by another one. */
+static bool has_to_leave(const struct bizlock *b, const struct bl_conn *conn)
+{
+	return bl_passed(bl_conn_stalls(conn)) && bl_pool_others_move(&b->pool, conn);
+}
+
 /* With the mutex held. What is under way can not be withdrawn. */
-static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_jobs *line,
+static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
                         const struct bl_patience *patience)
 {
-	bl_jobs_add(line, job);
-	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
-		bool waits = job->state == BL_JOB_WAITS;
-		bl_time look = waits ? bl_pool_next_look(patience) : BL_NEVER;
-		int rc;
+	int rc = BIZLOCK_OK;
 
-		bl_cond_wait_until(&job->turn, &b->mu, look);
+	bl_jobs_add(&conn->jobs, job);
+	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
+		bl_cond_wait_until(&job->turn, &b->mu, next_look(job, conn, patience));
 		if (job->state != BL_JOB_WAITS)
 			continue;
 		rc = bl_pool_patience_over(&b->pool, patience, job->err);
-		if (rc != BIZLOCK_OK) {
-			bl_jobs_withdraw(line, job);
-			return rc;
-		}
+		if (rc == BIZLOCK_OK && !has_to_leave(b, conn))
+			continue;
+		bl_jobs_withdraw(&conn->jobs, job);
+		job->state = BL_JOB_LEFT;
 	}
-	return BIZLOCK_OK;
+	return rc;
 }
 
 /* Always the first that will do: a few connections then have all the doorbells, and the
@@ -147,7 +180,8 @@ static struct bl_conn *company_for(const struct bizlock *b, const struct bl_job 
 		struct bl_conn *c = &b->pool.conns[i];
 
 		if (c->open && c->jobs.count < BL_BATCH_MAX &&
-		    c->bells + c->jobs.count < BL_BELLS_MAX && !bl_bell_is_here(b, key_of(job), c))
+		    c->bells + c->ringing + c->jobs.count < BL_BELLS_MAX && !has_to_leave(b, c) &&
+		    !bl_bell_is_here(b, key_of(job), c))
 			return c;
 	}
 	return NULL;
@@ -157,9 +191,28 @@ static struct bl_conn *company_for(const struct bizlock *b, const struct bl_job 
 static int join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
                 const struct bl_patience *patience, struct bl_conn **ret)
 {
-	int rc = wait_in_line(b, job, &conn->jobs, patience);
+	int rc = wait_in_line(b, job, conn, patience);
 
 	*ret = rc == BIZLOCK_OK && job->state == BL_JOB_LEADS ? lead(b, job, conn) : NULL;
+	return rc;
+}
+
+/* On whatever connection there is, unless it has the doorbell already: then somebody of
+ * this client holds the key, and there is nothing to go for. */
+static int alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                 struct bl_conn **ret)
+{
+	struct bl_conn *conn;
+	int rc = bl_pool_take(&b->pool, patience, &conn, job->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bl_bell_is_here(b, key_of(job), conn)) {
+		bl_pool_put(&b->pool, conn);
+		return rc;
+	}
+	conn->ringing = 1;
+	*ret = conn;
 	return rc;
 }
 
@@ -170,10 +223,14 @@ static int acquire(struct bizlock *b, struct bl_job *job, struct bl_patience pat
 	struct bl_conn *conn = crowded ? company_for(b, job) : NULL;
 	int rc;
 
-	if (conn)
-		return join(b, job, conn, &patience, ret);
-	rc = bl_pool_take(&b->pool, patience, &conn, job->err);
-	*ret = rc == BIZLOCK_OK ? lead(b, job, conn) : NULL;
+	if (conn) {
+		rc = join(b, job, conn, &patience, ret);
+	} else {
+		rc = bl_pool_take(&b->pool, patience, &conn, job->err);
+		*ret = rc == BIZLOCK_OK ? lead(b, job, conn) : NULL;
+	}
+	if (rc == BIZLOCK_OK && (job->state == BL_JOB_ALONE || job->state == BL_JOB_LEFT))
+		rc = alone(b, job, patience, ret);
 	return rc;
 }
 
@@ -183,7 +240,7 @@ static int release(struct bizlock *b, struct bl_job *job, uint64_t bell,
 	struct bl_conn *conn = bl_pool_find(&b->pool, bell);
 	int rc;
 
-	if (conn && conn->open)
+	if (conn && conn->lent && patience.open)
 		return join(b, job, conn, &patience, ret);
 	rc = bl_pool_take_id(&b->pool, bell, patience, &conn, job->err);
 	*ret = rc == BIZLOCK_OK && conn ? lead(b, job, conn) : NULL;

@@ -6,14 +6,16 @@
 
 #include "client/client.h"
 
-/* For an acquisition that rings. *ret: go alone, on this connection; NULL: it was in a
- * batch, and the job has its answers, and where its doorbell is, is noted. CANCELLED,
+/* For an acquisition that rings. *ret: go alone, on this connection. NULL, and the job
+ * DONE: it was in a batch, and the job has its answers, and where its doorbell is, is
+ * noted. NULL, and not DONE: another hold of this client has the doorbell. CANCELLED,
  * TIMEOUT; else as bl_pool_take(). */
 int bl_combine_acquire(struct bl_call *call, struct bl_job *job, struct bl_patience patience,
                        struct bl_conn **ret);
 
 /* For a last release with the doorbell that connection `bell` has. *ret as above; but
- * NULL and the job not DONE: that connection is gone. */
+ * NULL and the job not DONE: that connection is gone, or its batch has failed. LEFT: it
+ * does not move, and others than those who wait for its doorbell need not wait for it. */
 int bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
                        struct bl_conn **ret);
 

@@ -115,7 +115,7 @@ static int ring(struct bl_contender *c)
 	}
 	if (rc != BIZLOCK_OK || job.state != BL_JOB_DONE)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	c->hold->unsure |= job.rc != BIZLOCK_OK && job.sent;
+	c->hold->unsure |= job.entry.maybe;
 	if (job.rc != BIZLOCK_OK || !job.entry.done)
 		return job.rc != BIZLOCK_OK ? job.rc : BL_AGAIN;
 	return won(c, job.entry.fence, job.sent, false);

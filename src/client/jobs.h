@@ -12,7 +12,8 @@ enum bl_job_state {
 	BL_JOB_RUNS,  /* in a batch that another thread runs */
 	BL_JOB_LEADS, /* its thread has the connection now */
 	BL_JOB_DONE,  /* was in a batch */
-	BL_JOB_ALONE  /* its connection is gone, or it does not suit a batch */
+	BL_JOB_ALONE, /* its connection is gone, or it does not suit a batch */
+	BL_JOB_LEFT   /* its connection does not move: it has left the line */
 };
 
 struct bl_job { /* lives on the stack of its thread */

@@ -76,6 +76,33 @@ struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id)
 	return NULL;
 }
 
+/* Twice what went before on the connection says how slow the server is: up to a limit,
+ * for that may have been a stall itself. */
+#define STALL_NS (50 * BL_NS_PER_MS)
+#define STALL_SLOW_NS (500 * BL_NS_PER_MS)
+
+bl_time bl_conn_stalls(const struct bl_conn *c)
+{
+	return c->lent_at + STALL_NS + bl_earlier(2 * c->took, STALL_SLOW_NS);
+}
+
+bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		const struct bl_conn *c = &p->conns[i];
+
+		if (c != conn && (!c->lent || !bl_passed(bl_conn_stalls(c))))
+			return true;
+	}
+	return false;
+}
+
+static void mark_lent(struct bl_conn *c)
+{
+	c->lent = true;
+	c->lent_at = bl_now();
+}
+
 static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
 {
 	w->gone = w->id && !bl_pool_find(p, w->id);
@@ -99,7 +126,7 @@ static void serve(struct bl_pool *p, struct bl_conn *c)
 		if (!*at)
 			p->last = at;
 		if (!w->gone) {
-			c->lent = true;
+			mark_lent(c);
 			w->got = c;
 		}
 		pthread_cond_signal(&w->served);
@@ -227,7 +254,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 {
 	int rc = BIZLOCK_OK;
 
-	c->lent = true;
+	mark_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
 	if (!c->id && connect_by && bl_passed(connect_by)) {
@@ -250,6 +277,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
 {
 	c->open = true;
+	c->lent_at = bl_now();
 	p->open++;
 }
 
@@ -279,7 +307,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 		rc = wait_in_turn(p, id, patience, &c, err);
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
-	c->lent = true;
+	mark_lent(c);
 	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
 		return BIZLOCK_OK;
@@ -328,6 +356,8 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 
 	p->open -= c->open;
 	c->open = false;
+	c->ringing = 0;
+	c->took = bl_now() - c->lent_at;
 	if (c->session.gone) {
 		memcpy(c->ghost, c->session.mark, sizeof(c->ghost));
 		disconnect(p, c);

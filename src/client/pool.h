@@ -27,6 +27,9 @@ struct bl_conn {
 	bool open;            /* lent for a moment: others may leave jobs */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
+	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
+	bl_time lent_at;
+	bl_time took;       /* how long it was lent the last time */
 	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
@@ -87,6 +90,10 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                     struct bl_conn **ret, struct bl_err *err);
 
 struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
+
+/* When a connection that is lent still has to be taken for one that does not move. */
+bl_time bl_conn_stalls(const struct bl_conn *conn);
+bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
 /* One that holds no doorbell, to wait at one. *ret is NULL if there is none
  * now: the caller polls. One connection is always left for everybody else, or

@@ -23,6 +23,7 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 	int rc = bl_retry_change(call, &change);
 	bool ours;
 
+	h->bell_stays = change.bell_stays;
 	if (rc != BIZLOCK_OK || change.matched)
 		return rc;
 	/* Within the lease nobody else can have removed the row: it was us, by
@@ -47,10 +48,10 @@ void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (!last)
 		bl_hold_done(b, h);
-	else if (rc == BIZLOCK_OK)
+	else if (rc == BIZLOCK_OK && !h->bell_stays)
 		bl_hold_drop(b, h);
 	else
-		bl_hold_litter(b, h, true);
+		bl_hold_litter(b, h, rc != BIZLOCK_OK);
 }
 
 int bl_client_release(struct bl_call *call, uint32_t *ret_depth)

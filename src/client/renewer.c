@@ -10,6 +10,10 @@
 #include "core/lease.h"
 #include "store/errclass.h"
 
+/* How long to wait for the connection that has a doorbell: no other one will do, and it may
+ * be the busiest of all. */
+#define BELL_NS (5 * BL_NS_PER_MS)
+
 /* A hold that a call is at work on: look again then. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
@@ -78,6 +82,8 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	call.io_deadline = bl_now(); /* once: leases are waiting */
 	if (h->unsure)
 		change.what = h->fence ? BL_CHANGE_DROP : BL_CHANGE_SWEEP;
+	else
+		call.io_deadline += BELL_NS;
 	change.ref = bl_hold_ref(&call, h);
 	if (change.what == BL_CHANGE_SWEEP)
 		change.ref.fence = bl_hold_twin(b, h);
@@ -87,7 +93,10 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	                                                   : bl_retry_change(&call, &change);
 	pthread_mutex_lock(&b->mu);
 	b->renewer.at_work = false;
-	if (rc == BIZLOCK_OK || (rc == BIZLOCK_DB && bl_classify(err.native) == BL_CLASS_OTHER)) {
+	if (rc == BIZLOCK_OK)
+		h->unsure = false;
+	if ((rc == BIZLOCK_OK && !change.bell_stays) ||
+	    (rc == BIZLOCK_DB && bl_classify(err.native) == BL_CLASS_OTHER)) {
 		/* Refused for good, it stays until its lease ends. */
 		b->renewer.failures = 0;
 		bl_hold_drop(b, h);

@@ -103,6 +103,20 @@ static int try_alone(struct bl_call *call, struct bl_change *ch)
 	return rc == BIZLOCK_OK ? try_on(call, ch, conn, bell) : rc;
 }
 
+/* The row can go through any connection, and others want it. The doorbell stays where it
+ * is for now: who waits at it goes past it, and it is given back later. */
+static int try_past(struct bl_call *call, struct bl_change *ch)
+{
+	struct bl_conn *conn;
+	const char *none;
+	int rc = lend_for(call, 0, &conn, &none, call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	ch->bell_stays = conn->id != ch->bell;
+	return try_on(call, ch, conn, ch->bell_stays ? NULL : call->bell);
+}
+
 /* A last release, with what other threads want from the server now. Of what the batch
  * has left the statement for one knows why. */
 static int try_in_company(struct bl_call *call, struct bl_change *ch)
@@ -116,8 +130,8 @@ static int try_in_company(struct bl_call *call, struct bl_change *ch)
 	if (conn)
 		return try_on(call, ch, conn, call->bell);
 	if (job.state != BL_JOB_DONE)
-		return try_alone(call, ch);
-	ch->repeated |= job.rc != BIZLOCK_OK && job.sent;
+		return job.state == BL_JOB_LEFT ? try_past(call, ch) : try_alone(call, ch);
+	ch->repeated |= job.entry.maybe;
 	if (job.rc != BIZLOCK_OK)
 		return job.rc;
 	if (!job.entry.done)
@@ -131,6 +145,7 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 {
 	bool drops = ch->what == BL_CHANGE_DROP && ch->bell && ch->rest_us <= 0;
 
+	ch->bell_stays = false;
 	return drops ? try_in_company(call, ch) : try_alone(call, ch);
 }
 

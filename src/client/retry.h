@@ -37,9 +37,10 @@ struct bl_change {
 	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
 
 	/* answers */
-	bool matched;  /* a row was found and changed */
-	bool repeated; /* an earlier try may have done it already */
-	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
+	bool matched;    /* a row was found and changed */
+	bool repeated;   /* an earlier try may have done it already */
+	bool bell_stays; /* DROP: the doorbell was not released, for its connection stalls */
+	bl_time sent;    /* before the try that was answered; 0: nothing was sent */
 };
 
 /* A statement failed with err and will be sent again. Where it could not be sent,

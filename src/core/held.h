@@ -55,6 +55,7 @@ struct bl_hold {
 	bl_time due;     /* to be renewed; BL_NEVER: not */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
+	bool bell_stays; /* the row was released without it: it has to be given back */
 };
 
 struct bl_held {

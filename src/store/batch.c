@@ -1,61 +1,38 @@
-/* Two packets. The first rings the doorbells of the acquisitions, locks the rows of the
- * releases, and looks which keys of the acquisitions are free:
- *
- *     START TRANSACTION; SELECT GET_LOCK(...), ...;
- *     SELECT ... of releases FOR UPDATE SKIP LOCKED; SELECT ... of acquisitions
- *
- * The second changes what turned out to be simple:
- *
- *     DELETE ...; INSERT ...; INSERT ... again; COMMIT;
- *     SELECT ... of acquisitions; DO RELEASE_LOCK(...), ...
- *
- * The second INSERT draws the fences anew, now that the rows are locked: see set.c. */
-#include "store/batch.h"
-
+/* The texts, and why they are what they are: batch_text.c. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct batch {
-	struct bl_session *s;
-	struct bl_entry **entries;
-	size_t n;
-};
+#include "store/batch_parts.h"
+#include "store/errclass.h"
 
-static bool releases(const struct bl_entry *e)
+bool bl_batch_releases(const struct bl_entry *e)
 {
 	return e->hold.key != NULL;
 }
 
-static bool acquires(const struct bl_entry *e)
+bool bl_batch_acquires(const struct bl_entry *e)
 {
-	return !releases(e);
+	return !bl_batch_releases(e);
 }
 
-/* An acquisition of a key that is free. */
-static bool inserts(const struct bl_entry *e)
+bool bl_batch_inserts(const struct bl_entry *e)
 {
-	return acquires(e) && e->rung && !e->there;
+	return bl_batch_acquires(e) && e->rung && !e->there;
 }
 
-static bool deletes(const struct bl_entry *e)
+const struct bl_key *bl_batch_key(const struct bl_entry *e)
 {
-	return releases(e) && e->there;
+	return bl_batch_releases(e) ? e->hold.key : e->claim.key;
 }
 
-typedef bool filter(const struct bl_entry *e);
-
-static const struct bl_key *key_of(const struct bl_entry *e)
+static size_t count(const struct batch *b, bl_batch_filter *which)
 {
-	return releases(e) ? e->hold.key : e->claim.key;
-}
+	size_t n = 0;
 
-static bool any(const struct batch *b, filter *which)
-{
 	for (size_t i = 0; i < b->n; i++)
-		if (which(b->entries[i]))
-			return true;
-	return false;
+		n += which(b->entries[i]);
+	return n;
 }
 
 /* ---- in the order of the primary key -------------------------------------------------- */
@@ -69,9 +46,9 @@ static int order(const struct bl_key *key, const char *id, const char *type)
 
 static int by_key(const void *a, const void *b)
 {
-	const struct bl_key *y = key_of(*(struct bl_entry *const *)b);
+	const struct bl_key *y = bl_batch_key(*(struct bl_entry *const *)b);
 
-	return order(key_of(*(struct bl_entry *const *)a), y->id, y->type);
+	return order(bl_batch_key(*(struct bl_entry *const *)a), y->id, y->type);
 }
 
 static struct bl_entry *find(const struct batch *b, const char *id, const char *type)
@@ -80,7 +57,7 @@ static struct bl_entry *find(const struct batch *b, const char *id, const char *
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		int sign = order(key_of(b->entries[middle]), id, type);
+		int sign = order(bl_batch_key(b->entries[middle]), id, type);
 
 		if (sign == 0)
 			return b->entries[middle];
@@ -92,119 +69,6 @@ static struct bl_entry *find(const struct batch *b, const char *id, const char *
 	return NULL;
 }
 
-/* ---- texts ------------------------------------------------------------------------------ */
-
-static void add_where(struct batch *b, filter *which)
-{
-	struct bl_buf *text = &b->s->text;
-	const char *before = " WHERE (biz_id, biz_type) IN ((";
-
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_key *key = key_of(b->entries[i]);
-
-		if (!which(b->entries[i]))
-			continue;
-		bl_buf_adds(text, before);
-		bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
-		bl_buf_adds(text, ",");
-		bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
-		before = "),(";
-	}
-	bl_buf_adds(text, "))");
-}
-
-static void add_select(struct batch *b, filter *which)
-{
-	bl_buf_addf(&b->s->text,
-	            "SELECT biz_id, biz_type, owner, fence FROM %s FORCE INDEX (PRIMARY)",
-	            b->s->sql->table);
-	add_where(b, which);
-}
-
-static void add_bells(struct batch *b, const char *before, const char *after, filter *which)
-{
-	const char *begin = which == acquires ? ";SELECT " : ";DO ";
-
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_entry *e = b->entries[i];
-
-		if (!which(e))
-			continue;
-		bl_buf_adds(&b->s->text, begin);
-		bl_buf_adds(&b->s->text, before);
-		bl_buf_adds(&b->s->text, releases(e) ? e->bell : e->claim.bell);
-		bl_buf_adds(&b->s->text, after);
-		begin = ",";
-	}
-}
-
-/* One by one: for several the optimizer may prefer to read, and lock, a small table. */
-static void add_deletes(struct batch *b)
-{
-	for (size_t i = 0; i < b->n; i++) {
-		if (!deletes(b->entries[i]))
-			continue;
-		bl_buf_addf(&b->s->text, "DELETE FROM %s", b->s->sql->table);
-		bl_sql_key(&b->s->text, b->entries[i]->hold.key);
-		bl_buf_adds(&b->s->text, ";");
-	}
-}
-
-static void add_insert(struct batch *b, bool again)
-{
-	bool first = true;
-
-	bl_sql_begin_set(b->s->sql, &b->s->text);
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_claim *claim = &b->entries[i]->claim;
-		struct bl_sql_row row = {.key = claim->key,
-		                         .owner = claim->owner,
-		                         .note = claim->note,
-		                         .lease_us = (int64_t)claim->lease_ms * 1000,
-		                         .bell = true};
-
-		if (!inserts(b->entries[i]))
-			continue;
-		bl_sql_add_to_set(&b->s->text, first, &row);
-		first = false;
-	}
-	bl_sql_end_batch(&b->s->text, again);
-}
-
-static void make_first(struct batch *b)
-{
-	bl_buf_reset(&b->s->text);
-	bl_buf_adds(&b->s->text, "START TRANSACTION");
-	add_bells(b, "GET_LOCK('", "',0)", acquires);
-	if (any(b, releases)) {
-		bl_buf_adds(&b->s->text, ";");
-		add_select(b, releases);
-		bl_buf_adds(&b->s->text, " FOR UPDATE SKIP LOCKED");
-	}
-	if (any(b, acquires)) {
-		bl_buf_adds(&b->s->text, ";");
-		add_select(b, acquires);
-	}
-}
-
-static void make_second(struct batch *b)
-{
-	struct bl_buf *text = &b->s->text;
-
-	bl_buf_reset(text);
-	add_deletes(b);
-	if (any(b, inserts)) {
-		add_insert(b, false);
-		add_insert(b, true);
-	}
-	bl_buf_adds(text, "COMMIT");
-	if (any(b, inserts)) {
-		bl_buf_adds(text, ";");
-		add_select(b, inserts);
-	}
-	add_bells(b, "RELEASE_LOCK('", "')", deletes);
-}
-
 /* ---- answers ------------------------------------------------------------------------------ */
 
 static bool is_owner(const char *name, const char *owner)
@@ -212,22 +76,27 @@ static bool is_owner(const char *name, const char *owner)
 	return owner && strcmp(name, owner) == 0;
 }
 
-/* biz_id, biz_type, owner, fence. */
+/* BL_BATCH_READ. */
 static void read_row(const struct batch *b, MYSQL_ROW row, bool first)
 {
 	struct bl_entry *e = row[0] && row[1] ? find(b, row[0], row[1]) : NULL;
-	uint64_t fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
 
-	if (!e)
+	if (!e || bl_batch_releases(e))
 		return;
-	if (releases(e)) {
-		e->there = is_owner(e->hold.owner, row[2]) && fence == e->hold.fence;
-	} else if (first) {
+	if (first) {
 		e->there = true;
 	} else if (is_owner(e->claim.owner, row[2])) {
 		e->done = true;
-		e->fence = fence;
+		e->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
 	}
+}
+
+static void read_rows(const struct batch *b, MYSQL_RES *rows, bool first)
+{
+	MYSQL_ROW row;
+
+	while (mysql_num_fields(rows) == BL_BATCH_COLUMNS && (row = mysql_fetch_row(rows)) != NULL)
+		read_row(b, row, first);
 }
 
 static void read_bells(const struct batch *b, MYSQL_RES *rows)
@@ -236,35 +105,166 @@ static void read_bells(const struct batch *b, MYSQL_RES *rows)
 	unsigned columns = mysql_num_fields(rows), at = 0;
 
 	for (size_t i = 0; row && i < b->n; i++)
-		if (acquires(b->entries[i]) && at < columns) {
+		if (bl_batch_acquires(b->entries[i]) && at < columns) {
 			b->entries[i]->rung = row[at] && strcmp(row[at], "1") == 0;
 			at++;
 		}
 }
 
-static void read_rows(const struct batch *b, MYSQL_RES *rows, bool first)
+static void read_holds(const struct batch *b, MYSQL_RES *rows)
 {
 	MYSQL_ROW row;
 
-	while (mysql_num_fields(rows) == 4 && (row = mysql_fetch_row(rows)) != NULL)
-		read_row(b, row, first);
+	while ((row = mysql_fetch_row(rows)) != NULL)
+		for (size_t i = 0; row[0] && i < b->n; i++) {
+			struct bl_entry *e = b->entries[i];
+
+			e->there |=
+			        bl_batch_releases(e) && e->hold.fence == strtoull(row[0], NULL, 10);
+		}
 }
 
 static void read_first(void *arg, unsigned statement, MYSQL_RES *rows)
 {
-	const struct batch *b = arg;
-
-	if (rows && statement == 1 && any(b, acquires))
-		read_bells(b, rows);
+	if (rows && statement == 0)
+		read_bells(arg, rows);
 	else if (rows)
-		read_rows(b, rows, true);
+		read_rows(arg, rows, true);
 }
 
 static void read_second(void *arg, unsigned statement, MYSQL_RES *rows)
 {
-	(void)statement;
-	if (rows)
-		read_rows(arg, rows, false);
+	struct batch *b = arg;
+
+	b->answered = statement + 1;
+	if (rows && statement > b->commit)
+		read_rows(b, rows, false);
+	else if (rows)
+		read_holds(b, rows);
+	else if (b->releases > 0 && statement == BL_BATCH_DELETE)
+		b->deleted = (size_t)mysql_affected_rows(b->s->mysql);
+}
+
+/* ---- in the end ----------------------------------------------------------------------- */
+
+static bool is_there(const struct bl_entry *e)
+{
+	return bl_batch_releases(e) && e->there;
+}
+
+static bool is_deleted(const struct bl_entry *e)
+{
+	return bl_batch_releases(e) && e->done;
+}
+
+/* Committed. A row that was deleted, and that the SELECT had not seen, is anybody's. */
+static void tell_releases(struct batch *b)
+{
+	size_t seen = count(b, is_there);
+	bool all = b->deleted == b->releases;
+
+	for (size_t i = 0; i < b->n; i++) {
+		struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_releases(e))
+			continue;
+		e->done = all || (e->there && seen <= b->deleted);
+		e->maybe = !e->done && seen != b->deleted;
+	}
+}
+
+/* What stands in the text, which the session must not fail at. */
+static void tidy(struct batch *b)
+{
+	struct bl_session *s = b->s;
+	struct bl_err ignored;
+
+	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+		bl_session_leave(s);
+}
+
+/* Of those that are gone, where others are not. */
+static void free_bells(struct batch *b)
+{
+	size_t gone = count(b, is_deleted);
+
+	if (b->s->gone || gone == 0 || gone == b->releases)
+		return;
+	bl_batch_free(b, is_deleted);
+	tidy(b);
+}
+
+/* A statement was refused: what came before it in the transaction goes as well, and with
+ * it those doorbells that nobody has yet. Others of the session are needed still. */
+static void undo(struct batch *b)
+{
+	if (b->s->gone)
+		return;
+	bl_batch_undo(b);
+	tidy(b);
+}
+
+static int run_first(struct batch *b, struct bl_err *err)
+{
+	int rc;
+
+	if (b->acquisitions == 0)
+		return BIZLOCK_OK;
+	bl_batch_first(b);
+	rc = bl_session_each(b->s, UINT_MAX, read_first, b, err);
+	if (rc != BIZLOCK_OK)
+		undo(b);
+	return rc;
+}
+
+/* Has COMMIT not been run, or been refused by what refuses transactions? */
+static bool is_refused(const struct batch *b, const struct bl_err *err)
+{
+	return b->answered < b->commit ||
+	       (b->answered == b->commit && bl_classify(err->native) == BL_CLASS_RETRY);
+}
+
+static void fail(struct batch *b, const struct bl_err *err)
+{
+	bool committed = b->answered > b->commit;
+
+	if (is_refused(b, err))
+		undo(b);
+	else
+		bl_session_leave(b->s);
+	if (committed)
+		tell_releases(b);
+	for (size_t i = 0; b->s->gone && i < b->n; i++) {
+		struct bl_entry *e = b->entries[i];
+
+		if (bl_batch_acquires(e))
+			e->done = false;
+		if (bl_batch_inserts(e) || (bl_batch_releases(e) && !committed))
+			e->maybe = true;
+	}
+}
+
+static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
+{
+	int rc;
+
+	b->inserts = count(b, bl_batch_inserts);
+	if (b->inserts + b->releases == 0)
+		return BIZLOCK_OK;
+	bl_batch_second(b);
+	if (b->s->text.failed) {
+		undo(b);
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	}
+	*ret_sent = bl_now();
+	rc = bl_session_each(b->s, b->commit + 1 + (b->inserts > 0), read_second, b, err);
+	if (rc != BIZLOCK_OK) {
+		fail(b, err);
+		return rc;
+	}
+	tell_releases(b);
+	free_bells(b);
+	return rc;
 }
 
 static void begin(struct batch *b)
@@ -272,15 +272,11 @@ static void begin(struct batch *b)
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
-		e->rung = e->there = e->done = false;
+		e->rung = e->there = e->done = e->maybe = false;
 	}
+	b->acquisitions = count(b, bl_batch_acquires);
+	b->releases = b->n - b->acquisitions;
 	qsort(b->entries, b->n, sizeof(*b->entries), by_key);
-}
-
-static void end(struct batch *b)
-{
-	for (size_t i = 0; i < b->n; i++)
-		b->entries[i]->done |= deletes(b->entries[i]);
 }
 
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_time *ret_sent,
@@ -291,16 +287,6 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_t
 
 	*ret_sent = 0;
 	begin(&b);
-	make_first(&b);
-	rc = bl_session_each(s, UINT_MAX, read_first, &b, err);
-	if (rc == BIZLOCK_OK) {
-		make_second(&b);
-		*ret_sent = bl_now();
-		rc = bl_session_each(s, UINT_MAX, read_second, &b, err);
-	}
-	if (rc == BIZLOCK_OK)
-		end(&b);
-	else
-		bl_session_leave(s);
-	return rc;
+	rc = run_first(&b, err);
+	return rc == BIZLOCK_OK ? run_second(&b, ret_sent, err) : rc;
 }

@@ -1,7 +1,8 @@
 /* Acquisitions and last releases of many keys in one transaction, so that they cost one
  * commit together. Only what is simple goes so: a key whose row is not there, and a row
  * that no transaction of the application's has locked. Everything else is left to the
- * statements for one key, and so nothing here ever waits for anybody. */
+ * statements for one key, and so nothing here waits for anybody: but for an INSERT, where
+ * somebody else's transaction has locked the gap. */
 #ifndef BL_STORE_BATCH_H
 #define BL_STORE_BATCH_H
 
@@ -19,13 +20,15 @@ struct bl_entry {
 	bool rung;      /* acquisition: the session has the doorbell now */
 	bool there;     /* the row was: in the way of an acquisition, or to be released */
 	bool done;      /* acquisition: row and doorbell are ours. Release: both are gone */
+	bool maybe;     /* not known to be done, but it may be */
 	uint64_t fence; /* of an acquisition that is done */
 };
 
 /* Each key once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
  * of acquisitions. The order of entries changes. *ret_sent: when what changes the rows
- * was about to be sent, 0: it was not. On an error it may have been done or not; the
- * session is given up, and with it all of its doorbells. CONN, DB, NOMEM. */
+ * was about to be sent. CONN, DB, NOMEM: where the session is gone, `maybe` tells, and
+ * releases may be `done`; else nothing was done, no doorbell of an acquisition is the
+ * session's, and each by itself may succeed. */
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_time *ret_sent,
                  struct bl_err *err);
 

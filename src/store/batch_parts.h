@@ -1,0 +1,35 @@
+/* What batch.c and batch_text.c share. */
+#ifndef BL_STORE_BATCH_PARTS_H
+#define BL_STORE_BATCH_PARTS_H
+
+#include "store/batch.h"
+
+struct batch {
+	struct bl_session *s;
+	struct bl_entry **entries; /* in the order of the primary key */
+	size_t n;
+	size_t acquisitions, releases, inserts;
+
+	/* of the second packet: */
+	unsigned commit;   /* which statement is COMMIT */
+	unsigned answered; /* so many */
+	size_t deleted;
+};
+
+#define BL_BATCH_READ "biz_id, biz_type, owner, fence"
+enum { BL_BATCH_COLUMNS = 4, BL_BATCH_DELETE = 2 }; /* the statement that deletes */
+
+typedef bool bl_batch_filter(const struct bl_entry *e);
+
+bl_batch_filter bl_batch_releases, bl_batch_acquires;
+bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
+
+const struct bl_key *bl_batch_key(const struct bl_entry *e);
+
+/* All of them fill s->text. */
+void bl_batch_first(struct batch *b);
+void bl_batch_second(struct batch *b); /* and sets b->commit */
+void bl_batch_undo(struct batch *b);
+void bl_batch_free(struct batch *b, bl_batch_filter *which); /* their doorbells */
+
+#endif

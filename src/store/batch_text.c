@@ -1,0 +1,180 @@
+/* Two packets. The first rings the doorbells of the acquisitions, and looks which of
+ * their keys are free:
+ *
+ *     SELECT GET_LOCK(...), ...; SELECT ... of acquisitions
+ *
+ * The second changes what turned out to be simple:
+ *
+ *     START TRANSACTION;
+ *     SELECT ... of releases FOR UPDATE SKIP LOCKED; DELETE ... the same; SET ...;
+ *     INSERT ...; INSERT ... again;
+ *     COMMIT; SELECT ... of acquisitions; DO IF(..., RELEASE_LOCK(...), 0), ...
+ *
+ * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
+ * still between the two keeps nobody from a row. For the same reason the second waits for
+ * no row that it deletes; what was locked by somebody else, the SELECT has not seen.
+ *
+ * The second INSERT draws the fences anew, now that the rows are locked: see set.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/batch_parts.h"
+
+static void add_where(struct batch *b, bl_batch_filter *which)
+{
+	struct bl_buf *text = &b->s->text;
+	const char *before = " WHERE (biz_id, biz_type) IN ((";
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_key *key = bl_batch_key(b->entries[i]);
+
+		if (!which(b->entries[i]))
+			continue;
+		bl_buf_adds(text, before);
+		bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
+		bl_buf_adds(text, ",");
+		bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
+		before = "),(";
+	}
+	bl_buf_adds(text, "))");
+}
+
+static void add_from(struct batch *b, const char *columns, bl_batch_filter *which)
+{
+	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
+	            b->s->sql->table);
+	add_where(b, which);
+}
+
+/* Those holds that are there still, and that nobody else has locked: they are ours from
+ * here on. */
+static void add_holds(struct batch *b, const char *columns)
+{
+	struct bl_buf *text = &b->s->text;
+	const char *before = " AND (owner, fence) IN ((";
+
+	add_from(b, columns, bl_batch_releases);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_ref *hold = &b->entries[i]->hold;
+
+		if (!bl_batch_releases(b->entries[i]))
+			continue;
+		bl_buf_adds(text, before);
+		bl_sql_literal(text, "_ascii", hold->owner, strlen(hold->owner));
+		bl_buf_addf(text, ",%" PRIu64, hold->fence);
+		before = "),(";
+	}
+	bl_buf_addf(text, ")) LIMIT %zu FOR UPDATE SKIP LOCKED", b->releases);
+}
+
+/* DELETE as the reaper's, and for its reasons. It may find a row that the SELECT has not:
+ * one that was given free in between. */
+static void add_deletes(struct batch *b)
+{
+	add_holds(b, "fence");
+	bl_buf_adds(&b->s->text, ";DELETE l FROM (");
+	add_holds(b, "biz_id, biz_type");
+	bl_buf_addf(&b->s->text,
+	            ") AS old STRAIGHT_JOIN %s AS l ON l.biz_id = old.biz_id AND "
+	            "l.biz_type = old.biz_type;SET @bizlock_deleted = ROW_COUNT();",
+	            b->s->sql->table);
+}
+
+static void add_bells(struct batch *b, bl_batch_filter *which, const char *before,
+                      const char *after)
+{
+	const char *comma = "";
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_entry *e = b->entries[i];
+
+		if (!which(e))
+			continue;
+		bl_buf_addf(&b->s->text, "%s%s'%s'%s", comma, before,
+		            bl_batch_releases(e) ? e->bell : e->claim.bell, after);
+		comma = ",";
+	}
+}
+
+/* Only if all of the rows are gone: whoever holds one still, has its doorbell. */
+static void add_free_all(struct batch *b)
+{
+	char before[80];
+
+	snprintf(before, sizeof(before), "IF(@bizlock_deleted = %zu, RELEASE_LOCK(", b->releases);
+	bl_buf_adds(&b->s->text, ";DO ");
+	add_bells(b, bl_batch_releases, before, "), 0)");
+}
+
+static void add_insert(struct batch *b, bool again)
+{
+	bool first = true;
+
+	bl_sql_begin_set(b->s->sql, &b->s->text);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_claim *claim = &b->entries[i]->claim;
+		struct bl_sql_row row = {.key = claim->key,
+		                         .owner = claim->owner,
+		                         .note = claim->note,
+		                         .lease_us = (int64_t)claim->lease_ms * 1000,
+		                         .bell = true};
+
+		if (!bl_batch_inserts(b->entries[i]))
+			continue;
+		bl_sql_add_to_set(&b->s->text, first, &row);
+		first = false;
+	}
+	bl_sql_end_batch(&b->s->text, again);
+}
+
+void bl_batch_first(struct batch *b)
+{
+	bl_buf_reset(&b->s->text);
+	bl_buf_adds(&b->s->text, "SELECT ");
+	add_bells(b, bl_batch_acquires, "GET_LOCK(", ",0)");
+	bl_buf_adds(&b->s->text, ";");
+	add_from(b, BL_BATCH_READ, bl_batch_acquires);
+}
+
+void bl_batch_second(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+
+	bl_buf_reset(text);
+	bl_buf_adds(text, "START TRANSACTION;");
+	b->commit = 1;
+	if (b->releases > 0) {
+		add_deletes(b);
+		b->commit += 3;
+	}
+	if (b->inserts > 0) {
+		add_insert(b, false);
+		add_insert(b, true);
+		b->commit += 2;
+	}
+	bl_buf_adds(text, "COMMIT");
+	if (b->inserts > 0) {
+		bl_buf_adds(text, ";");
+		add_from(b, BL_BATCH_READ, bl_batch_inserts);
+	}
+	if (b->releases > 0)
+		add_free_all(b);
+}
+
+void bl_batch_free(struct batch *b, bl_batch_filter *which)
+{
+	bl_buf_reset(&b->s->text);
+	bl_buf_adds(&b->s->text, "DO ");
+	add_bells(b, which, "RELEASE_LOCK(", ")");
+}
+
+void bl_batch_undo(struct batch *b)
+{
+	bl_buf_reset(&b->s->text);
+	bl_buf_adds(&b->s->text, "ROLLBACK");
+	if (b->acquisitions == 0)
+		return;
+	bl_buf_adds(&b->s->text, ";DO ");
+	add_bells(b, bl_batch_acquires, "RELEASE_LOCK(", ")");
+}

@@ -1,0 +1,312 @@
+/* What travels together and comes to a stop together: how much of that the others, and
+ * other clients, notice. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_crew.h"
+
+TestSuite(combining_stalls, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define LEASE_MS 60000
+
+/* ---- between the packets of a batch --------------------------------------------------- */
+
+#define SHORT_MS "6000" /* longer than to line up takes, as a rule */
+
+static void half_of_them_release(struct crew *c)
+{
+	for (int i = 0; i < CREW; i += 2) {
+		c->release[i] = true;
+		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
+	}
+}
+
+/* To the server and to everybody else, a client whose second packet does not come is one
+ * that was stopped: its connection is there, and says nothing. */
+Test(combining_stalls, a_client_stopped_within_a_batch_keeps_nothing_beyond_its_leases)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REQUESTS, .packet = 1};
+	struct crew c;
+
+	crew_begin_with(&c, OPTIONS("max_connections", "1", "combine", "on", "lease_ms", SHORT_MS,
+	                            "renew", "off", "io_timeout_ms", "90000"));
+	half_of_them_release(&c);
+	crew_line_up(&c);
+	proxy_arm(c.proxy, &fault);
+	proxy_hold_replies(c.proxy, false);
+	eventually(proxy_fired(c.proxy) > 0);
+	for (int i = 0; i < CREW; i++)
+		expect(OK, c.stranger, acquire(c.stranger, c.ids[i], 15000, LEASE_MS, NULL));
+	for (int i = 0; i < CREW; i++)
+		cr_assert(!atomic_load(&c.calls[i].done), "%d came to an end", i);
+	for (int i = 0; i < CREW; i++)
+		expect(OK, c.stranger, bizlock_release(c.stranger, KEY(c.ids[i]), NULL, NULL));
+	proxy_arm(c.proxy, NULL);
+	proxy_cut(c.proxy);
+	for (int i = 0; i < CREW; i++)
+		cr_assert_eq(call_join(&c.calls[i]), c.release[i] ? BIZLOCK_LOST : BIZLOCK_OK,
+		             "%d: %s: %s", i, bizlock_err_name(c.calls[i].rc), c.calls[i].errmsg);
+	call_join(&c.occupant);
+	bizlock_release(c.b, KEY("occupant"), "o", NULL); /* its lease may be over */
+	for (int i = 1; i < CREW; i += 2)
+		bizlock_release(c.b, KEY(c.ids[i]), c.owners[i], NULL);
+	eventually(rows() == 0);
+	proxy_stop(c.proxy);
+}
+
+/* ---- in line --------------------------------------------------------------------------- */
+
+/* Two connections; from here on, the first has no answer for what the occupant asked,
+ * until it is cut. */
+static void begin_with_a_stalled_connection(struct crew *c, bool release)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
+	struct call second;
+
+	crew_begin_with(c,
+	                OPTIONS("max_connections", "2", "combine", "on", "io_timeout_ms", "90000"));
+	proxy_hold_replies(c->proxy, true);
+	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_blocks(&c->occupant);
+	call_start(&second, c->b, "second", CREW_WAIT_MS, "o");
+	call_blocks(&second);
+	proxy_hold_replies(c->proxy, false);
+	cr_assert_eq(call_join(&second), BIZLOCK_OK, "%s", second.errmsg);
+	crew_occupant_leaves(c);
+	expect(OK, c->b, bizlock_release(c->b, KEY("second"), "o", NULL));
+	for (int i = 0; i < CREW && release; i++) {
+		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		call_join(&c->calls[i]);
+	}
+	crew_releases(c, release);
+	proxy_arm(c->proxy, &fault);
+	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	eventually(proxy_fired(c->proxy) > 0);
+	proxy_arm(c->proxy, NULL);
+}
+
+static void end_with_a_stalled_connection(struct crew *c)
+{
+	proxy_cut(c->proxy);
+	crew_occupant_leaves(c);
+	eventually(rows() == 0);
+	crew_end(c);
+}
+
+static void nobody_waits_for_the_occupant(struct crew *c)
+{
+	for (int i = 0; i < CREW; i++)
+		if (c->release[i])
+			call_start_release(&c->calls[i]);
+		else
+			call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+	for (int i = 0; i < CREW; i++)
+		call_join(&c->calls[i]);
+	crew_all_are(c, BIZLOCK_OK);
+	cr_assert(!atomic_load(&c->occupant.done));
+}
+
+Test(combining_stalls, acquisitions_leave_a_connection_that_does_not_move)
+{
+	struct call more[2];
+	struct crew c;
+
+	begin_with_a_stalled_connection(&c, false);
+	/* Both are at work, and so the others line up. */
+	proxy_hold_replies(c.proxy, true);
+	call_start(&more[0], c.b, "more", CREW_WAIT_MS, "o");
+	call_blocks(&more[0]);
+	crew_start(&c);
+	proxy_hold_replies(c.proxy, false);
+	for (int i = 0; i < CREW; i++)
+		call_join(&c.calls[i]);
+	crew_all_are(&c, BIZLOCK_OK);
+	cr_assert_eq(call_join(&more[0]), BIZLOCK_OK, "%s", more[0].errmsg);
+	cr_assert(!atomic_load(&c.occupant.done));
+	crew_release_held(&c);
+	expect(OK, c.b, bizlock_release(c.b, KEY("more"), "o", NULL));
+	end_with_a_stalled_connection(&c);
+}
+
+/* Their doorbells are there, and stay there; others go past them. */
+Test(combining_stalls, releases_leave_a_connection_that_does_not_move)
+{
+	struct crew c;
+
+	begin_with_a_stalled_connection(&c, true);
+	nobody_waits_for_the_occupant(&c);
+	cr_assert_eq(
+	        db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE biz_id LIKE 'k-%%'"),
+	        0);
+	for (int i = 0; i < CREW; i++)
+		expect(OK, c.stranger, acquire(c.stranger, c.ids[i], 15000, LEASE_MS, NULL));
+	for (int i = 0; i < CREW; i++)
+		expect(OK, c.stranger, bizlock_release(c.stranger, KEY(c.ids[i]), NULL, NULL));
+	end_with_a_stalled_connection(&c);
+}
+
+#define LATE_MS 4000
+
+static bool has_its_bell(bizlock *b, const char *id)
+{
+	bool rung;
+
+	expect(OK, b, acquire(b, id, 15000, LEASE_MS, NULL));
+	rung = db_number(world.admin, "SELECT bell <> 0 FROM biz_lock WHERE %s",
+	                 row_where(KEY(id))) != 0;
+	expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
+	return rung;
+}
+
+/* Nobody would ever stand at such a doorbell again. */
+Test(combining_stalls, doorbells_left_behind_are_given_back)
+{
+	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REPLIES, .delay_ms = LATE_MS};
+	struct crew c;
+
+	crew_begin_with(&c, OPTIONS("max_connections", "2", "combine", "on"));
+	for (int i = 0; i < CREW; i++) {
+		call_start(&c.calls[i], c.b, c.ids[i], CREW_WAIT_MS, c.owners[i]);
+		cr_assert_eq(call_join(&c.calls[i]), BIZLOCK_OK, "%s", c.calls[i].errmsg);
+	}
+	crew_releases(&c, true);
+	proxy_arm(c.proxy, &fault);
+	call_start(&c.occupant, c.b, "occupant", CREW_WAIT_MS, "o");
+	eventually(proxy_fired(c.proxy) > 0);
+	for (int i = 0; i < CREW; i++)
+		call_start_release(&c.calls[i]);
+	for (int i = 0; i < CREW; i++)
+		call_join(&c.calls[i]);
+	crew_all_are(&c, BIZLOCK_OK);
+	crew_occupant_leaves(&c);
+	for (int i = 0; i < CREW; i++)
+		eventually(has_its_bell(c.stranger, c.ids[i]));
+	crew_end(&c);
+}
+
+/* ---- refused ---------------------------------------------------------------------------- */
+
+static long long bell_of(const char *id)
+{
+	return db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY(id)));
+}
+
+/* The connection with doorbells that were there before. */
+static void keeps_its_connection(const struct crew *c, long long before)
+{
+	cr_assert_neq(before, 0);
+	cr_assert_eq(bell_of("kept"), before);
+	for (int i = 0; i < CREW; i++)
+		if (!c->release[i])
+			cr_assert_eq(bell_of(c->ids[i]), before);
+}
+
+static void refuse(struct crew *c, const char *from, const char *to)
+{
+	crew_line_up(c);
+	proxy_replace(c->proxy, from, to);
+}
+
+Test(combining_stalls, acquisitions_that_are_refused_together_go_alone)
+{
+	struct crew c;
+	long long kept;
+	unsigned before;
+
+	crew_begin(&c, "on");
+	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	kept = bell_of("kept");
+	refuse(&c, "timeout = timeout;", "timeout = timeoux;");
+	before = proxy_packets(c.proxy);
+	crew_go(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	/* Both packets, ROLLBACK, and one for each. */
+	crew_sent(&c, before, 3 + CREW);
+	keeps_its_connection(&c, kept);
+	crew_release_held(&c);
+	expect(OK, c.b, bizlock_release(c.b, KEY("kept"), "o", NULL));
+	crew_end(&c);
+}
+
+/* What was rolled back was not done: a lock that is broken is lost. */
+Test(combining_stalls, releases_that_are_refused_together_go_alone)
+{
+	struct crew c;
+	long long kept;
+
+	crew_begin(&c, "on");
+	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	kept = bell_of("kept");
+	crew_all_together(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	crew_breaks(&c, 2);
+	crew_releases(&c, true);
+	refuse(&c, "STRAIGHT_JOIN", "STRAIGHT_JOYN");
+	crew_go(&c);
+	for (int i = 0; i < CREW; i++)
+		cr_assert_eq(c.calls[i].rc, i == 2 ? BIZLOCK_LOST : BIZLOCK_OK, "%d: %s: %s", i,
+		             bizlock_err_name(c.calls[i].rc), c.calls[i].errmsg);
+	/* On the connection that they had. */
+	expect(OK, c.b, acquire_as(c.b, c.ids[0], "o", 0));
+	cr_assert_eq(bell_of(c.ids[0]), kept);
+	expect(OK, c.b, bizlock_release(c.b, KEY(c.ids[0]), "o", NULL));
+	expect(OK, c.b, bizlock_release(c.b, KEY("kept"), "o", NULL));
+	crew_end(&c);
+}
+
+/* Nothing of it was sent but the look: a lock that is broken is lost. */
+Test(combining_stalls, what_was_not_sent_has_not_run)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES};
+	struct crew c;
+
+	crew_begin(&c, "on");
+	half_of_them_release(&c);
+	crew_breaks(&c, 2);
+	crew_line_up(&c);
+	proxy_arm(c.proxy, &fault);
+	crew_go(&c);
+	for (int i = 0; i < CREW; i++)
+		cr_assert_eq(c.calls[i].rc, i == 2 ? BIZLOCK_LOST : BIZLOCK_OK, "%d: %s: %s", i,
+		             bizlock_err_name(c.calls[i].rc), c.calls[i].errmsg);
+	crew_releases(&c, false);
+	for (int i = 1; i < CREW; i += 2)
+		expect(OK, c.b, bizlock_release(c.b, KEY(c.ids[i]), c.owners[i], NULL));
+	crew_end(&c);
+}
+
+/* A transaction of somebody else's that keeps rows from appearing. */
+Test(combining_stalls, one_that_waits_does_not_keep_the_others)
+{
+	MYSQL *tx = db_open(&world.at, world.schema);
+	struct crew c;
+	long long kept;
+
+	crew_begin(&c, "on");
+	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	kept = bell_of("kept");
+	expect(OK, c.stranger, acquire(c.stranger, "k-2z", 0, LEASE_MS, NULL));
+	expect(OK, c.stranger, acquire(c.stranger, "k-3z", 0, LEASE_MS, NULL));
+	db_run(tx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+	db_run(tx, "START TRANSACTION");
+	free(db_text(tx, "SELECT fence FROM biz_lock WHERE %s FOR UPDATE",
+	             row_where(KEY(c.ids[3]))));
+	crew_line_up(&c);
+	proxy_hold_replies(c.proxy, false);
+	for (int i = 0; i < CREW; i++)
+		if (i != 3)
+			cr_assert_eq(call_join(&c.calls[i]), BIZLOCK_OK, "%s", c.calls[i].errmsg);
+	cr_assert(!atomic_load(&c.calls[3].done));
+	db_run(tx, "ROLLBACK");
+	call_join(&c.calls[3]);
+	crew_occupant_leaves(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	keeps_its_connection(&c, kept);
+	crew_release_held(&c);
+	expect(OK, c.b, bizlock_release(c.b, KEY("kept"), "o", NULL));
+	expect(OK, c.stranger, bizlock_release(c.stranger, KEY("k-2z"), NULL, NULL));
+	expect(OK, c.stranger, bizlock_release(c.stranger, KEY("k-3z"), NULL, NULL));
+	mysql_close(tx);
+	crew_end(&c);
+}

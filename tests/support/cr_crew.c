@@ -1,0 +1,112 @@
+#define _GNU_SOURCE 1
+#include "cr_crew.h"
+
+#include <stdio.h>
+
+void crew_begin_with(struct crew *c, const char *const *options)
+{
+	memset(c, 0, sizeof(*c));
+	c->proxy = proxy_start(&world.at, "127.0.0.1");
+	c->b = client_through(c->proxy, options);
+	c->stranger = client(NULL);
+	c->wait_ms = CREW_WAIT_MS;
+	/* So that the one connection is there, and its statements are prepared. */
+	expect(OK, c->b, acquire_as(c->b, "warm", "o", 0));
+	expect(OK, c->b, bizlock_release(c->b, KEY("warm"), "o", NULL));
+	for (int i = 0; i < CREW; i++) {
+		snprintf(c->ids[i], sizeof(c->ids[i]), "k-%d", i);
+		snprintf(c->owners[i], sizeof(c->owners[i]), "o-%d", i);
+		c->wants[i] = c->ids[i];
+	}
+}
+
+void crew_begin(struct crew *c, const char *combine)
+{
+	crew_begin_with(c, OPTIONS("max_connections", "1", "combine", combine));
+}
+
+void crew_releases(struct crew *c, bool release)
+{
+	for (int i = 0; i < CREW; i++)
+		c->release[i] = release;
+}
+
+void crew_line_up(struct crew *c)
+{
+	proxy_hold_replies(c->proxy, true);
+	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_blocks(&c->occupant);
+	crew_start(c);
+}
+
+void crew_start(struct crew *c)
+{
+	for (int i = 0; i < CREW; i++) {
+		if (c->release[i])
+			call_start_release(&c->calls[i]);
+		else
+			call_start(&c->calls[i], c->b, c->wants[i], c->wait_ms, c->owners[i]);
+		call_blocks(&c->calls[i]);
+	}
+}
+
+void crew_occupant_leaves(struct crew *c)
+{
+	cr_assert_eq(call_join(&c->occupant), BIZLOCK_OK, "%s", c->occupant.errmsg);
+	expect(OK, c->b, bizlock_release(c->b, KEY("occupant"), "o", NULL));
+}
+
+void crew_go(struct crew *c)
+{
+	proxy_hold_replies(c->proxy, false);
+	for (int i = 0; i < CREW; i++)
+		call_join(&c->calls[i]);
+	crew_occupant_leaves(c);
+}
+
+void crew_all_together(struct crew *c)
+{
+	crew_line_up(c);
+	crew_go(c);
+}
+
+void crew_all_are(const struct crew *c, int rc)
+{
+	for (int i = 0; i < CREW; i++)
+		cr_assert_eq(c->calls[i].rc, rc, "%d: %s: %s", i, bizlock_err_name(c->calls[i].rc),
+		             c->calls[i].errmsg);
+}
+
+void crew_release_held(struct crew *c)
+{
+	for (int i = 0; i < CREW; i++)
+		if (c->calls[i].rc == BIZLOCK_OK)
+			expect(OK, c->b,
+			       bizlock_release(c->b, KEY(c->wants[i]), c->owners[i], NULL));
+}
+
+void crew_breaks(const struct crew *c, int i)
+{
+	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY(c->ids[i])));
+}
+
+void crew_end(struct crew *c)
+{
+	struct keyset s;
+
+	keyset_make(&s, CREW, "k");
+	for (size_t i = 0; i < CREW; i++)
+		s.keys[i].biz_id = c->ids[i];
+	cr_assert_eq(rows(), 0);
+	expect(OK, c->stranger, keyset_acquire(c->stranger, &s, 0, 0, NULL));
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE bell <> 0"), CREW);
+	expect(OK, c->stranger, keyset_release(c->stranger, &s, NULL));
+	proxy_stop(c->proxy);
+}
+
+void crew_sent(const struct crew *c, unsigned before, unsigned packets)
+{
+	unsigned sent = proxy_packets(c->proxy) - before;
+
+	cr_assert_eq(sent, packets + 1, "%u packets, not %u", sent, packets + 1);
+}
