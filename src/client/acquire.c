@@ -117,6 +117,8 @@ void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, const struct bl_won
 	h->lease_ms = request->lease_ms;
 	h->min_hold_ms = request->min_hold_ms;
 	h->began = won->sent;
+	h->passed = 0;
+	h->run = won->sent;
 	h->until =
 	        request->max_hold_ms ? won->sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
 	bl_hold_confirm(b, h, won->sent, request->lease_ms);
@@ -125,16 +127,11 @@ void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, const struct bl_won
 static int acquire_first(struct bl_call *call, const struct bl_request *request, struct bl_hold *h,
                          bool *ret_took_over)
 {
-	struct bizlock *b = call->client;
 	struct bl_won won;
 	int rc = bl_contest(call, request, h, &won);
 
-	pthread_mutex_lock(&b->mu);
-	if (rc == BIZLOCK_OK) {
-		bl_acquire_settle(b, h, &won, request);
+	if (rc == BIZLOCK_OK)
 		*ret_took_over = won.took_over;
-	}
-	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
 

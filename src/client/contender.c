@@ -60,7 +60,7 @@ static void put(struct bl_contender *c, struct bl_conn *conn)
 	unlock(c);
 }
 
-static struct bl_claim claim_of(const struct bl_contender *c, const char *bell, bool ring)
+struct bl_claim bl_contender_claim(const struct bl_contender *c, const char *bell, bool ring)
 {
 	return (struct bl_claim){.key = &c->call->key,
 	                         .owner = c->call->owner_full,
@@ -83,7 +83,7 @@ static int won(struct bl_contender *c, uint64_t fence, bl_time sent, bool took_o
 /* The statement itself, on a connection lent to us. bell: see bl_claim. */
 static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bell, bool ring)
 {
-	struct bl_claim claim = claim_of(c, bell, ring);
+	struct bl_claim claim = bl_contender_claim(c, bell, ring);
 	struct bl_taken taken;
 	bl_time sent = bl_now();
 	int rc = bl_lock_take(&conn->session, &claim, &taken, c->call->err);
@@ -101,7 +101,7 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 /* Together with what other threads want from the server now, or alone. */
 static int ring(struct bl_contender *c)
 {
-	struct bl_job job = {.entry.claim = claim_of(c, c->call->bell, true),
+	struct bl_job job = {.entry.claim = bl_contender_claim(c, c->call->bell, true),
 	                     .bell = &c->hold->bell};
 	struct bl_conn *conn;
 	bool room;

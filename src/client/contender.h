@@ -18,6 +18,9 @@ struct bl_contender {
 	unsigned pauses;
 };
 
+/* What it asks for. bell, ring: see bl_claim. */
+struct bl_claim bl_contender_claim(const struct bl_contender *c, const char *bell, bool ring);
+
 /* One go for the row; with_bell: for the doorbell as well. OK: won. BL_AGAIN: not,
  * though hold->bell may be set now. */
 int bl_contender_attempt(struct bl_contender *c, bool with_bell);

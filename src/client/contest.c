@@ -16,7 +16,9 @@
 
 #include <stdio.h>
 
+#include "client/acquire.h"
 #include "client/contender.h"
+#include "client/pass.h"
 #include "client/retry.h"
 #include "store/errclass.h"
 
@@ -177,10 +179,12 @@ static int turn(struct contest *c)
 	return c->me.row.found && c->me.row.left_us > 0 ? while_held(c) : while_free(c);
 }
 
-/* Only the first step takes its chance unseen, because most locks are free. */
+/* Only the first step takes its chance unseen, because most locks are free. Who may
+ * have the row already, from one that passed it on, looks. */
 static int run(struct contest *c)
 {
-	int rc = bl_contender_attempt(&c->me, c->me.bells);
+	bool fresh = !c->me.hold->unsure && !c->me.hold->bell;
+	int rc = fresh ? bl_contender_attempt(&c->me, c->me.bells) : BL_AGAIN;
 
 	for (;;) {
 		if (rc == BIZLOCK_CONN || rc == BIZLOCK_DB)
@@ -194,7 +198,16 @@ static int run(struct contest *c)
 	}
 }
 
-/* With the mutex held. */
+/* Before the next one in line looks who holds it. With the mutex held. */
+static void settle(struct contest *c)
+{
+	struct bl_contender *me = &c->me;
+
+	if (me->hold->state == BL_HOLD_ACQUIRING)
+		bl_acquire_settle(me->client, me->hold, me->won, me->request);
+}
+
+/* With the mutex held. OK: it was passed on to us. BL_AGAIN: ours to contend for. */
 static int stand_in_line(struct contest *c, struct bl_place *place)
 {
 	struct bl_call *call = c->me.call;
@@ -210,7 +223,7 @@ static int stand_in_line(struct contest *c, struct bl_place *place)
 			                  c->line->holder[0] ? c->line->holder
 			                                     : "others of this process are first");
 	}
-	return BIZLOCK_OK;
+	return bl_pass_await(&c->me, place, c->end);
 }
 
 static int run_in_line(struct contest *c)
@@ -225,12 +238,29 @@ static int run_in_line(struct contest *c)
 		pthread_mutex_unlock(&b->mu);
 		return bl_err_set(c->me.call->err, BIZLOCK_NOMEM, "out of memory");
 	}
+	bl_pass_hope(&c->me, &place);
 	rc = stand_in_line(c, &place);
-	pthread_mutex_unlock(&b->mu);
-	if (rc == BIZLOCK_OK)
+	if (rc == BL_AGAIN) {
+		pthread_mutex_unlock(&b->mu);
 		rc = run(c);
-	pthread_mutex_lock(&b->mu);
+		pthread_mutex_lock(&b->mu);
+	}
+	if (rc == BIZLOCK_OK)
+		settle(c);
 	bl_line_leave(&b->lines, c->line, &place);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+static int run_alone(struct contest *c)
+{
+	struct bizlock *b = c->me.client;
+	int rc = run(c);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	settle(c);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
@@ -248,7 +278,7 @@ int bl_contest(struct bl_call *call, const struct bl_request *request, struct bl
 	               .bells = b->bells && !(request->flags & BIZLOCK_NO_QUEUE)},
 	        .end = request->once ? BL_NEVER : call->deadline,
 	};
-	int rc = request->once ? run(&c) : run_in_line(&c);
+	int rc = request->once ? run_alone(&c) : run_in_line(&c);
 
 	if (rc != BIZLOCK_OK)
 		bl_contender_give_bell_back(&c.me);

@@ -1,4 +1,4 @@
-/* A first acquisition: from "nobody here holds it" to a row of ours, or not. */
+/* A first acquisition: from "nobody here holds it" to a hold, or not. */
 #ifndef BL_CLIENT_CONTEST_H
 #define BL_CLIENT_CONTEST_H
 
@@ -10,8 +10,8 @@ struct bl_won {
 	bool took_over;
 };
 
-/* hold: ours, ACQUIRING and busy; its `bell` and `unsure` are kept up to date.
- * BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN, DB, NOMEM: nothing is held. */
+/* hold: ours, ACQUIRING and busy; its `bell` and `unsure` are kept up to date. OK: it
+ * is HELD now. BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN, DB, NOMEM: nothing is held. */
 int bl_contest(struct bl_call *call, const struct bl_request *request, struct bl_hold *hold,
                struct bl_won *ret);
 

@@ -38,6 +38,7 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 
 void bl_hold_drop(struct bizlock *b, struct bl_hold *h)
 {
+	bl_line_stir(&b->lines, &h->key);
 	bl_watch_drop(b, h);
 	pthread_cond_broadcast(&b->changed);
 }
@@ -46,6 +47,7 @@ void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
 	h->state = BL_HOLD_LITTER;
 	h->unsure = unsure;
+	bl_line_stir(&b->lines, &h->key);
 	bl_renewer_by(b, 0);
 	bl_hold_done(b, h);
 }

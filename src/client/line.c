@@ -11,6 +11,23 @@ static struct bl_line **find(struct bl_lines *lines, const struct bl_key *key)
 	return at;
 }
 
+struct bl_line *bl_line_find(const struct bl_lines *lines, const struct bl_key *key)
+{
+	struct bl_line *line = lines->buckets[key->hash % BL_LINES];
+
+	while (line && !bl_key_equal(&line->key, key))
+		line = line->next;
+	return line;
+}
+
+void bl_line_stir(const struct bl_lines *lines, const struct bl_key *key)
+{
+	struct bl_line *line = bl_line_find(lines, key);
+
+	if (line)
+		pthread_cond_signal(&line->head->first);
+}
+
 struct bl_line *bl_line_join(struct bl_lines *lines, const struct bl_key *key,
                              struct bl_place *place)
 {

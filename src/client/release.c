@@ -1,4 +1,5 @@
 #include "client/hold.h"
+#include "client/pass.h"
 
 /* One level less, in the row if that knows of it. */
 static int shallower(struct bl_call *call, struct bl_hold *h)
@@ -16,13 +17,15 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 
 static int last_level(struct bl_call *call, struct bl_hold *h)
 {
-	struct bl_change change = {.what = BL_CHANGE_DROP,
-	                           .ref = bl_hold_ref(call, h),
-	                           .rest_us = bl_hold_rest_us(h),
-	                           .bell = h->bell};
-	int rc = bl_retry_change(call, &change);
+	struct bl_change change = {.what = BL_CHANGE_DROP, .ref = bl_hold_ref(call, h)};
 	bool ours;
+	int rc;
 
+	if (bl_pass_on(call, h, &change.repeated))
+		return BIZLOCK_OK;
+	change.rest_us = bl_hold_rest_us(h);
+	change.bell = h->bell;
+	rc = bl_retry_change(call, &change);
 	h->bell_stays = change.bell_stays;
 	if (rc != BIZLOCK_OK || change.matched)
 		return rc;

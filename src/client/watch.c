@@ -17,6 +17,7 @@ void bl_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 	h->state = BL_HOLD_LOST;
 	h->why = why;
 	h->untold = true;
+	bl_line_stir(&b->lines, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
 	bl_watch_by(b, 0);
 }

@@ -25,6 +25,14 @@ static void read_answer(const struct bl_done *done, bool rung, struct bl_taken *
 	}
 }
 
+static void bind_claim(struct bl_params *p, const struct bl_claim *claim)
+{
+	bl_params_key(p, claim->key);
+	bl_params_owner(p, claim->owner);
+	bl_params_note(p, claim->note);
+	p->lease_us = us(claim->lease_ms);
+}
+
 int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_taken *ret,
                  struct bl_err *err)
 {
@@ -33,10 +41,7 @@ int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_t
 	bool ring = claim->bell && claim->ring;
 	int rc;
 
-	bl_params_key(&s->params, claim->key);
-	bl_params_owner(&s->params, claim->owner);
-	bl_params_note(&s->params, claim->note);
-	s->params.lease_us = us(claim->lease_ms);
+	bind_claim(&s->params, claim);
 	bl_params_bell(&s->params, claim->bell ? claim->bell : "");
 	rc = bl_session_exec(s, ring ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
 	if (rc == BIZLOCK_OK) {
@@ -190,6 +195,23 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	rc = bl_session_run_first(s, s->text.data, s->text.len, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
+	return rc;
+}
+
+int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
+                 struct bl_passed *ret, struct bl_err *err)
+{
+	struct bl_done done;
+	int rc;
+
+	bind_claim(&s->params, claim);
+	bl_params_giver(&s->params, hold.owner);
+	s->params.fence = hold.fence;
+	rc = bl_session_exec(s, BL_STMT_PASS, &done, err);
+	if (rc == BIZLOCK_OK)
+		*ret = (struct bl_passed){.taken = done.affected > 0,
+		                          .from_hold = done.affected == 2,
+		                          .fence = done.insert_id};
 	return rc;
 }
 

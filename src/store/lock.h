@@ -74,6 +74,17 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 
+struct bl_passed {
+	bool taken;     /* the claim has the row */
+	bool from_hold; /* and until then the hold had it; else nobody */
+	uint64_t fence;
+};
+
+/* As if the hold were dropped and its row taken at once, with a new fence. On the
+ * session that has the doorbell, which stays rung: claim->ring is not looked at. */
+int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
+                 struct bl_passed *ret, struct bl_err *err);
+
 /* Makes it heir's, for lease_ms at least. No doorbell goes with it. */
 int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
                   uint32_t lease_ms, bool *ret_matched, struct bl_err *err);

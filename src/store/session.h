@@ -17,8 +17,8 @@
  * again is to fill this and to send. */
 struct bl_params {
 	char id[BIZLOCK_ID_MAX + 1], type[BIZLOCK_TYPE_MAX + 1], bell[BL_BELL_MAX + 1];
-	char owner[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX + 1];
-	unsigned long id_len, type_len, bell_len, owner_len, note_len;
+	char owner[BL_OWNER_MAX + 1], giver[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX + 1];
+	unsigned long id_len, type_len, bell_len, owner_len, giver_len, note_len;
 	int64_t lease_us;
 	uint64_t fence, depth;
 };
@@ -100,6 +100,7 @@ int bl_session_error(struct bl_session *s, struct bl_err *err);
 void bl_params_key(struct bl_params *p, const struct bl_key *key);
 void bl_params_bell(struct bl_params *p, const char *bell);
 void bl_params_owner(struct bl_params *p, const char *owner);
+void bl_params_giver(struct bl_params *p, const char *giver);
 void bl_params_note(struct bl_params *p, const char *note); /* NULL: none */
 
 struct bl_done {

@@ -12,6 +12,7 @@
 enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go */
 	BL_STMT_TAKE,      /* the row alone */
+	BL_STMT_PASS,      /* from its owner to another one */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
 	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
@@ -32,6 +33,7 @@ enum bl_param {
 	BL_P_TYPE,
 	BL_P_BELL,
 	BL_P_OWNER,
+	BL_P_GIVER, /* who owns it until then */
 	BL_P_NOTE,
 	BL_P_LEASE, /* microseconds */
 	BL_P_DEPTH,

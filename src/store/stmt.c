@@ -30,6 +30,11 @@ void bl_params_owner(struct bl_params *p, const char *owner)
 	p->owner_len = copy(p->owner, sizeof(p->owner), owner, strlen(owner));
 }
 
+void bl_params_giver(struct bl_params *p, const char *giver)
+{
+	p->giver_len = copy(p->giver, sizeof(p->giver), giver, strlen(giver));
+}
+
 void bl_params_note(struct bl_params *p, const char *note)
 {
 	p->note_len = note ? copy(p->note, sizeof(p->note), note, strlen(note)) : 0;
@@ -64,6 +69,9 @@ static void bind_param(MYSQL_BIND *bind, enum bl_param param, struct bl_params *
 		break;
 	case BL_P_OWNER:
 		bind_text(bind, p->owner, &p->owner_len, sizeof(p->owner));
+		break;
+	case BL_P_GIVER:
+		bind_text(bind, p->giver, &p->giver_len, sizeof(p->giver));
 		break;
 	case BL_P_NOTE:
 		bind_text(bind, p->note, &p->note_len, sizeof(p->note));
