@@ -32,8 +32,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void start(struct call *c, bizlock *b, bizlock_key key, struct keyset *set, int64_t wait_ms,
-                  const char *owner)
+static void prepare(struct call *c, bizlock *b, bizlock_key key, struct keyset *set,
+                    int64_t wait_ms, const char *owner)
 {
 	*c = (struct call){.b = b,
 	                   .key = key,
@@ -42,19 +42,30 @@ static void start(struct call *c, bizlock *b, bizlock_key key, struct keyset *se
 	                   .grant = BIZLOCK_GRANT_INIT};
 	c->opts.wait_ms = wait_ms;
 	c->opts.owner = owner;
+}
+
+void call_prepare(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
+{
+	prepare(c, b, KEY(id), NULL, wait_ms, owner);
+}
+
+void call_go(struct call *c)
+{
 	if (pthread_create(&c->thread, NULL, run, c) != 0)
 		die("no thread");
 }
 
 void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
 {
-	start(c, b, KEY(id), NULL, wait_ms, owner);
+	call_prepare(c, b, id, wait_ms, owner);
+	call_go(c);
 }
 
 void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
                     const char *owner)
 {
-	start(c, b, (bizlock_key){NULL, NULL}, set, wait_ms, owner);
+	prepare(c, b, (bizlock_key){NULL, NULL}, set, wait_ms, owner);
+	call_go(c);
 }
 
 void call_start_release(struct call *c)
@@ -62,8 +73,7 @@ void call_start_release(struct call *c)
 	c->releases = true;
 	atomic_store(&c->tid, 0);
 	atomic_store(&c->done, false);
-	if (pthread_create(&c->thread, NULL, run, c) != 0)
-		die("no thread");
+	call_go(c);
 }
 
 static bool asleep(pid_t tid)

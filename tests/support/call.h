@@ -30,6 +30,10 @@ struct call {
 /* owner: a name, so that the test itself can release. */
 void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
 
+/* In two steps, between which other options may be set. */
+void call_prepare(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
+void call_go(struct call *c);
+
 /* The same for all keys of a set, which has the grants then. */
 void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
                     const char *owner);
