@@ -305,11 +305,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * DB, INVALID, MISUSE, NOMEM.
  *
  * Threads of this process line up in memory first, in order of arrival; one of
- * them waits at the server's doorbell, in order of arrival there. But up to 16
- * times in a row, within 250 ms, a release may pass the lock on to the next thread
- * of the client, before others get their turn. A call that
- * tries once may take up to 300 ms in one rare case: the lock is free, but
- * another contender that stands at its door does not move. */
+ * them waits at the server's doorbell, in order of arrival there; but up to 16 times in
+ * 250 ms a release may pass the lock to the client's next thread before. A call that tries
+ * once may take up to 300 ms if the lock is free, but who stands at its door hangs. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
