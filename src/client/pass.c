@@ -77,19 +77,23 @@ static struct bl_place *heir_of(const struct bizlock *b, const struct bl_hold *h
 }
 
 /* An heir, and the connection that has the doorbell; for that one may have to be waited,
- * so the heir is called only then. NULL: none. */
+ * so the heir is called only then. Where it does not move, the release goes by itself: it
+ * may do so without the doorbell. NULL: none. */
 static struct bl_place *call_heir(struct bl_call *call, const struct bl_hold *h,
                                   struct bl_conn **ret)
 {
 	struct bizlock *b = call->client;
-	struct bl_patience patience = {.end = call->io_deadline};
+	const struct bl_conn *conn;
+	struct bl_patience patience;
 	struct bl_place *place;
 	struct bl_err ignored;
 
 	*ret = NULL;
 	pthread_mutex_lock(&b->mu);
 	place = heir_of(b, h);
-	if (place)
+	conn = place ? bl_pool_find(&b->pool, h->bell) : NULL;
+	patience = (struct bl_patience){.end = conn ? bl_conn_stalls(conn) : 0};
+	if (conn)
 		bl_pool_take_id(&b->pool, h->bell, patience, ret, &ignored);
 	place = *ret ? heir_of(b, h) : NULL;
 	if (place)
