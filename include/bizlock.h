@@ -265,7 +265,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: the doorbell, where the server has it; or polls
- *   combine             off | on: threads at once may share a transaction (one commit)
+ *   combine             on | off: threads at once may share a transaction (one commit)
  *
  * INVALID: unknown option or bad value. MISUSE: already open. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);

@@ -56,7 +56,7 @@ static const struct option options[BL_OPT_COUNT] = {
         [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16",
                                     NULL},
         [BL_OPT_QUEUE] = {"queue", CHOICE, AT(queue), 0, 0, "auto", queue_modes},
-        [BL_OPT_COMBINE] = {"combine", CHOICE, AT(combine), 0, 0, "off", switches},
+        [BL_OPT_COMBINE] = {"combine", CHOICE, AT(combine), 0, 0, "on", switches},
 };
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */

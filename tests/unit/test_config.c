@@ -93,7 +93,7 @@ static void expect_defaults(const struct bl_config *c)
 	cr_expect_eq(c->max_connections, 16);
 	cr_expect_eq(c->ssl_mode, BL_SSL_PREFERRED);
 	cr_expect(c->queue);
-	cr_expect_not(c->combine);
+	cr_expect(c->combine);
 	for (int i = 0; i < BL_OPT_COUNT; i++)
 		cr_expect_eq(c->source[i], BL_FROM_DEFAULT);
 }
