@@ -61,6 +61,9 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_server_probe(&s, &b->server, err);
+	/* A node can undo a transaction in the middle of a packet and go on behind it: what a
+	 * batch has deleted would be there still, and nobody's. */
+	b->config.combine &= !b->server.galera;
 	if (bl_hosts_several(b->config.host))
 		b->server.identity[0] = '\0'; /* the next connection may be to another one */
 	if (rc == BIZLOCK_OK)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include "cr_crew.h"
 #include "cr_galera.h"
 #include "keyset.h"
 
@@ -113,4 +114,23 @@ Test(galera, nodes_exclude_each_other)
 Test(galera, sets_of_two_nodes_exclude_each_other)
 {
 	nodes_exclude_each_other(6);
+}
+
+/* What a batch has deleted could be undone behind its back. */
+Test(galera, requests_do_not_travel_together)
+{
+	struct crew c;
+	unsigned before;
+
+	galera_begin();
+	crew_begin(&c, "on");
+	crew_line_up(&c);
+	before = proxy_packets(c.proxy);
+	crew_go(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	crew_sent(&c, before, CREW);
+	crew_releases(&c, true);
+	crew_all_together(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	crew_end(&c);
 }
