@@ -304,10 +304,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * release every level before acquiring again. LIMIT: too deep. UNKNOWN, CONN,
  * DB, INVALID, MISUSE, NOMEM.
  *
- * Threads of this process line up in memory first, in order of arrival; one of
- * them waits at the server's doorbell, in order of arrival there; but up to 16 times in
- * 250 ms a release may pass the lock to the client's next thread before. A call that tries
- * once may take up to 300 ms if the lock is free, but who stands at its door hangs. */
+ * Threads of this process line up in memory first, in order of arrival; one of them
+ * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
+ * release may pass the lock on to the client's next thread instead. A call that tries once
+ * may take up to 300 ms: if the lock is free, and another contender for it hangs. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 

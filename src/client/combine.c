@@ -160,14 +160,16 @@ static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_conn *c
 
 	bl_jobs_add(&conn->jobs, job);
 	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
-		bl_cond_wait_until(&job->turn, &b->mu, next_look(job, conn, patience));
-		if (job->state != BL_JOB_WAITS)
-			continue;
-		rc = bl_pool_patience_over(&b->pool, patience, job->err);
-		if (rc == BIZLOCK_OK && !has_to_leave(b, conn))
-			continue;
-		bl_jobs_withdraw(&conn->jobs, job);
-		job->state = BL_JOB_LEFT;
+		bool leaves = job->state == BL_JOB_WAITS && has_to_leave(b, conn);
+
+		if (job->state == BL_JOB_WAITS && !leaves)
+			rc = bl_pool_patience_over(&b->pool, patience, job->err);
+		if (leaves || rc != BIZLOCK_OK) {
+			bl_jobs_withdraw(&conn->jobs, job);
+			job->state = BL_JOB_LEFT;
+		} else {
+			bl_cond_wait_until(&job->turn, &b->mu, next_look(job, conn, patience));
+		}
 	}
 	return rc;
 }
@@ -216,11 +218,20 @@ static int alone(struct bizlock *b, struct bl_job *job, struct bl_patience patie
 	return rc;
 }
 
+/* Are as many connections at work as there should be? */
+static bool is_crowded(const struct bizlock *b)
+{
+	unsigned most = b->pool.size - b->pool.at_bells;
+
+	if (b->calls >= CROWD && most > ENOUGH_AT_WORK)
+		most = ENOUGH_AT_WORK;
+	return b->pool.open >= most;
+}
+
 static int acquire(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
                    struct bl_conn **ret)
 {
-	bool crowded = b->pool.open >= (b->calls < CROWD ? b->pool.size : ENOUGH_AT_WORK);
-	struct bl_conn *conn = crowded ? company_for(b, job) : NULL;
+	struct bl_conn *conn = is_crowded(b) ? company_for(b, job) : NULL;
 	int rc;
 
 	if (conn) {

@@ -46,6 +46,7 @@ void bl_hold_drop(struct bizlock *b, struct bl_hold *h)
 void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
 	h->state = BL_HOLD_LITTER;
+	h->due = 0;
 	h->unsure = unsure;
 	bl_line_stir(&b->lines, &h->key);
 	bl_renewer_by(b, 0);

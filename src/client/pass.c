@@ -9,6 +9,10 @@
 #define PASSES_MAX 16
 #define RUN_NS (250 * BL_NS_PER_MS)
 
+/* The statement may wait so long for a row that a transaction has fenced: who can not,
+ * had better ask for himself. */
+#define ROW_NS (1000 * BL_NS_PER_MS)
+
 /* With the mutex held: until when h may be passed on; 0: it may not. */
 static bl_time passable_until(const struct bl_hold *h)
 {
@@ -70,7 +74,7 @@ static struct bl_place *heir_of(const struct bizlock *b, const struct bl_hold *h
 		return NULL;
 	if (h->passed >= PASSES_MAX || bl_passed(passable_until(h)) || bl_hold_rest_us(h) > 0)
 		return NULL;
-	if (bl_passed(place->who->call->deadline) ||
+	if (place->who->call->deadline < bl_now() + ROW_NS ||
 	    atomic_load(&b->wakes) != place->who->call->wakes)
 		return NULL;
 	return place;

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/ghosts.h"
+
 struct bl_pool_waiter {
 	struct bl_pool_waiter *next;
 	uint64_t id; /* wants this connection; 0: any */
@@ -226,29 +228,6 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_tell(job, BL_JOB_ALONE);
 }
 
-/* Before anything else is sent: a late statement would come after what a call
- * does next, and undo it. */
-static int end_ghosts(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
-{
-	for (unsigned i = 0; i < p->size; i++) {
-		struct bl_conn *lost = &p->conns[i];
-		char mark[sizeof(lost->ghost)];
-		int rc;
-
-		if (!lost->ghost[0])
-			continue;
-		memcpy(mark, lost->ghost, sizeof(mark));
-		pthread_mutex_unlock(p->mu);
-		rc = bl_session_end_other(&c->session, mark, err);
-		pthread_mutex_lock(p->mu);
-		if (rc != BIZLOCK_OK)
-			return rc;
-		if (strcmp(lost->ghost, mark) == 0)
-			lost->ghost[0] = '\0';
-	}
-	return BIZLOCK_OK;
-}
-
 static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct bl_conn **ret,
                 struct bl_err *err)
 {
@@ -265,7 +244,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 		rc = connect_lent(p, c, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = end_ghosts(p, c, err);
+	rc = bl_ghosts_end(p, c, err);
 	if (rc == BIZLOCK_OK)
 		*ret = c;
 	else
@@ -359,7 +338,7 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	c->ringing = 0;
 	c->took = bl_now() - c->lent_at;
 	if (c->session.gone) {
-		memcpy(c->ghost, c->session.mark, sizeof(c->ghost));
+		bl_ghosts_add(p, &c->session.mark);
 		disconnect(p, c);
 	}
 	c->lent = false;

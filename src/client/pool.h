@@ -18,11 +18,11 @@
 
 struct bl_conn {
 	struct bl_session session;
-	uint64_t id;                 /* never used twice; 0: not connected */
-	unsigned bells;              /* it holds */
-	int fd;                      /* of the connection, to be cut off; -1: none */
-	char ghost[BL_BELL_MAX + 1]; /* mark of a lost connection: what it sent may still
-	                                arrive, until it is ended at the server */
+	uint64_t id;          /* never used twice; 0: not connected */
+	unsigned bells;       /* it holds */
+	int fd;               /* of the connection, to be cut off; -1: none */
+	struct bl_mark ghost; /* of a lost connection: what it sent may still arrive,
+	                         until it is ended at the server */
 	bool lent;
 	bool open;            /* lent for a moment: others may leave jobs */
 	bool jobs_were_first; /* when it was given back last */

@@ -14,7 +14,7 @@
  * be the busiest of all. */
 #define BELL_NS (5 * BL_NS_PER_MS)
 
-/* A hold that a call is at work on: look again then. */
+/* A hold that a call is at work on, or whose connection is: look again then. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
 void bl_renewer_by(struct bizlock *b, bl_time when)
@@ -30,12 +30,14 @@ static bl_time later(bl_time a, bl_time b)
 	return a > b ? a : b;
 }
 
+/* Litter is never overdue: what is to be renewed goes first, for a clean-up that fails
+ * again and again would cost it its lease. */
 static bl_time job_at(const struct bizlock *b, const struct bl_hold *h, bl_time now)
 {
 	bl_time when = BL_NEVER;
 
 	if (h->state == BL_HOLD_LITTER)
-		when = 0;
+		when = later(h->due, now);
 	else if (h->state == BL_HOLD_HELD && !bl_token_ended(h->thread))
 		when = h->due;
 	if (when == BL_NEVER)
@@ -82,7 +84,7 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	call.io_deadline = bl_now(); /* once: leases are waiting */
 	if (h->unsure)
 		change.what = h->fence ? BL_CHANGE_DROP : BL_CHANGE_SWEEP;
-	else
+	if (change.bell)
 		call.io_deadline += BELL_NS;
 	change.ref = bl_hold_ref(&call, h);
 	if (change.what == BL_CHANGE_SWEEP)
@@ -101,7 +103,9 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 		b->renewer.failures = 0;
 		bl_hold_drop(b, h);
 	} else {
-		failed(b);
+		h->due = bl_now() + BUSY_NS;
+		if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT)
+			failed(b);
 		bl_hold_done(b, h);
 	}
 }

@@ -104,7 +104,8 @@ static int try_alone(struct bl_call *call, struct bl_change *ch)
 }
 
 /* The row can go through any connection, and others want it. The doorbell stays where it
- * is for now: who waits at it goes past it, and it is given back later. */
+ * is for now: who comes from now on goes past it, who sleeps at it is woken when it is
+ * given back, later. */
 static int try_past(struct bl_call *call, struct bl_change *ch)
 {
 	struct bl_conn *conn;

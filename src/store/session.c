@@ -66,22 +66,24 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 
 static int take_mark(struct bl_session *s, struct bl_err *err)
 {
+	struct bl_mark *mark = &s->mark;
 	uint8_t number[16];
-	int64_t taken = 0;
+	int64_t id = 0;
 	int rc = BIZLOCK_OK;
 
 	if (!bl_random_bytes(number, sizeof(number)))
 		return rc;
-	snprintf(s->mark, sizeof(s->mark), "bizlock:");
-	for (size_t i = 0, at = strlen(s->mark); i < sizeof(number); i++, at += 2)
-		snprintf(s->mark + at, sizeof(s->mark) - at, "%02x", number[i]);
+	snprintf(mark->name, sizeof(mark->name), "bizlock:");
+	for (size_t i = 0, at = strlen(mark->name); i < sizeof(number); i++, at += 2)
+		snprintf(mark->name + at, sizeof(mark->name) - at, "%02x", number[i]);
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0)", s->mark);
+	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0) * CONNECTION_ID()", mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &taken, err);
-	if (!taken)
-		s->mark[0] = '\0';
+	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &id, err);
+	if (id <= 0)
+		mark->name[0] = '\0';
+	mark->id = (uint64_t)id;
 	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
 }
 
@@ -280,16 +282,16 @@ int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint
 	return BIZLOCK_OK;
 }
 
-int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *err)
+/* By its number, too: another one of ours may have the mark by now, for it waits in here. */
+int bl_session_end_other(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
 {
 	struct bl_err mine;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(
-	        &s->text,
-	        "KILL IFNULL(IS_USED_LOCK('%s'), 0);SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')",
-	        mark, mark, mark);
+	bl_sql_kick_bell(&s->text, mark->name, mark->id);
+	bl_buf_addf(&s->text, ";SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')", mark->name,
+	            mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);

@@ -23,6 +23,13 @@ struct bl_params {
 	uint64_t fence, depth;
 };
 
+/* A GET_LOCK that one connection alone has, so that it can be told from all others and
+ * ended from another one. */
+struct bl_mark {
+	char name[BL_BELL_MAX + 1]; /* "": that does not work */
+	uint64_t id;                /* the server's, of the connection */
+};
+
 struct bl_session {
 	MYSQL *mysql;
 	const struct bl_sql *sql;
@@ -31,10 +38,7 @@ struct bl_session {
 	struct bl_buf text;
 	bool gone; /* of no use any more: close it */
 	bool left; /* gone because we gave it up, not because it was lost */
-
-	/* Names a GET_LOCK that this connection alone has, so that it can be told
-	 * from all others and ended from another one; "" where that does not work. */
-	char mark[BL_BELL_MAX + 1];
+	struct bl_mark mark;
 };
 
 /* Connects to the first host that is there and fixes the settings. ret must stay where it is while
@@ -57,7 +61,7 @@ void bl_session_forget(struct bl_session *s);
  * not have arrived yet, and must not arrive later. Waits until it has ended, a second
  * at most: rows that its last statement still has locked would be passed over by a
  * SKIP LOCKED. CONN; what the server refuses is ignored. */
-int bl_session_end_other(struct bl_session *s, const char *mark, struct bl_err *err);
+int bl_session_end_other(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
 
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */

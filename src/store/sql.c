@@ -34,16 +34,18 @@
 
 /* The row goes from giver to owner, as by a release and an acquisition. Only a fence that is new
  * here is that of VALUES(), so what follows it knows by it whether the giver had the row. */
-#define ON_PASSING(column) column " = IF(fence = VALUES(fence), VALUES(" column "), " column ")"
+#define ON_PASSING(column)                                                                         \
+	", " column " = IF(fence = VALUES(fence), VALUES(" column "), " column ")"
 #define PASS                                                                                       \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
 	" + INTERVAL ? MICROSECOND, CONNECTION_ID(), ?, " NOW ", " NOW                             \
 	") ON DUPLICATE KEY UPDATE "                                                               \
 	"fence = IF(owner = ? AND fence = ? AND timeout > " NOW                                    \
-	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence), "                            \
-	"taken_from = IF(fence = VALUES(fence), 0, taken_from), " ON_PASSING(                      \
-	        "owner") ", " ON_PASSING("reentrant") ", " ON_PASSING("timeout") ", " ON_PASSING("bell") ", " ON_PASSING("note") ", " ON_PASSING("gmt_create") ", " ON_PASSING("gmt_modified")
+	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence)" ON_PASSING(                  \
+	        "owner") ON_PASSING("reentrant") ON_PASSING("timeout") ON_PASSING("bell")          \
+	        ON_PASSING("note") ON_PASSING("gmt_create") ON_PASSING(                            \
+	                "gmt_modified") ", taken_from = IF(fence = VALUES(fence), 0, taken_from)"
 
 #define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
 

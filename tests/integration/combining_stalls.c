@@ -147,6 +147,7 @@ Test(combining_stalls, releases_leave_a_connection_that_does_not_move)
 }
 
 #define LATE_MS 4000
+#define RENEWED_MS 3000
 
 static bool has_its_bell(bizlock *b, const char *id)
 {
@@ -159,29 +160,50 @@ static bool has_its_bell(bizlock *b, const char *id)
 	return rung;
 }
 
+/* All of the crew release while the connection that has their doorbells does not move. */
+static void leave_doorbells_behind(struct crew *c, unsigned late_ms)
+{
+	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REPLIES, .delay_ms = late_ms};
+
+	for (int i = 0; i < CREW; i++) {
+		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
+	}
+	crew_releases(c, true);
+	proxy_arm(c->proxy, &fault);
+	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	eventually(proxy_fired(c->proxy) > 0);
+	for (int i = 0; i < CREW; i++)
+		call_start_release(&c->calls[i]);
+	for (int i = 0; i < CREW; i++)
+		call_join(&c->calls[i]);
+	crew_all_are(c, BIZLOCK_OK);
+}
+
 /* Nobody would ever stand at such a doorbell again. */
 Test(combining_stalls, doorbells_left_behind_are_given_back)
 {
-	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REPLIES, .delay_ms = LATE_MS};
 	struct crew c;
 
 	crew_begin_with(&c, OPTIONS("max_connections", "2", "combine", "on"));
-	for (int i = 0; i < CREW; i++) {
-		call_start(&c.calls[i], c.b, c.ids[i], CREW_WAIT_MS, c.owners[i]);
-		cr_assert_eq(call_join(&c.calls[i]), BIZLOCK_OK, "%s", c.calls[i].errmsg);
-	}
-	crew_releases(&c, true);
-	proxy_arm(c.proxy, &fault);
-	call_start(&c.occupant, c.b, "occupant", CREW_WAIT_MS, "o");
-	eventually(proxy_fired(c.proxy) > 0);
-	for (int i = 0; i < CREW; i++)
-		call_start_release(&c.calls[i]);
-	for (int i = 0; i < CREW; i++)
-		call_join(&c.calls[i]);
-	crew_all_are(&c, BIZLOCK_OK);
+	leave_doorbells_behind(&c, LATE_MS);
 	crew_occupant_leaves(&c);
 	for (int i = 0; i < CREW; i++)
 		eventually(has_its_bell(c.stranger, c.ids[i]));
+	crew_end(&c);
+}
+
+/* Vain attempts to give them back must not cost others their leases. */
+Test(combining_stalls, doorbells_left_behind_hold_no_renewal_up)
+{
+	struct crew c;
+
+	crew_begin_with(&c, OPTIONS("max_connections", "2", "combine", "on"));
+	expect(OK, c.b, acquire_renewed(c.b, "renewed", "r", RENEWED_MS, NULL));
+	leave_doorbells_behind(&c, 2 * RENEWED_MS);
+	steadily(bizlock_left_ms(c.b, KEY("renewed"), "r") > 0, RENEWED_MS + RENEWED_MS / 2);
+	crew_occupant_leaves(&c);
+	expect(OK, c.b, bizlock_release(c.b, KEY("renewed"), "r", NULL));
 	crew_end(&c);
 }
 

@@ -155,8 +155,8 @@ Test(passing, is_not_called_off_by_a_deadline)
 {
 	struct pair p = pair_begin();
 
-	until_answer_is_kept_back(&p, 600);
-	steadily(!atomic_load(&p.next.done), 800);
+	until_answer_is_kept_back(&p, 1600);
+	steadily(!atomic_load(&p.next.done), 1800);
 	proxy_hold_replies(p.proxy, false);
 	both_are_ok(&p);
 	second_gives_back(&p);

@@ -21,8 +21,9 @@
 /* A hold, as its process believed in it. */
 struct span {
 	uint64_t fence;
-	int64_t start_us, end_us;
+	int64_t asked_us, start_us, end_us;
 	unsigned key;
+	bool lost;
 };
 
 /* Shared by all processes. */
@@ -94,8 +95,10 @@ static bool take(const struct member *m, unsigned key, struct span *ret)
 
 	opts.wait_ms = m->c->plan.wait_ms;
 	opts.lease_ms = m->c->plan.lease_ms;
+	*ret = (struct span){.key = key, .asked_us = now_us()};
 	rc = bizlock_acquire(m->b, KEY(crowd_key(id, key)), &opts, &grant);
-	*ret = (struct span){.key = key, .fence = grant.fence, .start_us = now_us()};
+	ret->fence = grant.fence;
+	ret->start_us = now_us();
 	count_answer(m, "acquire", rc);
 	if (rc == BIZLOCK_OK)
 		atomic_fetch_add(&m->c->served[key], 1);
@@ -112,7 +115,8 @@ static void give_back(const struct member *m, struct span *hold)
 	int rc = bizlock_release(m->b, KEY(crowd_key(id, hold->key)), NULL, NULL);
 
 	count_answer(m, "release", rc);
-	if (rc == BIZLOCK_LOST || !believed)
+	hold->lost = rc == BIZLOCK_LOST || !believed;
+	if (hold->lost)
 		atomic_fetch_add(&m->c->lost, 1);
 	if (!hold->end_us)
 		return;
@@ -326,7 +330,9 @@ static int by_start(const void *a, const void *b)
 	return (x->start_us > y->start_us) - (x->start_us < y->start_us);
 }
 
-/* last: of those that began before s, the one with the largest fence. */
+/* last: of those that began before s, the one with the largest fence. A hold may have been
+ * lost before it was told to have begun: it goes back only if last's was told before s was
+ * asked for. */
 static void compare(struct crowd_tale *tale, struct span *last, const struct span *s)
 {
 	int64_t both = (s->end_us < last->end_us ? s->end_us : last->end_us) - s->start_us;
@@ -335,7 +341,7 @@ static void compare(struct crowd_tale *tale, struct span *last, const struct spa
 		tale->overlaps++;
 		if (both > tale->overlap_us)
 			tale->overlap_us = both;
-	} else if (s->fence <= last->fence) {
+	} else if (s->fence <= last->fence && (!s->lost || s->asked_us > last->start_us)) {
 		tale->backward++;
 	}
 	if (s->fence > last->fence)
