@@ -141,7 +141,7 @@ static bool littered(const struct bizlock *b, const struct bl_key *key)
 {
 	const struct bl_hold *h = bl_held_of_key(&b->held, key);
 
-	while (h && !(h->state == BL_HOLD_LITTER && h->unsure && h->fence == 0))
+	while (h && !bl_hold_unknown(h))
 		h = bl_held_next_of_key(h);
 	return h != NULL;
 }

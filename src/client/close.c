@@ -93,6 +93,29 @@ static int rest_all(struct bizlock *b, struct bl_session *s)
 	}
 }
 
+/* What acquisitions may have left whose outcome is not known. */
+static int sweep_all(struct bizlock *b, struct bl_session *s)
+{
+	struct bl_err ignored;
+	int rc = BIZLOCK_OK;
+
+	pthread_mutex_lock(&b->mu);
+	for (struct bl_hold *h = NULL; rc == BIZLOCK_OK && (h = bl_held_walk(&b->held, h));) {
+		char owner[BL_OWNER_MAX + 1];
+		struct bl_ref ref = {&h->key, owner, bl_hold_twin(b, h)};
+		bool matched;
+
+		if (!bl_hold_unknown(h))
+			continue;
+		bl_owner_full(&h->owner, &b->process, owner);
+		pthread_mutex_unlock(&b->mu);
+		rc = bl_lock_sweep(s, ref, &matched, &ignored);
+		pthread_mutex_lock(&b->mu);
+	}
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
 /* The doorbells go with their connections. */
 static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
 {
@@ -100,6 +123,8 @@ static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *i
 	size_t n;
 	int rc = rest_all(b, s);
 
+	if (rc == BIZLOCK_OK)
+		rc = sweep_all(b, s);
 	while (rc == BIZLOCK_OK && (n = pick(b, items)) > 0) {
 		rc = bl_many_drop(s, items, n, b->process.suffix, &ignored);
 		if (rc == BIZLOCK_OK)

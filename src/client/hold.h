@@ -33,6 +33,13 @@ struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 int bl_release_level(struct bl_call *call, struct bl_hold *h);
 void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc);
 
+/* With the mutex held: did its acquisition come to no end that anybody knows of? Then a
+ * row may be there. */
+static inline bool bl_hold_unknown(const struct bl_hold *h)
+{
+	return h->state == BL_HOLD_LITTER && h->unsure && h->fence == 0;
+}
+
 /* With the mutex held: the fence of a row of the same owner and key that is not
  * this hold's, but what a thread with the same number left when it ended; or 0. */
 uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *h);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cr_test.h"
+#include "proxy.h"
 
 TestSuite(closing, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -50,6 +51,28 @@ Test(closing, releases_more_than_one_statement_can)
 	}
 	bizlock_close(b);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+}
+
+/* The renewer, which would remove it as well, most often comes too late. */
+Test(closing, removes_what_an_acquisition_of_unknown_outcome_left)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	struct server at = proxy_address(p);
+	struct world by_way = world_by_way_of(&world, &at);
+
+	for (int i = 0; i < 5; i++) {
+		bizlock *b = client_open(&by_way, OPTIONS("ssl_mode", "disabled"));
+
+		expect(OK, b, acquire_as(b, "kept", "task-1", 0));
+		proxy_arm(p, &fault);
+		expect(UNKNOWN, b, acquire_as(b, "k", "task-1", 0));
+		cr_assert(is_there("k"));
+		proxy_arm(p, NULL);
+		bizlock_close(b);
+		cr_assert(!is_there("k") && !is_there("kept"));
+	}
+	proxy_stop(p);
 }
 
 Test(closing, does_not_release_where_the_client_says_so)
