@@ -7,6 +7,9 @@
 #include "core/lease.h"
 #include "store/errclass.h"
 
+/* How long to wait for the connection that has our doorbell. */
+#define BUSY_NS (50 * BL_NS_PER_MS)
+
 static void lock(struct bl_contender *c)
 {
 	pthread_mutex_lock(&c->client->mu);
@@ -43,12 +46,33 @@ static struct bl_patience patience_of(const struct bl_contender *c)
 	};
 }
 
-static int borrow(struct bl_contender *c, struct bl_conn **ret)
+/* With the mutex held. *ret NULL: our doorbell went with its connection; or that is busy, or
+ * hangs, and any other will do. */
+static int borrow_with_bell(struct bl_contender *c, struct bl_conn **ret)
 {
+	struct bl_patience patience = patience_of(c);
 	int rc;
 
+	patience.end = bl_earlier(patience.end, bl_now() + BUSY_NS);
+	rc = bl_pool_take_id(&c->client->pool, c->hold->bell, patience, ret, c->call->err);
+	if (rc == BIZLOCK_OK && !*ret)
+		c->hold->bell = 0;
+	return rc == BIZLOCK_TIMEOUT ? BIZLOCK_OK : rc;
+}
+
+/* The connection that has our doorbell, if there is one: only there its loss shows. Who took
+ * the row without, believing to have it, would go past whoever has it now, and draw a fence
+ * out of order. */
+static int borrow(struct bl_contender *c, struct bl_conn **ret)
+{
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
 	lock(c);
-	rc = bl_pool_take(&c->client->pool, patience_of(c), ret, c->call->err);
+	if (c->hold->bell)
+		rc = borrow_with_bell(c, ret);
+	if (rc == BIZLOCK_OK && !*ret)
+		rc = bl_pool_take(&c->client->pool, patience_of(c), ret, c->call->err);
 	unlock(c);
 	return rc;
 }
@@ -70,6 +94,12 @@ struct bl_claim bl_contender_claim(const struct bl_contender *c, const char *bel
 	                         .lease_ms = c->request->lease_ms};
 }
 
+/* Our doorbell's name, if this connection has it. */
+static const char *bell_on(const struct bl_contender *c, const struct bl_conn *conn)
+{
+	return c->hold->bell == conn->id ? c->call->bell : NULL;
+}
+
 static int won(struct bl_contender *c, uint64_t fence, bl_time sent, bool took_over)
 {
 	*c->won = (struct bl_won){fence, sent, took_over};
@@ -78,6 +108,29 @@ static int won(struct bl_contender *c, uint64_t fence, bl_time sent, bool took_o
 	/* We slept through the lease: a row of ours that may be over. */
 	c->hold->unsure = true;
 	return BL_AGAIN;
+}
+
+/* The row is ours, but its fence was drawn when it was not yet: somebody may have had and
+ * released it in between, with a larger one. What is drawn now comes later than that. */
+static int draw_again(struct bl_contender *c, struct bl_conn *conn, uint64_t fence, bool took_over)
+{
+	struct bl_ref ref = {&c->call->key, c->call->owner_full, fence};
+	struct bl_claim claim = bl_contender_claim(c, bell_on(c, conn), false);
+	struct bl_passed passed;
+	bl_time sent = bl_now();
+	int rc;
+
+	c->hold->unsure = true;
+	rc = bl_lock_pass(&conn->session, ref, &claim, &passed, c->call->err);
+	if (rc != BIZLOCK_OK || !passed.from_hold)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	return won(c, passed.fence, sent, took_over);
+}
+
+/* Behind its doorbell, nobody can be quicker; but past one that stands still for a grace. */
+static bool in_order(const char *bell, bl_time sent)
+{
+	return bell && bl_now() < sent + BL_GRACE_NS / 2;
 }
 
 /* The statement itself, on a connection lent to us. bell: see bl_claim. */
@@ -95,6 +148,8 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 		note_bell(c, conn);
 	if (taken.what != BL_TOOK_ROW)
 		return BL_AGAIN;
+	if (!in_order(bell, sent))
+		return draw_again(c, conn, taken.fence, taken.took_over);
 	return won(c, taken.fence, sent, taken.took_over);
 }
 
@@ -123,6 +178,7 @@ static int ring(struct bl_contender *c)
 
 int bl_contender_attempt(struct bl_contender *c, bool with_bell)
 {
+	uint64_t bell = c->hold->bell;
 	struct bl_conn *conn;
 	int rc;
 
@@ -131,7 +187,8 @@ int bl_contender_attempt(struct bl_contender *c, bool with_bell)
 	rc = borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = take_on(c, conn, c->hold->bell == conn->id ? c->call->bell : NULL, false);
+	/* A doorbell that is gone: whether to go without is to be seen anew. */
+	rc = bell != c->hold->bell ? BL_AGAIN : take_on(c, conn, bell_on(c, conn), false);
 	put(c, conn);
 	return rc;
 }
@@ -231,20 +288,14 @@ bool bl_contender_owns(const struct bl_contender *c)
 
 int bl_contender_adopt(struct bl_contender *c)
 {
-	struct bl_ref ref = {&c->call->key, c->call->owner_full, c->row.fence};
-	bl_time sent = bl_now();
 	struct bl_conn *conn;
-	bool matched;
 	int rc = borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_lock_depth(&conn->session, ref, 1, c->request->lease_ms, &matched, c->call->err);
+	rc = draw_again(c, conn, c->row.fence, c->row.took_over);
 	put(c, conn);
-	if (rc != BIZLOCK_OK || !matched)
-		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	*c->won = (struct bl_won){c->row.fence, sent, c->row.took_over};
-	return BIZLOCK_OK;
+	return rc;
 }
 
 /* Where its connection can not be had in time, the bell is noted still, and the hold is

@@ -22,13 +22,6 @@
 #include "client/retry.h"
 #include "store/errclass.h"
 
-/* How long a doorbell may stand still in front of a free row before somebody
- * goes past it: its holder hangs, or died without the server knowing. Too early
- * costs order, too late costs time; exclusion is the row's business. The
- * jitter keeps all who notice from going at once. */
-#define GRACE_NS (200 * BL_NS_PER_MS)
-#define GRACE_JITTER_NS (50 * BL_NS_PER_MS)
-
 /* Longer than a statement of bizlock's own has a row, on a busy machine. */
 #define MOMENT_NS (100 * BL_NS_PER_MS)
 
@@ -86,7 +79,7 @@ static int while_held(struct contest *c)
 		return BL_AGAIN;
 	}
 	if (row->bell == 0 || row->bell != row->bell_by)
-		until = bl_earlier(until, bl_now() + GRACE_NS);
+		until = bl_earlier(until, bl_now() + BL_GRACE_NS);
 	return bl_contender_wait(&c->me, until);
 }
 
@@ -101,8 +94,8 @@ static int while_blocked(struct contest *c)
 		bool first = c->stuck_by == 0;
 
 		c->stuck_by = by;
-		c->stuck_until = bl_now() + GRACE_NS +
-		                 (bl_time)(bl_client_random(c->me.client) % GRACE_JITTER_NS);
+		c->stuck_until = bl_now() + BL_GRACE_NS +
+		                 (bl_time)(bl_client_random(c->me.client) % BL_GRACE_JITTER_NS);
 		if (first && once(c) && c->end < c->stuck_until)
 			c->end = c->stuck_until;
 	}
@@ -173,7 +166,7 @@ static int turn(struct contest *c)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (c->end == BL_NEVER && once(c))
-		c->end = bl_now() + GRACE_NS + 2 * GRACE_JITTER_NS;
+		c->end = bl_now() + BL_GRACE_NS + 2 * BL_GRACE_JITTER_NS;
 	if (bl_contender_owns(&c->me))
 		return bl_contender_adopt(&c->me);
 	return c->me.row.found && c->me.row.left_us > 0 ? while_held(c) : while_free(c);

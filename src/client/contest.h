@@ -4,6 +4,13 @@
 
 #include "client/client.h"
 
+/* How long a doorbell may stand still in front of a free row before somebody
+ * goes past it: its holder hangs, or died without the server knowing. Too early
+ * costs order, too late costs time; exclusion is the row's business. The
+ * jitter keeps all who notice from going at once. */
+#define BL_GRACE_NS (200 * BL_NS_PER_MS)
+#define BL_GRACE_JITTER_NS (50 * BL_NS_PER_MS)
+
 struct bl_won {
 	uint64_t fence;
 	bl_time sent; /* when the statement that won was about to be sent */

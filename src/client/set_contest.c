@@ -9,11 +9,8 @@
 #include "core/lease.h"
 #include "store/errclass.h"
 
-/* How long a try goes on when nobody is in the way and it fails all the same; and how
- * long a doorbell may stand still in front of a free row: see contest.c. */
+/* How long a try goes on when nobody is in the way and it fails all the same. */
 #define TRY_NS (300 * BL_NS_PER_MS)
-#define GRACE_NS (200 * BL_NS_PER_MS)
-#define GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 #define TRY_FAILURES 3
 
 /* Rows that are gone again were broken; and we may have slept through it all. */
@@ -194,7 +191,7 @@ static int while_held(struct bl_set *s, const struct bl_member *m, const struct 
 		return BL_AGAIN;
 	}
 	if (row->bell != row->bell_by)
-		until = bl_earlier(until, bl_now() + GRACE_NS);
+		until = bl_earlier(until, bl_now() + BL_GRACE_NS);
 	return wait_at_bell(s, m, until);
 }
 
@@ -205,13 +202,13 @@ static int while_blocked(struct bl_set *s, const struct bl_member *m, const stru
 
 	if (s->stuck_by == row->bell_by && bl_passed(s->stuck_until)) {
 		s->past = true;
-		s->stuck_until = bl_now() + GRACE_NS;
+		s->stuck_until = bl_now() + BL_GRACE_NS;
 		return BL_AGAIN;
 	}
 	if (s->stuck_by != row->bell_by) {
 		s->stuck_by = row->bell_by;
-		s->stuck_until =
-		        bl_now() + GRACE_NS + (bl_time)(bl_client_random(s->b) % GRACE_JITTER_NS);
+		s->stuck_until = bl_now() + BL_GRACE_NS +
+		                 (bl_time)(bl_client_random(s->b) % BL_GRACE_JITTER_NS);
 		if (first && s->request->once && s->end < s->stuck_until)
 			s->end = s->stuck_until;
 	}

@@ -205,6 +205,7 @@ int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim
 	int rc;
 
 	bind_claim(&s->params, claim);
+	bl_params_bell(&s->params, claim->bell ? claim->bell : "");
 	bl_params_giver(&s->params, hold.owner);
 	s->params.fence = hold.fence;
 	rc = bl_session_exec(s, BL_STMT_PASS, &done, err);

@@ -80,8 +80,9 @@ struct bl_passed {
 	uint64_t fence;
 };
 
-/* As if the hold were dropped and its row taken at once, with a new fence. On the
- * session that has the doorbell, which stays rung: claim->ring is not looked at. */
+/* As if the hold were dropped and its row taken at once, with a new fence: by somebody else,
+ * or by its owner, who keeps what it took over. claim->bell: the session has it, and it stays
+ * rung; claim->ring is not looked at. */
 int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                  struct bl_passed *ret, struct bl_err *err);
 

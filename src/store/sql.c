@@ -32,20 +32,22 @@
 	                        ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                   \
 	                                                    ", VALUES(timeout), timeout)"
 
-/* The row goes from giver to owner, as by a release and an acquisition. Only a fence that is new
- * here is that of VALUES(), so what follows it knows by it whether the giver had the row. */
+/* The row goes from giver to owner, as by a release and an acquisition; or stays with its owner,
+ * taken from whom it was. Only a fence that is new here is that of VALUES(), so what follows it
+ * knows by it whether the giver had the row. */
 #define ON_PASSING(column)                                                                         \
 	", " column " = IF(fence = VALUES(fence), VALUES(" column "), " column ")"
 #define PASS                                                                                       \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
-	" + INTERVAL ? MICROSECOND, CONNECTION_ID(), ?, " NOW ", " NOW                             \
+	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
 	") ON DUPLICATE KEY UPDATE "                                                               \
 	"fence = IF(owner = ? AND fence = ? AND timeout > " NOW                                    \
-	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence)" ON_PASSING(                  \
-	        "owner") ON_PASSING("reentrant") ON_PASSING("timeout") ON_PASSING("bell")          \
-	        ON_PASSING("note") ON_PASSING("gmt_create") ON_PASSING(                            \
-	                "gmt_modified") ", taken_from = IF(fence = VALUES(fence), 0, taken_from)"
+	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence), "                            \
+	"taken_from = IF(fence = VALUES(fence) AND owner <> VALUES(owner), 0, "                    \
+	"taken_from)" ON_PASSING("owner") ON_PASSING("reentrant") ON_PASSING("timeout")            \
+	        ON_PASSING("bell") ON_PASSING("note") ON_PASSING("gmt_create")                     \
+	                ON_PASSING("gmt_modified")
 
 #define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
 
@@ -65,8 +67,8 @@ static const struct {
         [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE}},
         [BL_STMT_PASS] = {PASS,
-                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE, BL_P_GIVER,
-                           BL_P_FENCE}},
+                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
+                           BL_P_GIVER, BL_P_FENCE}},
         [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",

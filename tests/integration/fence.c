@@ -1,6 +1,7 @@
 /* Every first acquisition of a key gets a larger fence than any before it. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
+#include "stale.h"
 
 TestSuite(fence, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -85,6 +86,44 @@ Test(fence, is_kept_while_others_are_refused)
 		expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
+}
+
+/* A statement that waits for the row has drawn its fence already. Meanwhile the key is
+ * taken with a larger one, and released. */
+static void overtaken(const char *queue)
+{
+	bizlock *b = client(OPTIONS("queue", queue));
+	struct call call;
+	uint64_t between;
+
+	stale_leases(world.admin, "k", 1, 1000);
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
+	call_start(&call, b, stale_id("k", 0), -1, "task-1");
+	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                                  " WHERE INFO LIKE 'INSERT INTO `biz_lock`%%'"));
+	steadily(!atomic_load(&call.done), 150);
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) SELECT biz_id, biz_type, 'x', 1, timeout,"
+	                    " gmt_create, gmt_modified FROM biz_lock"
+	                    " ON DUPLICATE KEY UPDATE fence = VALUES(fence)");
+	between = (uint64_t)db_number(world.admin, "SELECT fence FROM biz_lock");
+	db_run(world.admin, "DELETE FROM biz_lock");
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(call.grant.fence, between);
+	cr_assert_eq(row_of(&world, call.key).fence, call.grant.fence);
+}
+
+Test(fence, grows_past_one_that_was_quicker)
+{
+	overtaken("off");
+}
+
+/* As when the server is slow, and somebody has gone past the doorbell. */
+Test(fence, grows_past_one_that_was_quicker_in_front_of_the_doorbell)
+{
+	overtaken("auto");
 }
 
 /* ---- across the death of the server --------------------------------------- */

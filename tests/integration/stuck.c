@@ -155,6 +155,33 @@ Test(stuck, a_lost_doorbell_does_not_give_the_lock_away)
 	proxy_stop(p);
 }
 
+/* The row is free, the doorbell was heard, and the connection that has it is cut before
+ * the row is taken. With the row comes the doorbell, on another connection: not without,
+ * which would be going past whoever has it now. */
+Test(stuck, a_doorbell_lost_before_the_row_is_taken_is_rung_again)
+{
+	struct fault cut = {.what = FAULT_CUT, .side = FAULT_REQUESTS};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *holder = client(NULL), *b = client_through(p, NULL);
+	struct peer next = peer_start(&world, NULL);
+	struct call call;
+
+	expect(OK, holder, acquire_as(holder, "k", "task-1", 600000));
+	call_start(&call, b, "k", -1, "task-2");
+	eventually(doorbell_waiters(&world) == 1);
+	proxy_arm(p, &cut);
+	expect(OK, holder, bizlock_release(holder, KEY("k"), "task-1", NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_eq(proxy_fired(p), 1);
+	peer_ask_acquire(&next, "k", -1, 0);
+	eventually(doorbell_waiters(&world) == 1);
+	steadily(doorbell_waiters(&world) == 1, 700);
+	expect(OK, b, bizlock_release(b, KEY("k"), "task-2", NULL));
+	expect_answer(OK, peer_answer(&next));
+	peer_end(&next);
+	proxy_stop(p);
+}
+
 /* The same by KILL, as an operator might, with nobody waiting yet. */
 Test(stuck, killed_connections_do_not_give_the_lock_away)
 {

@@ -43,7 +43,8 @@ void crew_release_held(struct crew *c); /* one by one */
 /* That one's lock. bizlock_break() would end its connection as well. */
 void crew_breaks(const struct crew *c, int i);
 
-/* So many packets since then, and the release of the occupant. */
+/* So many packets since then; and of the occupant its second fence, for the answer was slow,
+ * and its release. */
 void crew_sent(const struct crew *c, unsigned before, unsigned packets);
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE 1
 #include "crowd.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -330,6 +331,13 @@ static int by_start(const void *a, const void *b)
 	return (x->start_us > y->start_us) - (x->start_us < y->start_us);
 }
 
+static void print_span(const char *what, const struct span *s)
+{
+	fprintf(stderr, "%s: key %u, fence %" PRIu64 ", asked for at %.6f, held %.6f to %.6f s%s\n",
+	        what, s->key, s->fence, (double)s->asked_us / 1e6, (double)s->start_us / 1e6,
+	        (double)s->end_us / 1e6, s->lost ? ", lost" : "");
+}
+
 /* last: of those that began before s, the one with the largest fence. A hold may have been
  * lost before it was told to have begun: it goes back only if last's was told before s was
  * asked for. */
@@ -343,6 +351,8 @@ static void compare(struct crowd_tale *tale, struct span *last, const struct spa
 			tale->overlap_us = both;
 	} else if (s->fence <= last->fence && (!s->lost || s->asked_us > last->start_us)) {
 		tale->backward++;
+		print_span("the fence is not larger", s);
+		print_span("  than that of", last);
 	}
 	if (s->fence > last->fence)
 		*last = *s;
