@@ -24,15 +24,13 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 /* As many as one statement takes. */
 static size_t pick(struct bizlock *b, struct bl_item *items)
 {
-	size_t n = 0, bytes = 0;
+	size_t n = 0;
 
 	pthread_mutex_lock(&b->mu);
-	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (n == BL_MANY_MAX || bytes > 2 * BL_MANY_BYTES)
-			break;
+	for (struct bl_hold *h = NULL;
+	     n < BL_DROP_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
 		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0)
 			continue;
-		bytes += BL_DROP_BYTES + 2u * (h->key.id_len + h->key.type_len);
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
 	pthread_mutex_unlock(&b->mu);
@@ -154,7 +152,7 @@ static int release_once(struct bizlock *b, struct bl_item *items, struct bl_pati
 
 static struct bl_item *make_items(struct bizlock *b)
 {
-	size_t n = b->held.count < BL_MANY_MAX ? b->held.count : BL_MANY_MAX;
+	size_t n = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
 
 	return n ? calloc(n, sizeof(struct bl_item)) : NULL;
 }

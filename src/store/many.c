@@ -23,20 +23,6 @@ void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, co
 	add_suffix(ret, suffix);
 }
 
-void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
-                      size_t n, const char *suffix)
-{
-	bl_buf_adds(ret, "START TRANSACTION;");
-	for (size_t i = 0; i < n; i++) {
-		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
-		bl_sql_key(ret, &items[i].key);
-		bl_buf_addf(ret, " AND fence = %" PRIu64, items[i].fence);
-		add_suffix(ret, suffix);
-		bl_buf_adds(ret, ";");
-	}
-	bl_buf_adds(ret, "COMMIT");
-}
-
 /* `+ 0` keeps the index of `fence` out of it. */
 static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n)
 {
@@ -44,6 +30,21 @@ static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n
 	for (size_t i = 0; i < n; i++)
 		bl_buf_addf(ret, "%s%" PRIu64, i ? "," : "", items[i].fence);
 	bl_buf_adds(ret, ")");
+}
+
+void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
+{
+	bl_many_where(ret, items, n, suffix);
+	add_fences(ret, items, n);
+}
+
+/* In the form for several tables, for only that takes the index which is forced: no other
+ * row is read, and so none is waited for. */
+void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
+                      size_t n, const char *suffix)
+{
+	bl_buf_addf(ret, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)", sql->table);
+	bl_many_holds(ret, items, n, suffix);
 }
 
 int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_renewed *ret,
@@ -55,8 +56,7 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 
 	bl_buf_reset(&s->text);
 	bl_sql_begin_renewal(s->sql, &s->text, r->skip_locked, lease_us);
-	bl_many_where(&s->text, r->items, r->n, r->suffix);
-	add_fences(&s->text, r->items, r->n);
+	bl_many_holds(&s->text, r->items, r->n, r->suffix);
 	bl_sql_end_renewal(s->sql, &s->text, r->skip_locked, lease_us);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -69,14 +69,9 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  struct bl_err *err)
 {
-	int rc;
-
 	bl_buf_reset(&s->text);
 	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
-	if (rc != BIZLOCK_OK)
-		bl_session_leave(s); /* its transaction is open */
-	return rc;
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
 }

@@ -9,7 +9,8 @@
  * of a packet and on the memory of the range optimizer. */
 #define BL_MANY_MAX 2000
 #define BL_MANY_BYTES (256 * 1024)
-#define BL_DROP_BYTES 400 /* of a statement that deletes a row, but for its key */
+/* MariaDB makes a join of an IN with 1,000 numbers and texts; a row has two. */
+#define BL_DROP_MAX 400
 
 struct bl_item {
 	struct bl_key key;
@@ -42,7 +43,10 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
  * a backup. */
 void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
 
-/* A statement for each, in the order of items, in one transaction. */
+/* The same, and that they are the holds of items still. */
+void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
+
+/* One DELETE, of BL_DROP_MAX at most. */
 void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
                       size_t n, const char *suffix);
 

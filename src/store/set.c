@@ -5,7 +5,7 @@
 
 #include "store/errclass.h"
 
-enum { TAKE_STATEMENTS = 5 };
+enum { TAKE_STATEMENTS = 5, DROP_STATEMENTS = 4 };
 
 static bool same(const char *text, unsigned long len, const char *part, size_t part_len)
 {
@@ -13,7 +13,6 @@ static bool same(const char *text, unsigned long len, const char *part, size_t p
 }
 
 struct reading {
-	MYSQL *mysql;
 	const struct bl_item *items;
 	size_t n;
 	struct bl_set_row *rows;
@@ -44,13 +43,17 @@ static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
 			note(arg, row, mysql_fetch_lengths(rows));
 }
 
-/* Which of the DELETEs found its row; they follow START TRANSACTION. */
+/* Which holds are there, and go; it follows START TRANSACTION. */
 static void read_dropped(void *arg, unsigned statement, MYSQL_RES *rows)
 {
 	const struct reading *r = arg;
+	MYSQL_ROW row;
 
-	if (!rows && statement >= 1 && statement <= r->n)
-		r->rows[statement - 1].seen = mysql_affected_rows(r->mysql) == 1;
+	if (statement != 1 || !rows)
+		return;
+	while ((row = mysql_fetch_row(rows)) != NULL)
+		for (size_t i = 0; i < r->n && row[0]; i++)
+			r->rows[i].seen |= r->items[i].fence == strtoull(row[0], NULL, 10);
 }
 
 static void add_row(struct bl_session *s, const struct bl_item *item,
@@ -118,7 +121,7 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err)
 {
-	struct reading r = {s->mysql, items, n, rows};
+	struct reading r = {items, n, rows};
 	int rc;
 
 	memset(rows, 0, n * sizeof(*rows));
@@ -139,17 +142,22 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
-	struct reading r = {s->mysql, items, n, rows};
+	struct reading r = {items, n, rows};
 	int rc;
 
 	memset(rows, 0, n * sizeof(*rows));
 	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "START TRANSACTION;SELECT fence FROM %s FORCE INDEX (PRIMARY)",
+	            s->sql->table);
+	bl_many_holds(&s->text, items, n, suffix);
+	bl_buf_adds(&s->text, " FOR UPDATE;");
 	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
+	bl_buf_adds(&s->text, ";COMMIT");
 	if (bells) {
 		bl_buf_adds(&s->text, ";");
 		add_free_bells(s, items, n);
 	}
-	rc = bl_session_each(s, (unsigned)n + 2, read_dropped, &r, err);
+	rc = bl_session_each(s, DROP_STATEMENTS, read_dropped, &r, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
 	return rc;
