@@ -127,10 +127,9 @@ static int draw_again(struct bl_contender *c, struct bl_conn *conn, uint64_t fen
 	return won(c, passed.fence, sent, took_over);
 }
 
-/* Behind its doorbell, nobody can be quicker; but past one that stands still for a grace. */
 static bool in_order(const char *bell, bl_time sent)
 {
-	return bell && bl_now() < sent + BL_GRACE_NS / 2;
+	return bell && bl_now() < sent + BL_PROMPT_NS;
 }
 
 /* The statement itself, on a connection lent to us. bell: see bl_claim. */

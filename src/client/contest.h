@@ -11,6 +11,10 @@
 #define BL_GRACE_NS (200 * BL_NS_PER_MS)
 #define BL_GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 
+/* Who has the doorbell and is answered within this was in nobody's way: else the fence may
+ * be older than that of somebody who went past, and is drawn again. */
+#define BL_PROMPT_NS (BL_GRACE_NS / 2)
+
 struct bl_won {
 	uint64_t fence;
 	bl_time sent; /* when the statement that won was about to be sent */

@@ -49,15 +49,18 @@ static int take_on(struct bl_set *s, struct bl_conn *conn, bool ring, const char
 	s->unsure |= rc == BIZLOCK_CONN && bl_may_have_run(s->call->err);
 	if (rc != BIZLOCK_OK || !all)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	if (still_ours(s)) {
+	if (!claim.ring || bl_now() >= s->sent + BL_PROMPT_NS)
+		rc = bl_set_draw_again(&conn->session, s->items, s->fresh, claim.owner, s->rows,
+		                       s->call->err);
+	if (rc == BIZLOCK_OK && still_ours(s)) {
 		if (claim.ring)
 			note_bells(s, conn);
 		return BIZLOCK_OK;
 	}
-	if (claim.ring)
+	if (claim.ring && !conn->session.gone)
 		bl_set_free_bells(&conn->session, s->items, s->fresh);
 	s->unsure = true;
-	return BL_AGAIN;
+	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 }
 
 /* Does the connection have a doorbell of ours, for another owner? It would be rung. */

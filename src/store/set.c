@@ -5,8 +5,6 @@
 
 #include "store/errclass.h"
 
-enum { TAKE_STATEMENTS = 5, DROP_STATEMENTS = 4 };
-
 static bool same(const char *text, unsigned long len, const char *part, size_t part_len)
 {
 	return text && len == part_len && memcmp(text, part, len) == 0;
@@ -16,6 +14,7 @@ struct reading {
 	const struct bl_item *items;
 	size_t n;
 	struct bl_set_row *rows;
+	unsigned statements; /* the last one reads the rows */
 };
 
 /* One row: biz_id, biz_type, fence, taken_from. */
@@ -38,7 +37,8 @@ static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
 {
 	MYSQL_ROW row;
 
-	if (statement + 1 == TAKE_STATEMENTS && rows && mysql_num_fields(rows) == 4)
+	if (statement + 1 == ((struct reading *)arg)->statements && rows &&
+	    mysql_num_fields(rows) == 4)
 		while ((row = mysql_fetch_row(rows)) != NULL)
 			note(arg, row, mysql_fetch_lengths(rows));
 }
@@ -56,35 +56,41 @@ static void read_dropped(void *arg, unsigned statement, MYSQL_RES *rows)
 			r->rows[i].seen |= r->items[i].fence == strtoull(row[0], NULL, 10);
 }
 
-static void add_row(struct bl_session *s, const struct bl_item *item,
-                    const struct bl_set_claim *claim, bool first)
+/* One after the other, up to the first that somebody has. Before any fence is drawn, so
+ * that nobody who stands at a doorbell can come in between. */
+static void add_rings(struct bl_session *s, const struct bl_item *items, size_t n, const char *rung)
 {
-	struct bl_sql_row row = {
-	        .key = &item->key,
-	        .owner = claim->owner,
-	        .note = claim->note,
-	        .lease_us = (int64_t)claim->lease_ms * 1000,
-	        .ring = claim->ring && item->bell != claim->rung ? item->bell : NULL,
-	        .bell = claim->ring,
-	};
-
-	bl_sql_add_to_set(&s->text, first, &row);
+	bl_buf_adds(&s->text, "SET @bizlock_rung = 1");
+	for (size_t i = 0; i < n; i++)
+		if (items[i].bell != rung)
+			bl_buf_addf(&s->text, " AND GET_LOCK('%s',0) = 1", items[i].bell);
+	bl_buf_adds(&s->text, ";");
 }
 
-/* Within one transaction all rows are locked, and then the fences drawn once more: the
- * first ones were drawn before the statement came to the last key, which another may
- * have taken, with a later number, and given back in between. */
-static void add_take(struct bl_session *s, const struct bl_item *items, size_t n,
-                     const struct bl_set_claim *claim)
+static void add_insert(struct bl_session *s, const struct bl_item *items, size_t n,
+                       const struct bl_set_claim *claim)
 {
 	bl_sql_begin_set(s->sql, &s->text);
-	for (size_t i = 0; i < n; i++)
-		add_row(s, &items[i], claim, i == 0);
+	for (size_t i = 0; i < n; i++) {
+		struct bl_sql_row row = {.key = &items[i].key,
+		                         .owner = claim->owner,
+		                         .note = claim->note,
+		                         .lease_us = (int64_t)claim->lease_ms * 1000,
+		                         .if_rung = claim->ring && i == 0,
+		                         .bell = claim->ring};
+
+		bl_sql_add_to_set(&s->text, i == 0, &row);
+	}
 	bl_sql_end_set(&s->text);
+}
+
+static void add_insert_again(struct bl_session *s, const struct bl_item *items, size_t n,
+                             const char *owner)
+{
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
 		bl_sql_add_to_set_again(&s->text, i == 0, &items[i].key);
-	bl_sql_end_set_again(&s->text, claim->owner);
+	bl_sql_end_set_again(&s->text, owner);
 }
 
 static void add_free_bells(struct bl_session *s, const struct bl_item *items, size_t n)
@@ -104,45 +110,52 @@ void bl_set_free_bells(struct bl_session *s, const struct bl_item *items, size_t
 		bl_session_leave(s);
 }
 
-/* The refused statement left nothing locked, but its transaction open; and, of the
- * doorbells, those that it came to. */
-static void undo(struct bl_session *s, const struct bl_item *items, size_t n,
-                 const struct bl_set_claim *claim)
+/* The statement is there; with what reads its rows. *ret_done false: it was refused. */
+static int run(struct bl_session *s, struct reading *r, const char *owner, bool *ret_done,
+               struct bl_err *err)
 {
-	struct bl_err ignored;
+	int rc;
 
-	if (!s->gone && bl_session_run(s, "ROLLBACK", strlen("ROLLBACK"), NULL, &ignored))
-		s->gone = true;
-	if (!s->gone && claim->ring)
-		bl_set_free_bells(s, items, n);
+	memset(r->rows, 0, r->n * sizeof(*r->rows));
+	bl_sql_read_set(s->sql, &s->text);
+	bl_many_where(&s->text, r->items, r->n, owner);
+	rc = bl_session_each(s, r->statements, read_taken, r, err);
+	*ret_done = rc == BIZLOCK_OK;
+	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
 }
 
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err)
 {
-	struct reading r = {items, n, rows};
+	struct reading r = {items, n, rows, claim->ring ? 3 : 2};
 	int rc;
 
-	memset(rows, 0, n * sizeof(*rows));
 	bl_buf_reset(&s->text);
-	bl_buf_adds(&s->text, "START TRANSACTION;");
-	add_take(s, items, n, claim);
-	bl_buf_adds(&s->text, "COMMIT;");
-	bl_sql_read_set(s->sql, &s->text);
-	bl_many_where(&s->text, items, n, claim->owner);
-	rc = bl_session_each(s, TAKE_STATEMENTS, read_taken, &r, err);
-	*ret_all = rc == BIZLOCK_OK;
-	if (rc == BIZLOCK_OK)
-		return rc;
-	undo(s, items, n, claim);
-	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
+	if (claim->ring)
+		add_rings(s, items, n, claim->rung);
+	add_insert(s, items, n, claim);
+	rc = run(s, &r, claim->owner, ret_all, err);
+	if (!*ret_all && !s->gone && claim->ring)
+		bl_set_free_bells(s, items, n); /* those that it came to */
+	return rc;
+}
+
+int bl_set_draw_again(struct bl_session *s, const struct bl_item *items, size_t n,
+                      const char *owner, struct bl_set_row *rows, struct bl_err *err)
+{
+	struct reading r = {items, n, rows, 2};
+	bool done;
+
+	bl_buf_reset(&s->text);
+	add_insert_again(s, items, n, owner);
+	return run(s, &r, owner, &done, err);
 }
 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
-	struct reading r = {items, n, rows};
+	struct reading r = {items, n, rows, 4};
 	int rc;
 
 	memset(rows, 0, n * sizeof(*rows));
@@ -157,7 +170,7 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 		bl_buf_adds(&s->text, ";");
 		add_free_bells(s, items, n);
 	}
-	rc = bl_session_each(s, DROP_STATEMENTS, read_dropped, &r, err);
+	rc = bl_session_each(s, r.statements, read_dropped, &r, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
 	return rc;

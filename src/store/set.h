@@ -27,6 +27,10 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
                 const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
                 struct bl_err *err);
 
+/* A new fence for each row that is owner's, which are the seen ones then. CONN, DB, NOMEM. */
+int bl_set_draw_again(struct bl_session *s, const struct bl_item *items, size_t n,
+                      const char *owner, struct bl_set_row *rows, struct bl_err *err);
+
 /* rows[i].seen: the hold was there, and is gone now. bells: with the doorbells, as far
  * as the session has them. */
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,

@@ -234,10 +234,10 @@ void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
 /* As in TAKE: a NULL biz_type is refused. */
 static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
 {
-	if (row->ring)
-		bl_buf_addf(ret, "IF(GET_LOCK('%s',0)=1,", row->ring);
+	if (row->if_rung)
+		bl_buf_adds(ret, "IF(@bizlock_rung=1,");
 	bl_sql_literal(ret, "_utf8mb4", row->key->type, row->key->type_len);
-	if (row->ring)
+	if (row->if_rung)
 		bl_buf_adds(ret, ",NULL)");
 }
 
@@ -256,7 +256,8 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	bl_buf_adds(ret, "," NOW "," NOW ")");
 }
 
-/* What is not the key must be there, and is not written. */
+/* What is not the key must be there, and is not written; but where an operator has just deleted
+ * the row: then it is one whose lease is over. */
 void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
 {
 	bl_buf_adds(ret, first ? "(" : ",(");
@@ -279,8 +280,7 @@ void bl_sql_end_set(struct bl_buf *ret)
 	                 "timeout = VALUES(timeout), fence = VALUES(fence);");
 }
 
-/* Refused in the same way if a row is not ours: a node of a Galera cluster can undo the
- * transaction, because another node was quicker, and go on with this statement. */
+/* Refused in the same way if a row is not ours: one that was broken, and taken by another. */
 void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
 {
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");

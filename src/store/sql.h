@@ -136,9 +136,8 @@ struct bl_sql_row {
 	const struct bl_key *key;
 	const char *owner, *note; /* note: NULL or text */
 	int64_t lease_us;
-	const char
-	        *ring; /* doorbell to take first, or the whole statement is refused; NULL: none */
-	bool bell;     /* the connection has it then */
+	bool if_rung; /* the whole statement is refused unless @bizlock_rung is 1 */
+	bool bell;    /* the connection has its doorbell */
 };
 
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);

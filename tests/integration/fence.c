@@ -1,7 +1,7 @@
 /* Every first acquisition of a key gets a larger fence than any before it. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
-#include "stale.h"
+#include "keyset.h"
 
 TestSuite(fence, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -88,21 +88,15 @@ Test(fence, is_kept_while_others_are_refused)
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 }
 
-/* A statement that waits for the row has drawn its fence already. Meanwhile the key is
- * taken with a larger one, and released. */
-static void overtaken(const char *queue)
+/* A statement that waits for the row of k-000 has drawn its fence already. Meanwhile the key
+ * is taken with a larger one, and released. */
+static uint64_t overtake(const struct call *call)
 {
-	bizlock *b = client(OPTIONS("queue", queue));
-	struct call call;
 	uint64_t between;
 
-	stale_leases(world.admin, "k", 1, 1000);
-	db_run(world.admin, "START TRANSACTION");
-	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
-	call_start(&call, b, stale_id("k", 0), -1, "task-1");
 	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
 	                                  " WHERE INFO LIKE 'INSERT INTO `biz_lock`%%'"));
-	steadily(!atomic_load(&call.done), 150);
+	steadily(!atomic_load(&call->done), 150);
 	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
 	                    " gmt_create, gmt_modified) SELECT biz_id, biz_type, 'x', 1, timeout,"
 	                    " gmt_create, gmt_modified FROM biz_lock"
@@ -110,9 +104,48 @@ static void overtaken(const char *queue)
 	between = (uint64_t)db_number(world.admin, "SELECT fence FROM biz_lock");
 	db_run(world.admin, "DELETE FROM biz_lock");
 	db_run(world.admin, "COMMIT");
+	return between;
+}
+
+static void occupy_row(void)
+{
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) VALUES ('k-000', 'test', 'x', 1,"
+	                    " '2000-01-01', '2000-01-01', '2000-01-01')");
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
+}
+
+static void overtaken(const char *queue)
+{
+	bizlock *b = client(OPTIONS("queue", queue));
+	struct call call;
+	uint64_t between;
+
+	occupy_row();
+	call_start(&call, b, "k-000", -1, "task-1");
+	between = overtake(&call);
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, between);
 	cr_assert_eq(row_of(&world, call.key).fence, call.grant.fence);
+}
+
+static void set_overtaken(const char *queue)
+{
+	bizlock *b = client(OPTIONS("queue", queue));
+	struct keyset set;
+	struct call call;
+	uint64_t between;
+
+	keyset_make(&set, 3, "k");
+	occupy_row();
+	call_start_all(&call, b, &set, -1, "task-1");
+	between = overtake(&call);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	for (size_t i = 0; i < set.n; i++) {
+		cr_assert_gt(set.grants[i].fence, between);
+		cr_assert_eq(row_of(&world, set.keys[i]).fence, set.grants[i].fence);
+	}
 }
 
 Test(fence, grows_past_one_that_was_quicker)
@@ -124,6 +157,16 @@ Test(fence, grows_past_one_that_was_quicker)
 Test(fence, grows_past_one_that_was_quicker_in_front_of_the_doorbell)
 {
 	overtaken("auto");
+}
+
+Test(fence, of_a_set_grows_past_one_that_was_quicker)
+{
+	set_overtaken("off");
+}
+
+Test(fence, of_a_set_grows_past_one_that_was_quicker_in_front_of_the_doorbells)
+{
+	set_overtaken("auto");
 }
 
 /* ---- across the death of the server --------------------------------------- */
