@@ -20,7 +20,8 @@ struct company {
 	struct bl_job *jobs[BL_BATCH_MAX];
 	struct bl_entry *entries[BL_BATCH_MAX];
 	size_t n;
-	unsigned bells; /* to be rung */
+	unsigned bells;     /* to be rung */
+	bl_time rung, sent; /* see struct bl_job */
 };
 
 static const struct bl_key *key_of(const struct bl_job *job)
@@ -58,8 +59,7 @@ static void take_along(const struct bizlock *b, struct company *c, struct bl_job
 	job->state = BL_JOB_RUNS;
 }
 
-static void tell(struct company *c, struct bl_job *job, int rc, bl_time sent,
-                 const struct bl_err *err)
+static void tell(const struct company *c, struct bl_job *job, int rc, const struct bl_err *err)
 {
 	struct bl_entry *e = &job->entry;
 
@@ -73,12 +73,12 @@ static void tell(struct company *c, struct bl_job *job, int rc, bl_time sent,
 		c->conn->bells--;
 	if (job->rc != BIZLOCK_OK)
 		*job->err = *err;
-	job->sent = sent;
+	job->sent = c->sent;
+	job->rung = c->rung;
 	bl_job_tell(job, BL_JOB_DONE);
 }
 
-static void tell_all(struct bizlock *b, struct company *c, int rc, bl_time sent,
-                     const struct bl_err *err)
+static void tell_all(struct bizlock *b, const struct company *c, int rc, const struct bl_err *err)
 {
 	bool undone = rc != BIZLOCK_OK && !c->conn->session.gone;
 
@@ -88,21 +88,21 @@ static void tell_all(struct bizlock *b, struct company *c, int rc, bl_time sent,
 		if (undone)
 			bl_job_tell(c->jobs[i], BL_JOB_ALONE);
 		else
-			tell(c, c->jobs[i], rc, sent, err);
+			tell(c, c->jobs[i], rc, err);
 }
 
 static void run(struct bizlock *b, struct company *c)
 {
 	struct bl_err err;
-	bl_time sent;
 	int rc;
 
 	bl_err_clear(&err);
 	c->conn->ringing = c->bells;
 	pthread_mutex_unlock(&b->mu);
-	rc = bl_batch_run(&c->conn->session, c->entries, c->n, &sent, &err);
+	c->rung = bl_now();
+	rc = bl_batch_run(&c->conn->session, c->entries, c->n, &c->sent, &err);
 	pthread_mutex_lock(&b->mu);
-	tell_all(b, c, rc, sent, &err);
+	tell_all(b, c, rc, &err);
 }
 
 static void run_all(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)

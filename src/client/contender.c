@@ -152,6 +152,21 @@ static int take_on(struct bl_contender *c, struct bl_conn *conn, const char *bel
 	return won(c, taken.fence, sent, taken.took_over);
 }
 
+/* The row is ours, by a statement on whichever connection. */
+static int adopt(struct bl_contender *c, uint64_t fence, bool took_over)
+{
+	struct bl_conn *conn;
+	int rc;
+
+	c->hold->unsure = true;
+	rc = borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = draw_again(c, conn, fence, took_over);
+	put(c, conn);
+	return rc;
+}
+
 /* Together with what other threads want from the server now, or alone. */
 static int ring(struct bl_contender *c)
 {
@@ -172,7 +187,8 @@ static int ring(struct bl_contender *c)
 	c->hold->unsure |= job.entry.maybe;
 	if (job.rc != BIZLOCK_OK || !job.entry.done)
 		return job.rc != BIZLOCK_OK ? job.rc : BL_AGAIN;
-	return won(c, job.entry.fence, job.sent, false);
+	return in_order(c->call->bell, job.rung) ? won(c, job.entry.fence, job.sent, false)
+	                                         : adopt(c, job.entry.fence, false);
 }
 
 int bl_contender_attempt(struct bl_contender *c, bool with_bell)
@@ -287,14 +303,7 @@ bool bl_contender_owns(const struct bl_contender *c)
 
 int bl_contender_adopt(struct bl_contender *c)
 {
-	struct bl_conn *conn;
-	int rc = borrow(c, &conn);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = draw_again(c, conn, c->row.fence, c->row.took_over);
-	put(c, conn);
-	return rc;
+	return adopt(c, c->row.fence, c->row.took_over);
 }
 
 /* Where its connection can not be had in time, the bell is noted still, and the hold is

@@ -27,6 +27,7 @@ struct bl_job { /* lives on the stack of its thread */
 	int rc;
 	struct bl_err *err;
 	bl_time sent; /* see bl_batch_run() */
+	bl_time rung; /* when the doorbell was about to be */
 };
 
 struct bl_jobs {

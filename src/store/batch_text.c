@@ -7,14 +7,14 @@
  *
  *     START TRANSACTION;
  *     SELECT ... of releases FOR UPDATE SKIP LOCKED; DELETE ... the same; SET ...;
- *     INSERT ...; INSERT ... again;
+ *     INSERT ...;
  *     COMMIT; SELECT ... of acquisitions; DO IF(..., RELEASE_LOCK(...), 0), ...
  *
  * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
  * still between the two keeps nobody from a row. For the same reason the second waits for
  * no row that it deletes; what was locked by somebody else, the SELECT has not seen.
  *
- * The second INSERT draws the fences anew, now that the rows are locked: see set.c. */
+ * Fences are drawn behind all the doorbells, as those of a set. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static void add_free_all(struct batch *b)
 	add_bells(b, bl_batch_releases, before, "), 0)");
 }
 
-static void add_insert(struct batch *b, bool again)
+static void add_insert(struct batch *b)
 {
 	bool first = true;
 
@@ -125,7 +125,7 @@ static void add_insert(struct batch *b, bool again)
 		bl_sql_add_to_set(&b->s->text, first, &row);
 		first = false;
 	}
-	bl_sql_end_batch(&b->s->text, again);
+	bl_sql_end_batch(&b->s->text);
 }
 
 void bl_batch_first(struct batch *b)
@@ -149,9 +149,8 @@ void bl_batch_second(struct batch *b)
 		b->commit += 3;
 	}
 	if (b->inserts > 0) {
-		add_insert(b, false);
-		add_insert(b, true);
-		b->commit += 2;
+		add_insert(b);
+		b->commit++;
 	}
 	bl_buf_adds(text, "COMMIT");
 	if (b->inserts > 0) {

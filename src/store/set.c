@@ -5,6 +5,8 @@
 
 #include "store/errclass.h"
 
+enum { DROP_STATEMENTS = 4 };
+
 static bool same(const char *text, unsigned long len, const char *part, size_t part_len)
 {
 	return text && len == part_len && memcmp(text, part, len) == 0;
@@ -14,7 +16,7 @@ struct reading {
 	const struct bl_item *items;
 	size_t n;
 	struct bl_set_row *rows;
-	unsigned statements; /* the last one reads the rows */
+	unsigned statements; /* of a take, the last one reads the rows */
 };
 
 /* One row: biz_id, biz_type, fence, taken_from. */
@@ -155,7 +157,7 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_item *items, size_t 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
-	struct reading r = {items, n, rows, 4};
+	struct reading r = {items, n, rows, DROP_STATEMENTS};
 	int rc;
 
 	memset(rows, 0, n * sizeof(*rows));

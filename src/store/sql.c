@@ -288,13 +288,9 @@ void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
 	bl_buf_adds(ret, ", reentrant, NULL), fence = VALUES(fence);");
 }
 
-#define IF_MINE(column) column " = IF(owner = VALUES(owner), VALUES(" column "), " column ")"
-
-void bl_sql_end_batch(struct bl_buf *ret, bool again)
+void bl_sql_end_batch(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE ");
-	bl_buf_adds(ret, again ? IF_MINE("fence") ", " IF_MINE("timeout") : "timeout = timeout");
-	bl_buf_adds(ret, ";");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout;");
 }
 
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)

@@ -148,7 +148,7 @@ void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key
 void bl_sql_end_set(struct bl_buf *ret);
 void bl_sql_end_set_again(struct bl_buf *ret, const char *owner); /* a new fence, no more */
 /* Instead of the end of a set: each for itself, and where somebody has the row, nothing. */
-void bl_sql_end_batch(struct bl_buf *ret, bool again);
+void bl_sql_end_batch(struct bl_buf *ret);
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* Every first acquisition of a key gets a larger fence than any before it. */
 #define _GNU_SOURCE 1
+#include "cr_crew.h"
 #include "cr_test.h"
-#include "keyset.h"
 
 TestSuite(fence, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -88,21 +88,23 @@ Test(fence, is_kept_while_others_are_refused)
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 }
 
-/* A statement that waits for the row of k-000 has drawn its fence already. Meanwhile the key
+/* A statement that waits for the row has drawn its fence already. Meanwhile the key
  * is taken with a larger one, and released. */
-static uint64_t overtake(const struct call *call)
+static uint64_t overtake(const struct call *call, const char *id)
 {
+	const char *where = row_where(KEY(id));
 	uint64_t between;
 
 	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
 	                                  " WHERE INFO LIKE 'INSERT INTO `biz_lock`%%'"));
 	steadily(!atomic_load(&call->done), 150);
-	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
-	                    " gmt_create, gmt_modified) SELECT biz_id, biz_type, 'x', 1, timeout,"
-	                    " gmt_create, gmt_modified FROM biz_lock"
-	                    " ON DUPLICATE KEY UPDATE fence = VALUES(fence)");
-	between = (uint64_t)db_number(world.admin, "SELECT fence FROM biz_lock");
-	db_run(world.admin, "DELETE FROM biz_lock");
+	db_run(world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
+	       " gmt_modified) SELECT biz_id, biz_type, 'x', 1, timeout, gmt_create,"
+	       " gmt_modified FROM biz_lock WHERE %s ON DUPLICATE KEY UPDATE fence = VALUES(fence)",
+	       where);
+	between = (uint64_t)db_number(world.admin, "SELECT fence FROM biz_lock WHERE %s", where);
+	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", where);
 	db_run(world.admin, "COMMIT");
 	return between;
 }
@@ -124,7 +126,7 @@ static void overtaken(const char *queue)
 
 	occupy_row();
 	call_start(&call, b, "k-000", -1, "task-1");
-	between = overtake(&call);
+	between = overtake(&call, "k-000");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, between);
 	cr_assert_eq(row_of(&world, call.key).fence, call.grant.fence);
@@ -140,7 +142,7 @@ static void set_overtaken(const char *queue)
 	keyset_make(&set, 3, "k");
 	occupy_row();
 	call_start_all(&call, b, &set, -1, "task-1");
-	between = overtake(&call);
+	between = overtake(&call, "k-000");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	for (size_t i = 0; i < set.n; i++) {
 		cr_assert_gt(set.grants[i].fence, between);
@@ -167,6 +169,29 @@ Test(fence, of_a_set_grows_past_one_that_was_quicker)
 Test(fence, of_a_set_grows_past_one_that_was_quicker_in_front_of_the_doorbells)
 {
 	set_overtaken("auto");
+}
+
+/* Those of a batch are drawn before the row of k-3 can be had. */
+Test(fence, of_what_travels_together_grows_past_one_that_was_quicker)
+{
+	struct crew c;
+	uint64_t between;
+
+	crew_begin(&c, "on");
+	crew_line_up(&c);
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) VALUES ('k-3', 'test', 'x', 1,"
+	                    " '2000-01-01', '2000-01-01', '2000-01-01')");
+	proxy_hold_replies(c.proxy, false);
+	between = overtake(&c.calls[3], "k-3");
+	crew_go(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	for (int i = 0; i < CREW; i++)
+		cr_assert_eq(row_of(&world, KEY(c.ids[i])).fence, c.calls[i].grant.fence);
+	cr_assert_gt(c.calls[3].grant.fence, between);
+	crew_release_held(&c);
+	crew_end(&c);
 }
 
 /* ---- across the death of the server --------------------------------------- */
