@@ -13,7 +13,7 @@ trap "" TERM HUP INT
 echo $$ >"$1.child"
 write() {
 	while :; do
-		echo "${EPOCHREALTIME/[.,]/}" >"$1"
+		echo "${EPOCHREALTIME/[.,]/}" >>"$1" # a file made anew would be empty for a moment
 		sleep 0.02
 	done
 }
