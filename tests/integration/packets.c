@@ -2,6 +2,9 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
+/* An answer that takes so long may be followed by another statement. */
+#define SLOW_MS 100
+
 TestSuite(packets, .init = world_begin, .fini = world_end, .timeout = 120);
 
 /* Connects, prepares, and has seen the key before. */
@@ -22,12 +25,14 @@ static void acquire_and_release_are(unsigned acquire_packets, const char *queue,
 	bizlock *b = warm_client(p, OPTIONS("queue", queue));
 
 	for (int i = 0; i < 10; i++) {
-		unsigned before = proxy_packets(p);
+		unsigned before = proxy_packets(p), acquired;
+		int64_t start = now_ms();
 
 		expect(OK, b, acquire(b, "k", wait_ms, 0, NULL));
-		cr_assert_eq(proxy_packets(p) - before, acquire_packets, "acquire");
+		acquired = proxy_packets(p);
+		cr_assert(acquired - before == acquire_packets || now_ms() - start >= SLOW_MS);
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-		cr_assert_eq(proxy_packets(p) - before, acquire_packets + 1, "and release");
+		cr_assert_eq(proxy_packets(p) - acquired, 1);
 	}
 	proxy_stop(p);
 }
@@ -53,10 +58,11 @@ Test(packets, a_new_key_costs_no_more)
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = warm_client(p, NULL);
 	unsigned before = proxy_packets(p);
+	int64_t start = now_ms();
 
 	expect(OK, b, acquire(b, "never seen", -1, 0, NULL));
 	expect(OK, b, bizlock_release(b, KEY("never seen"), NULL, NULL));
-	cr_assert_eq(proxy_packets(p) - before, 2);
+	cr_assert(proxy_packets(p) - before == 2 || now_ms() - start >= SLOW_MS);
 	proxy_stop(p);
 }
 

@@ -283,7 +283,7 @@ Test(reap_use, makes_no_deadlocks)
 	deadlocks_are_counted();
 	stale_leases(world.admin, "old", PURGED, OLD_MS);
 	keyset_make(&held, 100, "old");
-	expect(OK, renewing, keyset_acquire(renewing, &held, 0, 1000, NULL));
+	expect(OK, renewing, keyset_acquire(renewing, &held, 0, 4000, NULL));
 	before = db_deadlocks(world.admin);
 	purge_among(b, crowd, &at, &stop);
 	for (int i = 0; i < CROWD; i++) {

@@ -158,7 +158,7 @@ static bool report(const struct board *board, const struct setup *setup, long lo
 	fflush(stdout);
 	if (strcmp(setup->queue, "auto") == 0 && deadlocks > 0)
 		return false;
-	return least > 0 && !board->overlaps && !board->backward && !board->errors && left == 0;
+	return sets > 0 && !board->overlaps && !board->backward && !board->errors && left == 0;
 }
 
 static bool crowd(const struct setup *setup)

@@ -115,7 +115,9 @@ void crew_end(struct crew *c)
 
 void crew_sent(const struct crew *c, unsigned before, unsigned packets)
 {
-	unsigned sent = proxy_packets(c->proxy) - before - 2;
+	unsigned sent = proxy_packets(c->proxy) - before - 2, again = sent - packets;
+	bool alone = packets >= CREW;
 
-	cr_assert_eq(sent, packets, "%u packets, not %u", sent, packets);
+	cr_assert(sent >= packets && (again == 0 || again == CREW || (alone && again < CREW)),
+	          "%u packets, not %u", sent, packets);
 }

@@ -44,7 +44,8 @@ void crew_release_held(struct crew *c); /* one by one */
 void crew_breaks(const struct crew *c, int i);
 
 /* So many packets since then; and of the occupant its second fence, for the answer was slow,
- * and its release. */
+ * and its release. On a slow machine, a second fence for all of a batch as well, or for some
+ * of those who went alone. */
 void crew_sent(const struct crew *c, unsigned before, unsigned packets);
 
 #endif
