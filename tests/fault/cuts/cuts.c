@@ -7,7 +7,7 @@
  *     cuts SCENARIO requests|replies PACKET BYTE WHAT auto|off    one, as a failure names it
  *
  * WHAT: cut, cut-again:N, cut-ever, swallow, swallow-ever, delay, late, nothing.
- * BIZLOCK_FAULT_LONG=1: not just a sample of those that take a second each.
+ * BIZLOCK_FAULT_LONG=1: not just a sample.
  * BIZLOCK_FAULT_SEED: draws the same sample again. */
 #define _GNU_SOURCE 1
 #include <signal.h>
