@@ -51,7 +51,7 @@ mkdir -p "${BIZLOCK_BUILD_DIR:=build}"
 build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
 
-things=(compiler cmake make pkg-config connector smartcols client tmux zsh ps python3 criterion c++ ctags mandoc man groff)
+things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff)
 server_is_given || things+=(server openssl flock faketime)
 need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"

@@ -276,13 +276,19 @@ static int acquire_lock(struct cli_exec *x)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* Until it is reaped, no other process can have its number, and its group's. */
-static void bury(struct cli_exec *x, bool is_lost)
+/* Until it is reaped, no other process can have its number, and its group's. Who is continued
+ * just after the guard has killed can have renewed the lease since: the guard is asked too.
+ * Was the lock lost, or nearly? */
+static bool bury(struct cli_exec *x)
 {
+	bool is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
+
 	if (is_lost)
 		kill(-x->child, SIGKILL); /* what it left behind */
-	cli_guard_end(&x->guard);
+	if (cli_guard_end(&x->guard))
+		is_lost = true;
 	waitpid(x->child, NULL, 0);
+	return is_lost;
 }
 
 static int release(struct cli_exec *x, bool is_lost)
@@ -291,7 +297,8 @@ static int release(struct cli_exec *x, bool is_lost)
 	int rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 
 	if (is_lost || rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER) {
-		cli_say("%s was not held to the end (fence %" PRIu64 "): its work may be half done",
+		cli_say("%s was not safely held to the end (fence %" PRIu64
+		        "): its work may be half done",
 		        name_of(x, name), x->fence);
 		return CLI_LOST;
 	}
@@ -306,7 +313,6 @@ static int release(struct cli_exec *x, bool is_lost)
 
 static int run_command(struct cli_exec *x)
 {
-	bool is_lost;
 	int code = cli_exec_start(x);
 
 	if (code != CLI_GO_ON) {
@@ -316,10 +322,8 @@ static int run_command(struct cli_exec *x)
 		return code;
 	}
 	cli_exec_watch(x);
-	is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
 	cli_tty_take_back(&x->tty, x->signalled != 0);
-	bury(x, is_lost);
-	return release(x, is_lost);
+	return release(x, bury(x));
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

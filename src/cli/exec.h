@@ -36,8 +36,8 @@ bool cli_guard_start(struct cli_guard *ret);
 /* To kill `group` at that time of CLOCK_BOOTTIME, unless told otherwise until then. */
 void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns);
 
-/* Sends it home. From when this returns it kills nobody. */
-void cli_guard_end(struct cli_guard *g);
+/* Sends it home: has it killed? From when this returns it kills nobody. */
+bool cli_guard_end(struct cli_guard *g);
 
 /* ---- the terminal -------------------------------------------------------------- */
 

@@ -9,6 +9,8 @@
 
 #include "cli/exec.h"
 
+#define HAS_KILLED 1 /* its exit code */
+
 struct order {
 	int64_t kill_at_ns;
 	pid_t group; /* 0: go home */
@@ -40,7 +42,7 @@ static _Noreturn void guard(int orders, int timer)
 			continue;
 		if (order.group > 1)
 			kill(-order.group, SIGKILL);
-		_exit(1);
+		_exit(HAS_KILLED);
 	}
 }
 
@@ -91,13 +93,16 @@ void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns)
 		return;
 }
 
-void cli_guard_end(struct cli_guard *g)
+bool cli_guard_end(struct cli_guard *g)
 {
+	int status = 0;
+
 	if (!g->pid)
-		return;
+		return false;
 	cli_guard_order(g, 0, 0);
 	close(g->orders);
-	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	g->pid = 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) == HAS_KILLED;
 }

@@ -51,7 +51,7 @@ test_a_broken_lock_ends_a_command_that_ignores_sigterm() {
 	is_gone "$child" || fail "the command lives"
 	await is_gone "$grandchild"
 	expect_err 'job/a: the lock is lost'
-	expect_err 'was not held to the end \(fence [0-9]+\)'
+	expect_err 'was not safely held to the end \(fence [0-9]+\)'
 }
 
 test_a_command_that_ends_at_sigterm_has_time_to() {
@@ -164,6 +164,26 @@ test_a_wrapper_that_is_stopped() {
 	kill -CONT "$wrapper"
 	exit_of "$wrapper"
 	expect_equal "$code" 80
+}
+
+# Its renewer is as quick as it is; here quicker, for strace holds the wrapper's own thread up.
+test_a_wrapper_continued_between_the_kill_and_the_end_of_the_lease() {
+	local tracer
+	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -qq -o "$work/trace" -e signal=none \
+		-e trace=waitid -e inject=waitid:delay_enter=300000 \
+		"$program" exec --lease 9s job a -- sleep 1000 2>"$err" &
+	tracer=$!
+	await held job a
+	await pgrep -P "$tracer" >/dev/null
+	wrapper=$(pgrep -P "$tracer")
+	await pgrep -P "$wrapper" -x sleep >/dev/null
+	child=$(pgrep -P "$wrapper" -x sleep)
+	kill -STOP "$wrapper"
+	await is_gone "$child"
+	kill -CONT "$wrapper"
+	exit_of "$tracer"
+	expect_equal "$code" 80
+	expect_err 'was not safely held to the end'
 }
 
 test_a_wrapper_that_is_stopped_for_a_moment_goes_on() {

@@ -46,6 +46,7 @@ package() {
 	ps) echo "procps: what runs" ;;
 	python3) echo "python3: a reader of JSON" ;;
 	zsh) echo "zsh: its completion" ;;
+	strace) echo "strace: a thread that is held up" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;
