@@ -194,8 +194,14 @@ run_job() {
 	done_jobs=$((done_jobs + 1))
 }
 
+# All the processors' time since the start, and what other guests of the host took of it.
+stolen() {
+	awk '$1 == "cpu" { print $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9, $9 }' /proc/stat
+}
+
 measure() {
-	local planned words name
+	local planned words name before
+	before=$(stolen)
 	plan_contenders
 	plan_alone
 	began=$SECONDS
@@ -205,6 +211,9 @@ measure() {
 	done
 	progress "done"
 	echo
+	stolen | awk -v before="$before" '{ split(before, b)
+		printf "taken by other guests\t%.0f %% of processor time\n", 100 * ($2 - b[2]) / ($1 - b[1]) }' \
+		>>"$work/setting.tsv"
 	for name in bizlock floor textbook get_lock; do
 		printf 'deadlocks of %s\t%s\n' "$name" "${deadlocks[$name]}"
 	done >>"$work/setting.tsv"
