@@ -45,16 +45,18 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
-/* Leases are the server's time: a clock that was set ends them early or late. */
+/* Leases are the server's time: a clock that was set ends them early or late. When within
+ * a statement's time the server looked at it, nobody knows: a slow answer is no step. */
 static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 {
 	struct bl_renewer *r = &b->renewer;
-	bl_time now = bl_now();
-	int64_t offset = server_us - (sent / 2 + now / 2) / 1000;
+	int64_t vague = (bl_now() - sent) / 2 / 1000;
+	int64_t offset = server_us - sent / 1000 - vague;
 	int64_t step = r->offset_us ? offset - r->offset_us : 0;
-	int64_t tolerance = STEP_US + (now - sent) / 1000;
+	int64_t tolerance = STEP_US + vague + r->vague_us;
 
 	r->offset_us = offset;
+	r->vague_us = vague;
 	if (step <= tolerance && step >= -tolerance)
 		return;
 	r->step_us = step;

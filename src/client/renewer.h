@@ -23,6 +23,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_session session;
 	bool plain;        /* the server does not take the statement that skips locked rows */
 	int64_t offset_us; /* server's clock less ours, 0: not known yet */
+	int64_t vague_us;  /* that may be off by so much */
 	int64_t step_us;   /* by which it was found set in this round, or 0 */
 };
 

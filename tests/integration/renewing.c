@@ -167,6 +167,26 @@ Test(renewing, a_short_lease_is_renewed_beside_a_long_one)
 	cr_assert_eq(losses.count, 0);
 }
 
+/* The server's time comes with the answer, and may be as old as that took. */
+Test(renewing, a_slow_answer_is_no_step_of_the_clock)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	unsigned sent;
+
+	expect(OK, b, acquire_renewed(b, "k", NULL, 7500, NULL));
+	eventually(numbers_of(b).renewals == 1);
+	sent = proxy_packets(p);
+	proxy_hold_replies(p, true);
+	eventually(proxy_packets(p) > sent);
+	pause_ms(3000);
+	proxy_hold_replies(p, false);
+	eventually(numbers_of(b).renewals == 3);
+	cr_assert_eq(numbers_of(b).clock_steps, 0);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	proxy_stop(p);
+}
+
 /* ---- that it is not ----------------------------------------------------------------- */
 
 static void is_not_renewed(const char *const *options, uint32_t flags)
