@@ -3,7 +3,7 @@
 # lock, and nobody is left over.
 source "$(dirname "$0")/common.sh"
 
-LEASE_MS=3000
+LEASE_MS=5000
 
 # Writes the time (us) while it lives, and heeds no SIGTERM. $1: a file; its name with .child
 # holds its number, .grandchild that of a process of its group that writes too.

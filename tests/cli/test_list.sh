@@ -107,7 +107,7 @@ test_break_frees_the_lock_that_was_seen_and_no_other() {
 
 # What is broken ends at its next renewal.
 test_a_broken_holder_ends() {
-	hold job a --lease 1s 2>"$err"
+	hold job a --lease 3s 2>"$err"
 	expect 0 "$program" break job a --fence "$(fence_of job a)"
 	exit_of "$holder"
 	expect_equal "$code" 80

@@ -24,8 +24,8 @@
 #include "peer.h"
 
 #define HOUR_S 3600
-#define LEASE_MS 6000
-#define LONG_HOLD_MS 8000
+#define LEASE_MS 10000
+#define LONG_HOLD_MS 12000
 #define SLACK_MS 2500 /* how late a busy machine may be */
 /* A holder may believe wrongly until its next renewal. */
 #define IGNORANT_MS (LEASE_MS / 3 + SLACK_MS)
@@ -36,7 +36,7 @@ static struct world world;
 static struct crowd_plan plan = {.processes = 12,
                                  .keys = 4,
                                  .lease_ms = LEASE_MS,
-                                 .wait_ms = 8000,
+                                 .wait_ms = 12000,
                                  .long_in = 8,
                                  .long_hold_ms = LONG_HOLD_MS};
 static char offset_file[64];

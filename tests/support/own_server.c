@@ -102,7 +102,10 @@ static void start_guard(struct own_server *s)
 
 static void make_dir(struct own_server *s)
 {
-	*s = (struct own_server){.dir = "/tmp/bizlock-test-XXXXXX"};
+	const char *tmp = getenv("TMPDIR");
+
+	*s = (struct own_server){0};
+	snprintf(s->dir, sizeof(s->dir), "%.200s/bizlock-test-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(s->dir))
 		die("mkdtemp failed");
 }

@@ -9,7 +9,7 @@
 #include "db.h"
 
 struct own_server {
-	char dir[64]; /* "": not started */
+	char dir[256]; /* "": not started */
 	struct server at;
 	pid_t guard; /* kills the server should the test die */
 	int guard_fd;
