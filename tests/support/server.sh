@@ -202,6 +202,7 @@ end_by() {
 	local pid
 	pid=$(server_pid) || return 0
 	end_process "$1" "$pid"
+	rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid" # left by libfaketime
 	remove_short_folder
 }
 
