@@ -26,15 +26,13 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 	change.rest_us = bl_hold_rest_us(h);
 	change.bell = h->bell;
 	rc = bl_retry_change(call, &change);
-	h->bell_stays = change.bell_stays;
-	if (rc != BIZLOCK_OK || change.matched)
-		return rc;
 	/* Within the lease nobody else can have removed the row: it was us, by
 	 * the statement whose reply was lost. (But for a break at that moment.) */
 	pthread_mutex_lock(&call->client->mu);
-	ours = change.repeated && bl_hold_left_ms(h) > 0;
+	h->bell = change.bell;
+	ours = change.matched || (change.repeated && bl_hold_left_ms(h) > 0);
 	pthread_mutex_unlock(&call->client->mu);
-	return ours ? BIZLOCK_OK : bl_hold_lost(call, h);
+	return rc != BIZLOCK_OK || ours ? rc : bl_hold_lost(call, h);
 }
 
 int bl_release_level(struct bl_call *call, struct bl_hold *h)
@@ -51,7 +49,7 @@ void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (!last)
 		bl_hold_done(b, h);
-	else if (rc == BIZLOCK_OK && !h->bell_stays)
+	else if (rc == BIZLOCK_OK && !h->bell)
 		bl_hold_drop(b, h);
 	else
 		bl_hold_litter(b, h, rc != BIZLOCK_OK);

@@ -71,43 +71,58 @@ static void failed(struct bizlock *b)
 
 /* ---- cleaning up ----------------------------------------------------------- */
 
+/* Its row, with its doorbell where that can travel along; or what is left of the two. */
+static struct bl_change what_is_left(const struct bl_hold *h)
+{
+	if (!h->unsure)
+		return (struct bl_change){.what = BL_CHANGE_BELL, .bell = h->bell};
+	if (h->fence == 0)
+		return (struct bl_change){.what = BL_CHANGE_SWEEP};
+	return (struct bl_change){
+	        .what = BL_CHANGE_DROP, .rest_us = bl_hold_rest_us(h), .bell = h->bell};
+}
+
+/* Refused for good, a row stays until its lease ends. With the mutex held. */
+static void cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct bl_err *err)
+{
+	bool refused = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER;
+
+	if (rc == BIZLOCK_OK || refused)
+		h->unsure = false;
+	if (!h->unsure && !h->bell) {
+		b->renewer.failures = 0;
+		bl_hold_drop(b, h);
+		return;
+	}
+	h->due = bl_now() + BUSY_NS;
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT)
+		failed(b);
+	bl_hold_done(b, h);
+}
+
 static void clean_up(struct bizlock *b, struct bl_hold *h)
 {
-	struct bl_change change = {
-	        .what = BL_CHANGE_BELL, .rest_us = bl_hold_rest_us(h), .bell = h->bell};
+	struct bl_change change = what_is_left(h);
+	bool has_bell = change.bell != 0;
 	struct bl_call call;
 	struct bl_err err;
 	int rc;
 
 	bl_err_clear(&err);
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
-	call.io_deadline = bl_now(); /* once: leases are waiting */
-	if (h->unsure)
-		change.what = h->fence ? BL_CHANGE_DROP : BL_CHANGE_SWEEP;
-	if (change.bell)
-		call.io_deadline += BELL_NS;
+	call.io_deadline = bl_now() + (has_bell ? BELL_NS : 0); /* once: leases are waiting */
 	change.ref = bl_hold_ref(&call, h);
 	if (change.what == BL_CHANGE_SWEEP)
 		change.ref.fence = bl_hold_twin(b, h);
 	h->busy = b->renewer.at_work = true;
 	pthread_mutex_unlock(&b->mu);
-	rc = change.what == BL_CHANGE_BELL && !change.bell ? BIZLOCK_OK
-	                                                   : bl_retry_change(&call, &change);
+	rc = change.what == BL_CHANGE_BELL && !has_bell ? BIZLOCK_OK
+	                                                : bl_retry_change(&call, &change);
 	pthread_mutex_lock(&b->mu);
 	b->renewer.at_work = false;
-	if (rc == BIZLOCK_OK)
-		h->unsure = false;
-	if ((rc == BIZLOCK_OK && !change.bell_stays) ||
-	    (rc == BIZLOCK_DB && bl_classify(err.native) == BL_CLASS_OTHER)) {
-		/* Refused for good, it stays until its lease ends. */
-		b->renewer.failures = 0;
-		bl_hold_drop(b, h);
-	} else {
-		h->due = bl_now() + BUSY_NS;
-		if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT)
-			failed(b);
-		bl_hold_done(b, h);
-	}
+	if (has_bell)
+		h->bell = change.bell;
+	cleaned(b, h, rc, &err);
 }
 
 /* ---- renewing ---------------------------------------------------------------- */

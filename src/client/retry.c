@@ -91,6 +91,8 @@ static int try_on(struct bl_call *call, struct bl_change *ch, struct bl_conn *co
 	if (bell && rc != BIZLOCK_OK)
 		bl_session_leave(&conn->session);
 	put(call, conn, bell ? bells_of(ch) : 0);
+	if (bell)
+		ch->bell = 0;
 	return rc;
 }
 
@@ -100,7 +102,11 @@ static int try_alone(struct bl_call *call, struct bl_change *ch)
 	const char *bell;
 	int rc = lend_for(call, ch->bell, &conn, &bell, call->err);
 
-	return rc == BIZLOCK_OK ? try_on(call, ch, conn, bell) : rc;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!bell)
+		ch->bell = 0;
+	return try_on(call, ch, conn, bell);
 }
 
 /* The row can go through any connection, and others want it. The doorbell stays where it
@@ -114,8 +120,7 @@ static int try_past(struct bl_call *call, struct bl_change *ch)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	ch->bell_stays = conn->id != ch->bell;
-	return try_on(call, ch, conn, ch->bell_stays ? NULL : call->bell);
+	return try_on(call, ch, conn, conn->id == ch->bell ? call->bell : NULL);
 }
 
 /* A last release, with what other threads want from the server now. Of what the batch
@@ -137,6 +142,7 @@ static int try_in_company(struct bl_call *call, struct bl_change *ch)
 		return job.rc;
 	if (!job.entry.done)
 		return try_alone(call, ch);
+	ch->bell = 0;
 	ch->matched = true;
 	ch->sent = job.sent;
 	return BIZLOCK_OK;
@@ -146,7 +152,6 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 {
 	bool drops = ch->what == BL_CHANGE_DROP && ch->bell && ch->rest_us <= 0;
 
-	ch->bell_stays = false;
 	return drops ? try_in_company(call, ch) : try_alone(call, ch);
 }
 

@@ -34,13 +34,13 @@ struct bl_change {
 	bl_reap_step *step; /* REAP */
 	struct bl_reap *reap;
 	uint64_t keeper; /* the server's number of it */
-	uint64_t bell;   /* the connection that holds this key's doorbell, 0: none */
+	uint64_t bell;   /* DROP, DROP_SET, BELL: the connection that has the doorbell, 0: none */
 
-	/* answers */
-	bool matched;    /* a row was found and changed */
-	bool repeated;   /* an earlier try may have done it already */
-	bool bell_stays; /* DROP: the doorbell was not released, for its connection stalls */
-	bl_time sent;    /* before the try that was answered; 0: nothing was sent */
+	/* answers; and bell is 0 once the doorbell is given back, or gone with its connection.
+	 * It stays where that connection stalls, and the row went by another one. */
+	bool matched;  /* a row was found and changed */
+	bool repeated; /* an earlier try may have done it already */
+	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
 };
 
 /* A statement failed with err and will be sent again. Where it could not be sent,

@@ -96,8 +96,13 @@ static void drop(struct bl_member **plain, struct bl_item *items, size_t n, stru
 	        .rows = rows,
 	        .bell = plain[0]->hold->bell,
 	};
+	struct bizlock *b = plain[0]->call.client;
 	int rc = bl_retry_change(&plain[0]->call, &change);
 
+	pthread_mutex_lock(&b->mu);
+	for (size_t i = 0; i < n; i++)
+		plain[i]->hold->bell = change.bell;
+	pthread_mutex_unlock(&b->mu);
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = plain[i];
 

@@ -55,7 +55,6 @@ struct bl_hold {
 	bl_time due;     /* to be renewed; BL_NEVER: not */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
-	bool bell_stays; /* the row was released without it: it has to be given back */
 
 	/* It went from owner to owner of this client, so often in a row; since when. */
 	unsigned passed;

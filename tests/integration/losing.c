@@ -251,3 +251,16 @@ Test(losing, the_lock_is_lost_again)
 	eventually(losses.count == 2);
 	cr_assert_eq(losses.list[1].fence, second);
 }
+
+/* It goes once: counted as given back twice, it would be missed for ever, and who takes
+ * a lock on that connection from then on would wake nobody. */
+Test(losing, a_release_that_finds_it_lost_gives_one_doorbell_back)
+{
+	bizlock *b = watched_client(OPTIONS("max_connections", "1"));
+
+	take(b, BIZLOCK_NO_RENEW);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	take(b, BIZLOCK_NO_RENEW);
+	cr_assert_neq(db_number(world.admin, "SELECT bell FROM biz_lock"), 0);
+}

@@ -161,6 +161,22 @@ Test(sets_bells, a_set_refused_keeps_none)
 	all_are_free(&s);
 }
 
+/* Each once, lost or not: else the next set would have none. */
+Test(sets_bells, a_set_found_lost_at_its_release_gives_them_back)
+{
+	bizlock *b = client(OPTIONS("max_connections", "1"));
+	struct keyset s;
+
+	keyset_make(&s, N, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	db_run(world.admin, "DELETE FROM biz_lock WHERE biz_id = '%s'", s.ids[1]);
+	expect(LOST, b, keyset_release(b, &s, NULL));
+	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	cr_assert_eq(rung(), N);
+	expect(OK, b, keyset_release(b, &s, NULL));
+	all_are_free(&s);
+}
+
 /* What is taken in vain, because a level that was there already is lost, is given back. */
 Test(sets_bells, a_set_that_fails_at_its_last_step_keeps_none)
 {
