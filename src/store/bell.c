@@ -110,9 +110,14 @@ static int run_text(struct bl_session *s, struct bl_err *err)
 
 int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 {
+	int rc;
+
 	bl_buf_reset(&s->text);
 	bl_sql_free_bell(&s->text, bell);
-	return run_text(s, err);
+	rc = run_text(s, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_leave(s);
+	return rc;
 }
 
 int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err)
