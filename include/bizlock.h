@@ -322,7 +322,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_
                                                        bizlock_grant *ret);
 
 /* Gives one level of each back, whatever happens to one of them. The first error,
- * or OK. The keys need not have been acquired together. */
+ * or OK. The keys, each once, need not have been acquired together. */
 BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n,
                                     const char *owner);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/acquire.h"
+#include "core/lease.h"
 
 static int by_primary_key(const void *a, const void *b)
 {
@@ -14,14 +15,9 @@ static int by_primary_key(const void *a, const void *b)
 	return order ? order : strcmp(x->type, y->type);
 }
 
-void bl_members_sort(struct bl_member *members, size_t n)
+int bl_members_sort(struct bl_member *members, size_t n)
 {
 	qsort(members, n, sizeof(*members), by_primary_key);
-}
-
-static int sort(struct bl_member *members, size_t n)
-{
-	bl_members_sort(members, n);
 	for (size_t i = 1; i < n; i++)
 		if (bl_key_equal(&members[i].call.key, &members[i - 1].call.key))
 			return bl_err_set(members->call.err, BIZLOCK_INVALID,
@@ -118,6 +114,16 @@ static int deepen_all(struct bl_set *s)
 	return rc;
 }
 
+/* To go deeper may take long, and nobody renews what is not settled yet. */
+static int check_still_held(struct bl_set *s)
+{
+	if (!bl_passed(bl_lease_end(s->sent, s->request->lease_ms * 1000LL)))
+		return BIZLOCK_OK;
+	return bl_err_set(s->call->err, BIZLOCK_LOST,
+	                  "the leases of the new ones were over before those held already could "
+	                  "be re-entered");
+}
+
 /* Taken in vain: their rows and doorbells are given back in the background. */
 static void regret_all(struct bl_set *s)
 {
@@ -183,6 +189,8 @@ static int acquire_all(struct bl_set *s, bizlock_grant *ret, bl_time began)
 	if (rc == BIZLOCK_OK)
 		rc = deepen_all(s);
 	if (rc == BIZLOCK_OK && taken)
+		rc = check_still_held(s);
+	if (rc == BIZLOCK_OK && taken)
 		settle_all(s);
 	else if (taken)
 		regret_all(s);
@@ -200,7 +208,7 @@ int bl_client_acquire_all(struct bl_member *members, size_t n, const struct bl_r
 	struct bl_call *call = &members->call;
 	struct bl_set s = {.b = call->client, .members = members, .n = n, .request = request};
 	bl_time began = bl_now();
-	int rc = sort(members, n);
+	int rc = bl_members_sort(members, n);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -22,10 +22,12 @@ struct bl_member {
 int bl_client_acquire_all(struct bl_member *members, size_t n, const struct bl_request *request,
                           bizlock_grant *ret);
 
-/* In the order of the primary key: in which everybody works on several. */
-void bl_members_sort(struct bl_member *members, size_t n);
+/* In the order of the primary key: in which everybody works on several. INVALID: a key that
+ * is there twice, which would wait for itself. */
+int bl_members_sort(struct bl_member *members, size_t n);
 
-/* One level of each, whatever comes of the others. ret_first: the first error, or OK. */
+/* One level of each, whatever comes of the others. ret_first: the first error, or OK.
+ * INVALID: a key that is there twice; then nothing is given back. */
 void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first);
 
 #endif

@@ -41,13 +41,13 @@ static int take_on(struct bl_set *s, struct bl_conn *conn, bool ring, const char
 	                             .lease_ms = s->request->lease_ms,
 	                             .ring = ring && conn->bells + s->fresh <= BL_BELLS_MAX,
 	                             .rung = rung};
-	bool all = false;
+	enum bl_set_took took;
 	int rc;
 
 	s->sent = bl_now();
-	rc = bl_set_take(&conn->session, s->items, s->fresh, &claim, s->rows, &all, s->call->err);
-	s->unsure |= rc == BIZLOCK_CONN && bl_may_have_run(s->call->err);
-	if (rc != BIZLOCK_OK || !all)
+	rc = bl_set_take(&conn->session, s->items, s->fresh, &claim, s->rows, &took, s->call->err);
+	s->unsure |= took == BL_SET_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(s->call->err));
+	if (rc != BIZLOCK_OK || took != BL_SET_ALL)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 	if (!claim.ring || bl_now() >= s->sent + BL_PROMPT_NS)
 		rc = bl_set_draw_again(&conn->session, s->items, s->fresh, claim.owner, s->rows,

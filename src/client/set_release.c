@@ -125,22 +125,30 @@ static void one_by_one(struct bl_member *members, size_t n, struct first *first)
 	}
 }
 
-void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first)
+static void release_all(struct bl_member *members, size_t n, struct first *first)
 {
 	struct bl_item *items = calloc(n, sizeof(*items));
 	struct bl_set_row *rows = calloc(n, sizeof(*rows));
 	struct bl_member **plain = calloc(n, sizeof(*plain));
-	struct first first = {ret_first, 0};
 	size_t count;
 
-	bl_err_clear(ret_first);
-	bl_members_sort(members, n);
-	begin_all(members, n, &first);
+	begin_all(members, n, first);
 	/* Without memory each goes by itself. */
 	while (items && rows && plain && (count = gather(members, n, items, plain)) > 0)
-		drop(plain, items, count, rows, &first);
-	one_by_one(members, n, &first);
+		drop(plain, items, count, rows, first);
+	one_by_one(members, n, first);
 	free(items);
 	free(rows);
 	free(plain);
+}
+
+void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first)
+{
+	struct first first = {ret_first, 0};
+
+	bl_err_clear(ret_first);
+	if (bl_members_sort(members, n) == BIZLOCK_OK)
+		release_all(members, n, &first);
+	else
+		*ret_first = *members->call.err;
 }

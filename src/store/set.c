@@ -16,7 +16,8 @@ struct reading {
 	const struct bl_item *items;
 	size_t n;
 	struct bl_set_row *rows;
-	unsigned statements; /* of a take, the last one reads the rows */
+	unsigned statements; /* of a take, the last one reads the rows, that before it makes them */
+	unsigned answered;   /* of a take */
 };
 
 /* One row: biz_id, biz_type, fence, taken_from. */
@@ -37,12 +38,13 @@ static void note(const struct reading *r, MYSQL_ROW row, const unsigned long *le
 
 static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
 {
+	struct reading *r = arg;
 	MYSQL_ROW row;
 
-	if (statement + 1 == ((struct reading *)arg)->statements && rows &&
-	    mysql_num_fields(rows) == 4)
+	r->answered = statement + 1;
+	if (r->answered == r->statements && rows && mysql_num_fields(rows) == 4)
 		while ((row = mysql_fetch_row(rows)) != NULL)
-			note(arg, row, mysql_fetch_lengths(rows));
+			note(r, row, mysql_fetch_lengths(rows));
 }
 
 /* Which holds are there, and go; it follows START TRANSACTION. */
@@ -127,26 +129,29 @@ static int run(struct bl_session *s, struct reading *r, const char *owner, bool 
 }
 
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
-                const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
+                const struct bl_set_claim *claim, struct bl_set_row *rows, enum bl_set_took *ret,
                 struct bl_err *err)
 {
-	struct reading r = {items, n, rows, claim->ring ? 3 : 2};
+	struct reading r = {items, n, rows, claim->ring ? 3 : 2, 0};
+	bool all;
 	int rc;
 
 	bl_buf_reset(&s->text);
 	if (claim->ring)
 		add_rings(s, items, n, claim->rung);
 	add_insert(s, items, n, claim);
-	rc = run(s, &r, claim->owner, ret_all, err);
-	if (!*ret_all && !s->gone && claim->ring)
+	rc = run(s, &r, claim->owner, &all, err);
+	if (!all && !s->gone && claim->ring)
 		bl_set_free_bells(s, items, n); /* those that it came to */
+	*ret = r.answered + 1 < r.statements ? BL_SET_NOTHING : BL_SET_MAYBE;
+	*ret = all ? BL_SET_ALL : *ret;
 	return rc;
 }
 
 int bl_set_draw_again(struct bl_session *s, const struct bl_item *items, size_t n,
                       const char *owner, struct bl_set_row *rows, struct bl_err *err)
 {
-	struct reading r = {items, n, rows, 2};
+	struct reading r = {items, n, rows, 2, 0};
 	bool done;
 
 	bl_buf_reset(&s->text);
@@ -157,7 +162,7 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_item *items, size_t 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, struct bl_set_row *rows, struct bl_err *err)
 {
-	struct reading r = {items, n, rows, DROP_STATEMENTS};
+	struct reading r = {items, n, rows, DROP_STATEMENTS, 0};
 	int rc;
 
 	memset(rows, 0, n * sizeof(*rows));

@@ -19,12 +19,17 @@ struct bl_set_row {
 	uint64_t fence;
 };
 
+enum bl_set_took {
+	BL_SET_NOTHING, /* somebody holds one of them, or has its doorbell; or an error */
+	BL_SET_MAYBE,   /* an error behind the statement that takes them: they are all there */
+	BL_SET_ALL
+};
+
 /* items: in the order of (id, type), each key once; their fences are not looked at.
- * *ret_all false: somebody holds one of them, or has its doorbell, and nothing was
- * changed; else rows[i] is that of items[i]. Unless *ret_all is true, the session has
- * none of the doorbells afterwards. CONN, DB, NOMEM. */
+ * ALL: rows[i] is that of items[i]. Else the session has none of the doorbells
+ * afterwards. CONN, DB, NOMEM; *ret is written even so. */
 int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
-                const struct bl_set_claim *claim, struct bl_set_row *rows, bool *ret_all,
+                const struct bl_set_claim *claim, struct bl_set_row *rows, enum bl_set_took *ret,
                 struct bl_err *err);
 
 /* A new fence for each row that is owner's, which are the seen ones then. CONN, DB, NOMEM. */

@@ -295,3 +295,43 @@ Test(sets_cuts, what_could_not_be_released_is_removed_later)
 	eventually(rows() == 0);
 	proxy_stop(p);
 }
+
+/* ---- taken, and not read ---------------------------------------------------------------- */
+
+static bool is_waiting(const char *like, const char *state)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s'"
+	                 " AND INFO LIKE '%s' AND STATE LIKE '%s'",
+	                 world.schema, like, state) > 0;
+}
+
+/* An ALTER TABLE would come between the two statements just so. */
+Test(sets_cuts, what_was_taken_and_not_read_is_not_waited_for)
+{
+	static const char query[] = "LOCK TABLES biz_lock WRITE";
+	MYSQL *admin = db_open(&world.at, world.schema);
+	bizlock *b = client(NULL);
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, N, "k");
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) VALUES ('k-000', 'test', 'x', 1,"
+	                    " '2000-01-01', '2000-01-01', '2000-01-01')");
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
+	call_start_all(&call, b, &s, WAIT_MS, "task-1");
+	eventually(is_waiting("%%INSERT INTO `biz_lock`%%", "%%"));
+	cr_assert_eq(mysql_send_query(admin, query, sizeof(query) - 1), 0);
+	eventually(is_waiting("LOCK TABLES%%", "%%metadata lock%%"));
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(mysql_read_query_result(admin), 0);
+	steadily(!atomic_load(&call.done), 1500);
+	db_run(admin, "UNLOCK TABLES");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	expect_held(b, &s, "task-1", 1);
+	expect(OK, b, keyset_release(b, &s, "task-1"));
+	cr_assert_eq(rows(), 0);
+	mysql_close(admin);
+}

@@ -215,6 +215,26 @@ Test(sets_levels, a_level_too_deep_denies_them_all)
 	expect(NOT_OWNER, b, bizlock_verify(b, s.keys[0], NULL));
 }
 
+/* The new ones are not renewed before the set is complete. */
+Test(sets_levels, new_ones_that_end_while_an_old_one_is_locked_are_lost)
+{
+	bizlock *b = client(OPTIONS("lease_ms", "500"));
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, 3, "k");
+	expect(OK, b, acquire_as(b, s.ids[2], "task-1", 0));
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT * FROM biz_lock WHERE %s FOR UPDATE", row_where(s.keys[2]));
+	call_start_all(&call, b, &s, -1, "task-1");
+	steadily(!atomic_load(&call.done), 1500);
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(call_join(&call), BIZLOCK_LOST, "%s", call.errmsg);
+	expect_not_granted(&s);
+	eventually(rows() == 1);
+	cr_assert_eq(row_of(&world, s.keys[2]).depth, 1);
+}
+
 /* ---- giving back --------------------------------------------------------------- */
 
 Test(sets_levels, keys_need_not_be_given_back_together)
@@ -314,4 +334,19 @@ Test(sets_levels, the_first_error_is_the_answer)
 	expect(LOST, b, keyset_release(b, &s, NULL));
 	expect_message(b, s.ids[1]);
 	cr_assert_eq(rows(), 0);
+}
+
+/* It would wait for itself. */
+Test(sets_levels, a_key_given_twice_is_refused)
+{
+	bizlock *b = client(NULL);
+	struct keyset s;
+
+	keyset_make(&s, 3, "k");
+	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	s.keys[s.n] = s.keys[0];
+	expect(INVALID, b, bizlock_release_all(b, s.keys, s.n + 1, NULL));
+	expect_message(b, s.ids[0]);
+	expect_held(b, &s, NULL, 1);
+	expect(OK, b, keyset_release(b, &s, NULL));
 }
