@@ -21,9 +21,19 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	call->err = err;
 }
 
+static bool is_woken(const struct bl_call *call)
+{
+	return atomic_load(&call->client->wakes) != call->wakes;
+}
+
+bool bl_call_interrupted(const struct bl_call *call)
+{
+	return !bl_passed(call->deadline) && is_woken(call);
+}
+
 int bl_call_check(const struct bl_call *call)
 {
-	if (atomic_load(&call->client->wakes) == call->wakes)
+	if (!is_woken(call))
 		return BIZLOCK_OK;
 	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
 }
@@ -38,14 +48,30 @@ bool bl_call_closing(const struct bl_call *call)
 	return closing;
 }
 
-void bl_call_sleep(const struct bl_call *call, bl_time until)
+static bool is_over(const struct bl_call *call)
+{
+	return bl_call_interrupted(call) || bl_call_closing(call);
+}
+
+static void sleep_unless(const struct bl_call *call, bl_time until,
+                         bool (*over)(const struct bl_call *))
 {
 	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
 
-	while (left > 0 && atomic_load(&call->client->wakes) == call->wakes) {
+	while (left > 0 && !over(call)) {
 		bl_sleep(left < BL_WAKE_NS ? left : BL_WAKE_NS);
 		left = end - bl_now();
 	}
+}
+
+void bl_call_sleep(const struct bl_call *call, bl_time until)
+{
+	sleep_unless(call, until, is_woken);
+}
+
+void bl_call_pause(const struct bl_call *call, bl_time until)
+{
+	sleep_unless(call, until, is_over);
 }
 
 uint64_t bl_client_random(struct bizlock *b)

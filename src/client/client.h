@@ -62,13 +62,19 @@ struct bl_call {
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err);
 
+/* Whether an interrupt has ended the wait of this call; one that waits for nothing, as a
+ * release, goes on. */
+bool bl_call_interrupted(const struct bl_call *call);
+
 /* CANCELLED if an interrupt came since the call began, else OK. */
 int bl_call_check(const struct bl_call *call);
 
 bool bl_call_closing(const struct bl_call *call); /* the client is being closed */
 
-/* Sleeps until `until` or the deadline; an interrupt ends it early. */
+/* Sleeps until `until` or the deadline; an interrupt ends it early. pause: only one that
+ * ends this call's wait, so that who goes on all the same does not go on without rest. */
 void bl_call_sleep(const struct bl_call *call, bl_time until);
+void bl_call_pause(const struct bl_call *call, bl_time until);
 
 uint64_t bl_client_random(struct bizlock *b);
 

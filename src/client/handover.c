@@ -145,7 +145,6 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 		settle(b, h, ticket, sent);
 		bl_acquire_grant(h, ticket->lease_ms, false, ret);
 	}
-	h->fence = rc == BIZLOCK_UNKNOWN ? ticket->fence : h->fence;
 	h->unsure |= rc == BIZLOCK_UNKNOWN;
 	bl_acquire_end(b, h);
 	pthread_mutex_unlock(&b->mu);

@@ -218,8 +218,10 @@ static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	rc = after_renewer(call, h);
 	/* A shorter lease may begin at any moment from now on. */
 	expires = bl_lease_end(bl_now(), change.lease_ms * 1000LL);
-	if (rc == BIZLOCK_OK)
+	if (rc == BIZLOCK_OK) {
 		h->expires = bl_earlier(h->expires, expires);
+		bl_watch_by(b, h->expires);
+	}
 	pthread_mutex_unlock(&b->mu);
 	if (rc == BIZLOCK_OK && bl_hold_held(call, h))
 		rc = bl_retry_change(call, &change);
@@ -255,8 +257,10 @@ static int verify(struct bl_call *call, struct bl_hold *h)
 		return rc;
 	pthread_mutex_lock(&b->mu);
 	held = h->state == BL_HOLD_HELD && row.found && row.fence == h->fence && row.left_us > 0;
-	if (held)
+	if (held) {
 		h->expires = bl_lease_end(sent, row.left_us);
+		bl_watch_by(b, h->expires);
+	}
 	pthread_mutex_unlock(&b->mu);
 	return held ? rc : bl_hold_lost(call, h);
 }

@@ -155,13 +155,17 @@ static int try_once(struct bl_call *call, struct bl_change *ch)
 	return drops ? try_in_company(call, ch) : try_alone(call, ch);
 }
 
-static bool worth_another(const struct bl_call *call, const struct bl_err *err)
+static bool may_heal(const struct bl_err *err)
 {
 	enum bl_class class = bl_classify(err->native);
 
-	if (err->code != BIZLOCK_CONN && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
-		return false;
-	return !bl_passed(call->io_deadline) && !bl_call_closing(call);
+	return err->code == BIZLOCK_CONN || class == BL_CLASS_RETRY || class == BL_CLASS_STOPPED;
+}
+
+static bool worth_another(const struct bl_call *call, const struct bl_err *err)
+{
+	return may_heal(err) && !bl_passed(call->io_deadline) && !bl_call_closing(call) &&
+	       !bl_call_interrupted(call);
 }
 
 void bl_retry_count(struct bizlock *b, const struct bl_err *err)
@@ -179,7 +183,7 @@ void bl_retry_count(struct bizlock *b, const struct bl_err *err)
 static void pause_before(struct bl_call *call, const struct bl_err *err, unsigned attempt)
 {
 	bl_retry_count(call->client, err);
-	bl_call_sleep(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
+	bl_call_pause(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
 }
 
 int bl_retry_change(struct bl_call *call, struct bl_change *change)
@@ -190,8 +194,10 @@ int bl_retry_change(struct bl_call *call, struct bl_change *change)
 		pause_before(call, call->err, i);
 		rc = try_once(call, change);
 	}
-	if (rc == BIZLOCK_CONN && change->repeated)
-		rc = call->err->code = BIZLOCK_UNKNOWN;
+	if (rc != BIZLOCK_OK && change->repeated)
+		return call->err->code = BIZLOCK_UNKNOWN;
+	if (rc != BIZLOCK_OK && may_heal(call->err) && bl_call_interrupted(call))
+		return bl_call_check(call);
 	return rc;
 }
 

@@ -169,3 +169,25 @@ Test(handover_cuts, what_was_exported_is_not_swept_away_with_a_set)
 {
 	what_was_exported_is_not_ours(true);
 }
+
+/* What the first import may have left is removed before the second one begins: after it,
+ * the same owner would have the same lock, with the same fence. */
+Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REQUESTS, .for_ever = true};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	struct pair pair = {.proxy = p, .well = client(NULL)};
+
+	pair.suffers =
+	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	works(pair.suffers);
+	hold(&pair, pair.well);
+	give(&pair, pair.well);
+	proxy_arm(p, &fault);
+	expect(UNKNOWN, pair.suffers, bizlock_import(pair.suffers, pair.text, NULL, NULL));
+	proxy_arm(p, NULL);
+	get(&pair, pair.suffers);
+	steadily(row_of(&world, KEY("k")).there, 500);
+	end(pair.suffers);
+	proxy_stop(p);
+}

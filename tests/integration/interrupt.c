@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include <signal.h>
 
+#include "cr_keyset.h"
 #include "cr_test.h"
 
 TestSuite(interrupt, .init = world_begin, .fini = world_end, .timeout = 120);
@@ -188,4 +189,41 @@ Test(interrupt, close_does_not_release_where_it_is_told_not_to)
 	bizlock_close(b);
 	cr_assert(row_of(&world, KEY("k")).there);
 	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+}
+
+/* ---- while the server is away --------------------------------------------------- */
+
+static void interrupted_without_a_server(bizlock *b, struct call *call)
+{
+	steadily(!atomic_load(&call->done), 300);
+	bizlock_interrupt(b);
+	cr_assert_eq(call_join(call), BIZLOCK_CANCELLED, "%s", call->errmsg);
+}
+
+Test(interrupt, ends_the_wait_of_a_set_whose_server_is_away)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, 2, "k");
+	s.keys[0].biz_id = "k";
+	occupy();
+	call_start_all(&call, b, &s, -1, "task-1");
+	call_blocks(&call);
+	proxy_stop(p);
+	interrupted_without_a_server(b, &call);
+}
+
+Test(interrupt, ends_a_reentry_whose_server_is_away)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	struct call call;
+
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	proxy_stop(p);
+	call_start(&call, b, "k", -1, "task-1");
+	interrupted_without_a_server(b, &call);
 }

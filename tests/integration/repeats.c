@@ -126,3 +126,23 @@ Test(repeats, connections_that_can_not_be_had)
 	expect(CONN, b, acquire(b, "k", 0, 0, NULL));
 	expect_moved(b, &n, "");
 }
+
+/* The first answer was lost: whatever the second one is, it is no answer to the first. */
+Test(repeats, that_end_in_another_error_leave_it_unknown)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "1000"));
+	struct call call;
+
+	for (int i = 0; i < 2; i++)
+		expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	proxy_arm(p, &fault);
+	call_start(&call, b, "k", 5000, "task-1");
+	eventually(row_of(&world, KEY("k")).depth == 3);
+	db_run(world.admin, "RENAME TABLE biz_lock TO hidden");
+	cr_assert_eq(call_join(&call), BIZLOCK_UNKNOWN, "%s: %s", bizlock_err_name(call.rc),
+	             call.errmsg);
+	db_run(world.admin, "RENAME TABLE hidden TO biz_lock");
+	proxy_stop(p);
+}
