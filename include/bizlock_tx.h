@@ -30,7 +30,7 @@
  *   answer is that of the last statement sent, as after any.
  * - DB: the server's words are in bizlock_errmsg(). Error 1213 has rolled the
  *   transaction back, as always. CONN: the connection is lost, and so is the
- *   transaction. */
+ *   transaction; or the server takes no writes now: roll back. */
 #ifndef BIZLOCK_TX_H
 #define BIZLOCK_TX_H
 

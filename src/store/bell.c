@@ -85,7 +85,7 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	enum ready ready;
 
 	bl_buf_reset(&s->text);
-	bl_sql_wait_bell(s->sql, &s->text, bell, ms);
+	bl_sql_wait_bell(s->sql, &s->text, bell, ms > 0 ? ms : 1); /* 0 is no limit to MySQL */
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (mysql_send_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)

@@ -60,6 +60,8 @@ int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_t
 
 enum { LOOK_COLUMNS = 7 };
 
+#define FAR_US (30LL * 365 * 24 * 3600 * 1000000)
+
 struct look {
 	MYSQL_BIND binds[LOOK_COLUMNS];
 	bl_bool null[LOOK_COLUMNS];
@@ -68,6 +70,12 @@ struct look {
 	int64_t left_us;
 	struct bl_row row;
 };
+
+/* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
+static int64_t within(int64_t left_us)
+{
+	return left_us < FAR_US ? left_us : FAR_US;
+}
 
 static int one_row(void *arg)
 {
@@ -85,7 +93,7 @@ static int one_row(void *arg)
 	l->row.depth = l->null[3] || l->depth > UINT32_MAX ? 0 : (uint32_t)l->depth;
 	l->row.bell = l->null[4] ? 0 : l->bell;
 	l->row.took_over = !l->null[5] && l->taken_from;
-	l->row.left_us = l->null[6] ? 0 : l->left_us;
+	l->row.left_us = l->null[6] ? 0 : within(l->left_us);
 	return BIZLOCK_OK;
 }
 

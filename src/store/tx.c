@@ -245,7 +245,10 @@ int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, str
 	int rc = one ? commit_in_one(tx, hold, ret_held, err)
 	             : commit_in_two(tx, hold, ret_held, err);
 
-	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && !*ret_held))
+	/* A server that takes no writes now has kept the connection, and with it the transaction.
+	 */
+	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && !*ret_held) ||
+	    (rc == BIZLOCK_CONN && !bl_may_have_run(err)))
 		bl_tx_rollback(tx);
 	return rc;
 }

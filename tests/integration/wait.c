@@ -240,3 +240,19 @@ Test(wait, queued_and_polling_contenders_exclude_each_other)
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	}
 }
+
+/* A timeout that was written by hand, further away than nanoseconds can count. */
+Test(wait, for_centuries_is_no_busy_loop)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+
+	works(b);
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) VALUES ('k', 'test', 'x', 1,"
+	                    " '9999-12-31 23:59:59', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+	proxy_arm(p, NULL);
+	expect(TIMEOUT, b, acquire(b, "k", 1000, 0, NULL));
+	cr_assert_lt(proxy_packets(p), 100);
+	proxy_stop(p);
+}
