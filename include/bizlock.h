@@ -366,9 +366,9 @@ BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, ui
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);
 
-/* Takes over what was exported: `owner` of this client holds it from here on, and it
- * is renewed. Once only: LOST when somebody has imported it before, or its lease is
- * over. MISUSE: this owner holds that key already. INVALID: not such a text. */
+/* Takes over what was exported: `owner` of this client holds it from here on, renewed.
+ * Once only: LOST when somebody has imported it before, or its lease is over. BUSY: what
+ * ended UNKNOWN is not cleaned up yet. MISUSE: held already. INVALID: not such a text. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 

@@ -177,6 +177,7 @@ Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
 	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REQUESTS, .for_ever = true};
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	struct pair pair = {.proxy = p, .well = client(NULL)};
+	int rc;
 
 	pair.suffers =
 	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
@@ -186,7 +187,8 @@ Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
 	proxy_arm(p, &fault);
 	expect(UNKNOWN, pair.suffers, bizlock_import(pair.suffers, pair.text, NULL, NULL));
 	proxy_arm(p, NULL);
-	get(&pair, pair.suffers);
+	eventually((rc = bizlock_import(pair.suffers, pair.text, NULL, NULL)) != BIZLOCK_BUSY);
+	cr_assert_eq(rc, BIZLOCK_OK, "%s", bizlock_errmsg(pair.suffers));
 	steadily(row_of(&world, KEY("k")).there, 500);
 	end(pair.suffers);
 	proxy_stop(p);
