@@ -140,8 +140,8 @@ test_signals_are_passed_on() {
 }
 
 test_the_lease_is_renewed() {
-	hold job a --lease 3s
-	sleep 4
+	hold job a --lease 6s
+	sleep 7
 	expect 75 locked --wait 0 job a -- true
 	held job a || fail "no longer held"
 	kill "$holder"
