@@ -2,7 +2,7 @@
  * would have had by itself. */
 #include "cr_crew.h"
 
-TestSuite(combining, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(combining, .init = world_begin, .fini = world_end, .timeout = 400);
 
 #define N CREW
 #define LEASE_MS 60000

@@ -9,7 +9,7 @@ TestSuite(fenced_renewal, .init = tx_world_begin, .fini = tx_world_end, .timeout
 
 #define HOLDS 50
 #define FENCED 17 /* somewhere in the middle of what is due together */
-#define LEASE_MS 3000u
+#define LEASE_MS 4500u
 #define SOON_MS 10000
 
 static const char *id_of(int i)
@@ -46,7 +46,7 @@ static bool others_are_held(bizlock *b)
 	return true;
 }
 
-/* For three leases. What the server shows is looked at as well: a client may
+/* For two leases. What the server shows is looked at as well: a client may
  * believe in less than there is, never in more. */
 static void delays_nobody(const char *queue)
 {
@@ -61,7 +61,7 @@ static void delays_nobody(const char *queue)
 	tx_begin(tx, 1);
 	expect(OK, b, bizlock_fence(b, KEY(id_of(FENCED)), NULL, tx));
 	start = now_ms();
-	steadily(others_are_held(b), 3 * LEASE_MS);
+	steadily(others_are_held(b), 2 * LEASE_MS);
 	works(b);
 	cr_assert_eq(losses_of_others(&losses), 0);
 	cr_assert_eq(db_number(world.admin,
@@ -98,9 +98,9 @@ TX_TEST(fenced_renewal, goes_on_after_a_short_transaction)
 	hold_renewed(b, "k", 2 * LEASE_MS);
 	tx_begin(tx, 1);
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
-	eventually(row_of(&world, KEY("k")).left_us < 3000 * (long long)LEASE_MS / 2);
+	eventually(row_of(&world, KEY("k")).left_us < 1500 * (long long)LEASE_MS);
 	tx_commits(tx, 1);
-	steadily(bizlock_left_ms(b, KEY("k"), NULL) > 0, 3 * LEASE_MS);
+	steadily(bizlock_left_ms(b, KEY("k"), NULL) > 0, 2 * LEASE_MS);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }

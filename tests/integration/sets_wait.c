@@ -231,13 +231,13 @@ Test(sets_wait, a_level_it_has_already_outlives_the_wait)
 	long long end;
 
 	keyset_make(&s, 3, "k");
-	opts.lease_ms = 1500;
+	opts.lease_ms = 4000;
 	opts.owner = "waiter";
 	expect(OK, b, bizlock_acquire(b, s.keys[0], &opts, NULL));
 	end = row_of(&world, s.keys[0]).timeout_us;
 	expect(OK, a, acquire_as(a, s.ids[1], "holder", 0));
 	call_start_all(&call, b, &s, -1, "waiter");
-	eventually(row_of(&world, s.keys[0]).timeout_us > end + 3 * 1500 * 1000);
+	eventually(row_of(&world, s.keys[0]).timeout_us > end + 4000 * 1000);
 	cr_assert(!atomic_load(&call.done), "%s", call.errmsg);
 	expect(OK, a, bizlock_release(a, s.keys[1], "holder", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
