@@ -143,8 +143,10 @@ int bl_set_take(struct bl_session *s, const struct bl_item *items, size_t n,
 	rc = run(s, &r, claim->owner, &all, err);
 	if (!all && !s->gone && claim->ring)
 		bl_set_free_bells(s, items, n); /* those that it came to */
-	*ret = r.answered + 1 < r.statements ? BL_SET_NOTHING : BL_SET_MAYBE;
-	*ret = all ? BL_SET_ALL : *ret;
+	if (all)
+		*ret = BL_SET_ALL;
+	else
+		*ret = r.answered + 1 < r.statements ? BL_SET_NOTHING : BL_SET_MAYBE;
 	return rc;
 }
 
