@@ -9,7 +9,7 @@
 TestSuite(sets_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 16
-#define ROUNDS 300
+#define ROUNDS 100
 #define CROWD 4
 /* Nobody waits that long unless somebody waits in a circle. */
 #define STUCK_MS 60000

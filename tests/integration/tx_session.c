@@ -83,7 +83,8 @@ static void works_with(bizlock *b, const char *setting, unsigned long flags, int
 	with(setting, OK, b, bizlock_row_lock(b, KEY("'\\\"`\xc3\xa1"), tx, BIZLOCK_ROW_SKIP));
 	with(setting, BUSY, b, bizlock_row_lock(b, KEY("k"), other, 0));
 	with(setting, BUSY, b, bizlock_row_lock(b, KEY("'\\\"`\xc3\xa1"), other, BIZLOCK_ROW_SKIP));
-	with(setting, OK, b, bizlock_row_lock(b, KEY("j"), other, 0));
+	if (!flags) /* takes a second where `other` itself has the gap for the row locked */
+		with(setting, OK, b, bizlock_row_lock(b, KEY("j"), other, 0));
 	with(setting, OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("other"), NULL, other));
 	with(setting, OK, b, bizlock_commit(b, KEY("k"), NULL, tx));

@@ -11,6 +11,8 @@
 #   server.sh wait DIR                       returns when it answers
 #   server.sh env DIR                        where it is: lines BIZLOCK_TEST_NAME=value
 #
+# BIZLOCK_TEST_NEW_DATA=FOLDER: new data is made there once, and copied.
+#
 # Durability is the server's default: a lock that an fsync has not reached is
 # not what these tests are about.
 set -euo pipefail
@@ -81,20 +83,42 @@ make_certificates() {
 	) >"$dir/openssl.log" 2>&1 || die "openssl failed, see $dir/openssl.log"
 }
 
-make_data() {
-	local mark="$dir/data.complete"
-	[[ -e $mark ]] && return
-	rm -rf "$dir/data"
+install_data() {
 	cat >"$dir/users.sql" <<-SQL
 		FLUSH PRIVILEGES;
 		ALTER USER root@localhost IDENTIFIED BY '$PASSWORD';
 		CREATE OR REPLACE USER root@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
 		GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 	SQL
-	mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$dir/data" --skip-test-db \
+	mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$1" --skip-test-db \
 		--skip-name-resolve --auth-root-authentication-method=normal \
 		--tmpdir="$dir/tmp" --extra-file="$dir/users.sql" >"$dir/install.log" 2>&1 ||
 		die "mariadb-install-db failed, see $dir/install.log"
+}
+
+# To install is most of a start's time, and dozens of tests start a server.
+copy_new_data() {
+	mkdir -p "$1"
+	(
+		flock 8
+		[[ -e $1/complete ]] || {
+			rm -rf "$1/data"
+			install_data "$1/data"
+			touch "$1/complete"
+		}
+	) 8>"$1.lock"
+	cp -a "$1/data" "$dir/data"
+}
+
+make_data() {
+	local mark="$dir/data.complete"
+	[[ -e $mark ]] && return
+	rm -rf "$dir/data"
+	if [[ -n ${BIZLOCK_TEST_NEW_DATA:-} ]]; then
+		copy_new_data "$BIZLOCK_TEST_NEW_DATA"
+	else
+		install_data "$dir/data"
+	fi
 	touch "$mark"
 }
 

@@ -139,6 +139,7 @@ begin_server() {
 	trap end_server EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
+	export BIZLOCK_TEST_NEW_DATA=$server_dir/new
 	bash "$root/tests/support/server.sh" start "$server_dir"
 	set -a
 	eval "$(bash "$root/tests/support/server.sh" env "$server_dir")"
