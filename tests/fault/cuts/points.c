@@ -13,7 +13,7 @@ static const char *const side_names[] = {
 /* How many of each scenario's points a sample has, drawn anew each time. All of them take
  * many minutes: a time-out is a second. */
 static const unsigned sample[WHATS] = {
-        [CUT] = 160,        [CUT_AGAIN] = 16, [CUT_EVER] = 2, [SWALLOW] = 2,
+        [CUT] = 100,        [CUT_AGAIN] = 16, [CUT_EVER] = 2, [SWALLOW] = 2,
         [SWALLOW_EVER] = 1, [DELAY] = 8,      [LATE] = 1,
 };
 
