@@ -37,7 +37,7 @@ waiting=(bizlock textbook get_lock redis_always redis etcd zookeeper)
 
 # Rounds, ms of a measurement, ms of each of the others' warming up.
 if $quick; then
-	rounds=2 ms=300 warm_ms=1000
+	rounds=1 ms=300 warm_ms=500
 	crowds=("16 $ms 0" "64 $ms 0" "16 $ms 2000")
 else
 	rounds=5 ms=1500 warm_ms=4000
