@@ -195,6 +195,42 @@ Test(lease, an_expired_one_that_is_given_back_leaves_no_row)
 	cr_assert_eq(grant.flags, 0, "it had been released");
 }
 
+/* By the server's clock alone, set forward as it were; the holder's own has seen nothing,
+ * so that it is the statement that must refuse. */
+static bizlock *holder_whose_server_is_ahead(void)
+{
+	bizlock *a = client(NULL);
+
+	expect(OK, a, acquire(a, "k", 0, 600000, NULL));
+	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND");
+	return a;
+}
+
+Test(lease, one_that_the_server_alone_knows_to_be_over_is_not_renewed)
+{
+	bizlock *a = holder_whose_server_is_ahead();
+	const char *before = row_text("k");
+
+	expect(LOST, a, bizlock_renew(a, KEY("k"), NULL, 60000));
+	cr_assert_str_eq(row_text("k"), before);
+}
+
+Test(lease, one_that_the_server_alone_knows_to_be_over_does_not_verify)
+{
+	bizlock *a = holder_whose_server_is_ahead();
+
+	expect(LOST, a, bizlock_verify(a, KEY("k"), NULL));
+}
+
+Test(lease, one_that_the_server_alone_knows_to_be_over_is_not_reentered)
+{
+	bizlock *a = holder_whose_server_is_ahead();
+	const char *before = row_text("k");
+
+	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
+	cr_assert_str_eq(row_text("k"), before);
+}
+
 /* ---- renewal ---------------------------------------------------------------- */
 
 Test(lease, renew_extends_it)
