@@ -106,7 +106,7 @@ copy_new_data() {
 			install_data "$1/data"
 			touch "$1/complete"
 		}
-	) 8>"$1.lock"
+	) 8>"$1/lock"
 	cp -a "$1/data" "$dir/data"
 }
 
