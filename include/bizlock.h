@@ -276,16 +276,14 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, co
  * old, or binlog_format=STATEMENT; SCHEMA: the message says what to do. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
-/* Ends waits of other threads with CANCELLED, waits until their calls have
- * left, releases what is still held (every level; option release_on_close),
- * closes the connections and frees the client. What a thread held that has
- * ended, and what was lost, is not released. Takes NULL and clients that were
- * never opened. Not to be called by the function of bizlock_on_lost(). In a
- * forked child it only frees memory.
+/* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
+ * is still held (every level; option release_on_close), closes the connections and frees the
+ * client. What a thread held that has ended, what was lost, and what a transaction that is open
+ * has fenced, is not released. Takes NULL and clients that were never opened. Not to be called
+ * by the function of bizlock_on_lost(). In a forked child it only frees memory.
  *
- * With a server that does not answer it returns within io_timeout_ms, or
- * connect_timeout_ms if that is longer; what it could not release stays locked
- * until its lease ends. */
+ * With a server that does not answer it returns within io_timeout_ms, or connect_timeout_ms if
+ * that is longer; what it could not release stays locked until its lease ends. */
 BIZLOCK_API void bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Needs no
@@ -300,9 +298,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the
  * lease starts anew unless the rest of it is longer.
- * BUSY, TIMEOUT, CANCELLED: not obtained. LOST: this owner held it and lost it;
- * release every level before acquiring again. LIMIT: too deep. UNKNOWN, CONN,
- * DB, INVALID, MISUSE, NOMEM.
+ * BUSY, TIMEOUT, CANCELLED: not obtained; or fenced by a transaction that is open (see
+ * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
+ * held it and lost it; release every level before acquiring again. LIMIT: too deep.
+ * UNKNOWN, CONN, DB, INVALID, MISUSE, NOMEM.
  *
  * Threads of this process line up in memory first, in order of arrival; one of them
  * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
@@ -326,16 +325,16 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_
 BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n,
                                     const char *owner);
 
-/* Gives one level back; the last one frees the lock and wakes the next waiter.
- * owner NULL: the calling thread. ret_depth may be NULL: levels left.
- * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran
- * out, or it was broken; the level is given back all the same. CONN, UNKNOWN:
- * the level is given back here; a last one is removed at the server as soon as
- * that can be reached. */
+/* Gives one level back; the last one frees the lock and wakes the next waiter. owner NULL: the
+ * calling thread. ret_depth may be NULL: levels left.
+ * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran out, or it was
+ * broken. CONN, UNKNOWN: a last one is removed as soon as the server can be reached; BUSY: as
+ * soon as the transaction that has fenced it has ended. After all of these the level is given
+ * back here. TIMEOUT: not, for another thread's call on it gets no answer. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
 /* Starts the lease anew: lease_ms, which it is then renewed with, or 0: as long as
- * it is. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID. */
+ * it is. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and left as it is. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 
@@ -346,14 +345,13 @@ BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
 
-/* Calls fn(arg, key, fence) once for each hold that is lost, whoever its owner is:
- * as soon as its lease is over by the local clock, the server says that it is,
- * or the thread that holds it has ended. fn is called by a thread of the
- * library's own, one call at a time, with no lock of the library held: it may
- * call any bizlock function but bizlock_close(); while it runs no other loss is
- * reported. key is valid during the call. fn NULL: nobody is called any more.
- * The last call of this function counts, from when it returns; a call of the
- * earlier fn may still be running then. */
+/* Calls fn(arg, key, fence) once for each hold that is lost, whoever its owner is: as soon as
+ * its lease is over by the local clock, the server says that it is, or the thread that holds it
+ * has ended. fn is called by a thread of the library's own, one call at a time, with no lock of
+ * the library held: it may call any bizlock function but bizlock_close(); while it runs no
+ * other loss is reported. key is valid during the call. fn NULL: nobody is called any more. The
+ * last call of this function counts, from when it returns; a call of the earlier fn may still
+ * be running then. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
 
@@ -361,14 +359,15 @@ BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, ui
  * is written to ret (NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII
  * without spaces) is for bizlock_import(). From here on this client holds it no
  * more; it stays locked until it is imported, for one lease at most.
- * NOT_OWNER, LOST, CONN, UNKNOWN, DB; LIMIT: size is too small. */
+ * NOT_OWNER, LOST, CONN, UNKNOWN, DB; BUSY: fenced, and held as before; LIMIT: size. */
 #define BIZLOCK_EXPORT_MAX 704
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);
 
 /* Takes over what was exported: `owner` of this client holds it from here on, renewed.
  * Once only: LOST when somebody has imported it before, or its lease is over. BUSY: what
- * ended UNKNOWN is not cleaned up yet. MISUSE: held already. INVALID: not such a text. */
+ * ended UNKNOWN is not cleaned up yet, or somebody waits for it under this name. MISUSE: held
+ * already. INVALID: not such a text. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 
@@ -382,10 +381,9 @@ BIZLOCK_API void bizlock_interrupt(bizlock *);
 BIZLOCK_API const char *bizlock_strerror(int err);
 BIZLOCK_API const char *bizlock_err_name(int err);
 
-/* What went wrong in the calling thread's last failed call on this client (or
- * in bizlock_new(), with NULL): key, holder, the server's own words. "" if
- * nothing did. Valid until the thread's next failing call. Never NULL, never
- * holds a password. */
+/* What went wrong in the calling thread's last failed call on this client (or in bizlock_new(),
+ * with NULL): key, holder, the server's own words. "" if nothing did. Valid until the thread's
+ * next failing call. Never NULL, never holds a password. */
 BIZLOCK_API const char *bizlock_errmsg(const bizlock *);
 
 /* The version of the library that is linked, "0.1.0". */

@@ -224,7 +224,7 @@ typedef struct bizlock_finding {
  *   galera          no node of a cluster, or one that is synced
  *   doorbell        GET_LOCK works
  *   connections     max_connections and max_user_connections have room for this client
- *   wait_timeout    does not end connections that hold doorbells
+ *   wait_timeout    leaves time to keep connections that hold doorbells alive
  *   packets         max_allowed_packet
  *   durability      the server flushes at each commit
  *   clock           of this host and of the server: less than a second apart

@@ -1,6 +1,7 @@
 #include "client/acquire.h"
 
 #include "base/thread.h"
+#include "core/backoff.h"
 
 /* How long a try waits for what the renewer most often does at once. */
 #define TRY_NS (200 * BL_NS_PER_MS)
@@ -19,12 +20,13 @@ static int deepen(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 {
 	struct bl_change change = {.what = BL_CHANGE_DEPTH,
 	                           .ref = bl_hold_ref(call, h),
+	                           .hold = h,
 	                           .depth = h->depth + 1,
 	                           .lease_ms = lease_ms};
 	int rc = bl_retry_change(call, &change);
 
 	if (rc != BIZLOCK_OK)
-		return rc;
+		return bl_hold_held(call, h) ? rc : bl_hold_lost(call, h);
 	if (!change.matched || !bl_hold_confirmed(call, h, change.sent, lease_ms))
 		return bl_hold_lost(call, h);
 	h->depth = h->stored = change.depth;
@@ -146,25 +148,38 @@ static bool littered(const struct bizlock *b, const struct bl_key *key)
 	return h != NULL;
 }
 
-/* With the mutex held. */
-static int wait_for_cleaning(struct bl_call *call, bool once)
+/* Another call of this owner waits for the key, or tries. */
+static bool is_awaited(const struct bizlock *b, const struct bl_call *call)
 {
-	static const char why[] = "the outcome of an earlier acquisition by this process is not "
-	                          "known yet";
-	bl_time end = once ? bl_now() + TRY_NS : call->deadline;
+	const struct bl_hold *h = bl_held_find(&b->held, &call->key, &call->owner);
 
-	while (littered(call->client, &call->key)) {
-		int rc = bl_call_check(call);
+	return h && h->state == BL_HOLD_ACQUIRING;
+}
 
-		if (rc != BIZLOCK_OK)
-			return rc;
-		bl_cond_wait_until(&call->client->changed, &call->client->mu,
-		                   bl_earlier(end, bl_now() + BL_WAKE_NS));
-		if (bl_passed(end) && littered(call->client, &call->key))
-			return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s",
-			                  why);
-	}
-	return BIZLOCK_OK;
+/* Why there is no new hold yet; NULL: there may be one. With the mutex held. */
+static const char *obstacle(const struct bl_call *call)
+{
+	if (is_awaited(call->client, call))
+		return "the same owner is waiting for it";
+	if (littered(call->client, &call->key))
+		return "the outcome of an earlier acquisition by this process is not known yet";
+	return NULL;
+}
+
+/* With the mutex held: until nothing is in the way, or what is has changed; `end`: of the
+ * patience. */
+static int wait_for_way(struct bl_call *call, bool once, bl_time end)
+{
+	const char *why = obstacle(call);
+	int rc = bl_call_check(call);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bl_passed(end) || (once && is_awaited(call->client, call)))
+		return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s", why);
+	bl_cond_wait_until(&call->client->changed, &call->client->mu,
+	                   bl_earlier(end, bl_now() + BL_WAKE_NS));
+	return rc;
 }
 
 /* A new hold of this call's owner, ACQUIRING and busy. With the mutex held. */
@@ -188,20 +203,31 @@ static struct bl_hold *add_hold(struct bl_call *call)
 
 int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
 {
+	bl_time end = once ? bl_now() + TRY_NS : call->deadline;
 	int rc;
 
 	for (;;) {
 		*ret = bl_hold_begin(call, &rc);
 		if (rc != BIZLOCK_OK || *ret)
 			return rc;
-		if (!littered(call->client, &call->key))
+		if (!obstacle(call))
 			break;
-		rc = wait_for_cleaning(call, once);
+		rc = wait_for_way(call, once, end);
 		if (rc != BIZLOCK_OK)
 			return rc;
 	}
 	*ret = add_hold(call);
 	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
+}
+
+int bl_acquire_again(struct bl_call *call, unsigned attempt)
+{
+	bl_time pause = bl_backoff_ns(attempt, bl_client_random(call->client));
+
+	if (bl_passed(call->deadline))
+		return call->err->code = BIZLOCK_TIMEOUT;
+	bl_call_sleep(call, bl_earlier(call->deadline, bl_now() + pause));
+	return bl_call_check(call);
 }
 
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
@@ -214,7 +240,7 @@ void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
 		bl_hold_drop(b, h);
 }
 
-static int acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+static int acquire_once(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
 {
 	struct bizlock *b = call->client;
 	bool took_over = false, first;
@@ -234,6 +260,20 @@ static int acquire(struct bl_call *call, const struct bl_request *request, bizlo
 	pthread_mutex_lock(&b->mu);
 	bl_acquire_end(b, h);
 	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+/* A hold that is fenced goes deeper when that ends. Nobody waits for it with the hold busy: it
+ * is renewed, verified and released meanwhile, and lost when its lease is over. */
+static int acquire(struct bl_call *call, const struct bl_request *request, bizlock_grant *ret)
+{
+	int rc = acquire_once(call, request, ret);
+
+	for (unsigned i = 0; rc == BIZLOCK_BUSY && !request->once; i++) {
+		rc = bl_acquire_again(call, i);
+		if (rc == BIZLOCK_OK)
+			rc = acquire_once(call, request, ret);
+	}
 	return rc;
 }
 

@@ -85,9 +85,11 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		rc = bl_pool_init(&b->pool, &b->mu, &b->config, &b->sql, &b->numbers, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_watch_start(b, err);
-	if (rc == BIZLOCK_OK)
 		rc = bl_renewer_start(b, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_janitor_start(b, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_watch_start(b, err); /* last, for it looks at the others at once */
 	return rc;
 }
 
@@ -96,6 +98,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 	if (forked) {
 		bl_renewer_forget(b);
 	} else {
+		bl_worker_stop(&b->janitor.worker, &b->mu);
 		bl_renewer_stop(b);
 		bl_watch_stop(b);
 	}

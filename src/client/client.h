@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "client/janitor.h"
 #include "client/line.h"
 #include "client/pool.h"
 #include "client/renewer.h"
@@ -42,6 +43,7 @@ struct bizlock {
 	struct bl_lines lines;
 	struct bl_watch watch;
 	struct bl_renewer renewer;
+	struct bl_janitor janitor;
 	struct bl_numbers numbers; /* not guarded: atomics */
 };
 

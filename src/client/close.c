@@ -21,15 +21,15 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
 }
 
-/* As many as one statement takes. */
-static size_t pick(struct bizlock *b, struct bl_item *items)
+/* As many as one statement takes, of those that may be fenced or of the others. */
+static size_t pick(struct bizlock *b, bool fenced, struct bl_item *items)
 {
 	size_t n = 0;
 
 	pthread_mutex_lock(&b->mu);
 	for (struct bl_hold *h = NULL;
 	     n < BL_DROP_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0)
+		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0 || h->fenced != fenced)
 			continue;
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
@@ -71,12 +71,13 @@ static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 
 	return item;
 }
 
+/* One that a transaction has fenced stays, and does not keep the others waiting. */
 static int rest_all(struct bizlock *b, struct bl_session *s)
 {
 	for (;;) {
 		char owner[BL_OWNER_MAX + 1];
 		struct bl_err ignored;
-		bool matched;
+		bool matched, locked;
 		int64_t rest_us;
 		struct bl_item item = pick_resting(b, owner, &rest_us);
 		struct bl_ref ref = {&item.key, owner, item.fence};
@@ -84,7 +85,9 @@ static int rest_all(struct bizlock *b, struct bl_session *s)
 
 		if (rest_us <= 0)
 			return BIZLOCK_OK;
-		rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);
+		rc = bl_lock_probe(s, &item.key, &locked, &ignored);
+		if (rc == BIZLOCK_OK && !locked)
+			rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);
 		if (rc != BIZLOCK_OK)
 			return rc;
 		forget(b, &item, 1);
@@ -114,21 +117,45 @@ static int sweep_all(struct bizlock *b, struct bl_session *s)
 	return rc;
 }
 
-/* The doorbells go with their connections. */
-static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
+/* A row that is passed over is one that a transaction has fenced, which stays until its lease
+ * ends; or that a statement of somebody's has for a moment, and which must not. */
+static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *items, size_t n)
 {
 	struct bl_err ignored;
+	uint64_t dropped = 0, all = 0;
+	int rc = BIZLOCK_OK;
+
+	for (unsigned i = 0; rc == BIZLOCK_OK && all < n && i < ATTEMPTS; i++) {
+		if (i > 0)
+			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
+		rc = bl_many_drop(s, items, n, b->process.suffix, &dropped, &ignored);
+		all += rc == BIZLOCK_OK ? dropped : 0;
+	}
+	if (rc == BIZLOCK_OK)
+		forget(b, items, n);
+	return rc;
+}
+
+static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct bl_item *items)
+{
 	size_t n;
-	int rc = rest_all(b, s);
+	int rc = BIZLOCK_OK;
+
+	while (rc == BIZLOCK_OK && (n = pick(b, fenced, items)) > 0)
+		rc = drop(b, s, items, n);
+	return rc;
+}
+
+/* The doorbells go with their connections. What may have to be waited for comes last. */
+static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
+{
+	int rc = drop_all(b, s, false, items);
 
 	if (rc == BIZLOCK_OK)
 		rc = sweep_all(b, s);
-	while (rc == BIZLOCK_OK && (n = pick(b, items)) > 0) {
-		rc = bl_many_drop(s, items, n, b->process.suffix, &ignored);
-		if (rc == BIZLOCK_OK)
-			forget(b, items, n);
-	}
-	return rc;
+	if (rc == BIZLOCK_OK)
+		rc = rest_all(b, s);
+	return rc == BIZLOCK_OK ? drop_all(b, s, true, items) : rc;
 }
 
 /* On one connection, whichever can be had. */
@@ -183,12 +210,14 @@ static void leave_open_state(struct bizlock *b)
 	b->state = BL_CLIENT_CLOSING;
 	bl_client_interrupt(b);
 	b->watch.cut_at = deadline;
-	bl_watch_by(b, deadline);
+	bl_worker_by(&b->watch.worker, deadline);
 	bl_renewer_stop_soon(b);
+	bl_worker_stop_soon(&b->janitor.worker);
 	while (b->calls > 0)
 		pthread_cond_wait(&b->changed, &b->mu);
 	pthread_mutex_unlock(&b->mu);
 	bl_renewer_stop(b);
+	bl_worker_stop(&b->janitor.worker, &b->mu);
 	release_all(b, (struct bl_patience){.end = deadline, .connect_by = connect_by});
 	bl_watch_stop(b);
 }
@@ -197,7 +226,8 @@ static void leave_open_state(struct bizlock *b)
  * what it was working on is half changed; then memory is left alone. */
 static bool forked_whole(struct bizlock *b)
 {
-	return b->calls == 0 && !b->renewer.at_work && pthread_mutex_trylock(&b->mu) == 0;
+	return b->calls == 0 && !b->renewer.worker.at_work && !b->janitor.worker.at_work &&
+	       pthread_mutex_trylock(&b->mu) == 0;
 }
 
 bool bl_client_close(struct bizlock *b)

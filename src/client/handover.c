@@ -49,6 +49,7 @@ static int export(struct bl_call *call, struct bl_hold *h, char *ret, size_t siz
 {
 	struct bl_change change = {.what = BL_CHANGE_ADOPT,
 	                           .ref = bl_hold_ref(call, h),
+	                           .hold = h,
 	                           .depth = h->depth,
 	                           .lease_ms = h->lease_ms};
 	char text[BIZLOCK_EXPORT_MAX];

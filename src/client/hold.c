@@ -12,8 +12,9 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 	struct bl_hold *h;
 
 	*ret_rc = BIZLOCK_OK;
-	while ((h = bl_held_find(&b->held, &call->key, &call->owner)) != NULL && h->busy) {
-		*ret_rc = bl_call_check(call);
+	while ((h = bl_held_find(&b->held, &call->key, &call->owner)) != NULL && h->busy &&
+	       h->state != BL_HOLD_ACQUIRING) {
+		*ret_rc = bl_call_interrupted(call) ? bl_call_check(call) : BIZLOCK_OK;
 		if (*ret_rc != BIZLOCK_OK)
 			return NULL;
 		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline)) {
@@ -22,7 +23,7 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 			return NULL;
 		}
 	}
-	if (!h)
+	if (!h || h->state == BL_HOLD_ACQUIRING)
 		return NULL;
 	h->busy = true;
 	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
@@ -49,7 +50,7 @@ void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure)
 	h->due = 0;
 	h->unsure = unsure;
 	bl_line_stir(&b->lines, &h->key);
-	bl_renewer_by(b, 0);
+	bl_worker_by(&b->janitor.worker, 0);
 	bl_hold_done(b, h);
 }
 
@@ -61,8 +62,8 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 
 	h->expires = expires > h->expires ? expires : h->expires;
 	h->due = renewed ? due : BL_NEVER;
-	bl_watch_by(b, h->expires);
-	bl_renewer_by(b, h->due);
+	bl_worker_by(&b->watch.worker, h->expires);
+	bl_worker_by(&b->renewer.worker, h->due);
 }
 
 int64_t bl_hold_left_ms(const struct bl_hold *h)
@@ -204,29 +205,44 @@ static int end_held(struct bl_call *call, struct bl_hold *h, int rc)
 	return rc;
 }
 
+/* BUSY: nothing was done, and the lease is what it was. */
+static int not_renewed(struct bl_call *call, struct bl_hold *h, bl_time expires, int rc)
+{
+	bool lost;
+
+	pthread_mutex_lock(&call->client->mu);
+	lost = h->state == BL_HOLD_LOST;
+	if (rc == BIZLOCK_BUSY && !lost)
+		h->expires = expires;
+	pthread_mutex_unlock(&call->client->mu);
+	return lost ? bl_hold_lost(call, h) : rc;
+}
+
 static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 {
 	struct bizlock *b = call->client;
 	struct bl_change change = {.what = BL_CHANGE_RENEW,
 	                           .ref = bl_hold_ref(call, h),
+	                           .hold = h,
 	                           .lease_ms = lease_ms ? lease_ms : h->lease_ms};
 	bool held = false;
-	bl_time expires;
+	bl_time expires, before;
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
 	rc = after_renewer(call, h);
+	before = h->expires;
 	/* A shorter lease may begin at any moment from now on. */
 	expires = bl_lease_end(bl_now(), change.lease_ms * 1000LL);
 	if (rc == BIZLOCK_OK) {
 		h->expires = bl_earlier(h->expires, expires);
-		bl_watch_by(b, h->expires);
+		bl_worker_by(&b->watch.worker, h->expires);
 	}
 	pthread_mutex_unlock(&b->mu);
 	if (rc == BIZLOCK_OK && bl_hold_held(call, h))
 		rc = bl_retry_change(call, &change);
 	if (rc != BIZLOCK_OK)
-		return rc;
+		return not_renewed(call, h, before, rc);
 	if (change.matched) {
 		h->lease_ms = change.lease_ms;
 		held = bl_hold_confirmed(call, h, change.sent, change.lease_ms);
@@ -259,7 +275,7 @@ static int verify(struct bl_call *call, struct bl_hold *h)
 	held = h->state == BL_HOLD_HELD && row.found && row.fence == h->fence && row.left_us > 0;
 	if (held) {
 		h->expires = bl_lease_end(sent, row.left_us);
-		bl_watch_by(b, h->expires);
+		bl_worker_by(&b->watch.worker, h->expires);
 	}
 	pthread_mutex_unlock(&b->mu);
 	return held ? rc : bl_hold_lost(call, h);

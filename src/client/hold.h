@@ -6,8 +6,9 @@
 
 /* With the mutex held. Finds the hold of this call's owner and marks it busy,
  * when no other thread's call is at work on it any more: then its fields are
- * this call's to read, and to write with the mutex held. NULL: there is none,
- * or *ret_rc says why the wait ended. */
+ * this call's to read, and to write with the mutex held. NULL: there is none, or
+ * none yet, for another call of this owner is only waiting for the key; or *ret_rc
+ * says why the wait ended: TIMEOUT, and CANCELLED for a call that has time left. */
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc);
 void bl_hold_done(struct bizlock *b, struct bl_hold *h);
 

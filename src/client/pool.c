@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/ghosts.h"
+#include "client/keepalive.h"
 
 struct bl_pool_waiter {
 	struct bl_pool_waiter *next;
@@ -211,6 +212,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	c->lost = false;
 	c->id = ++p->last_id;
 	c->fd = bl_connector_fd(c->session.mysql);
+	bl_worker_by(p->janitor, bl_now()); /* to see how long it may be idle */
 	return rc;
 }
 
@@ -233,6 +235,8 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 {
 	int rc = BIZLOCK_OK;
 
+	if (c->id && c->bells == 0 && bl_conn_is_stale(c))
+		bl_session_leave(&c->session);
 	mark_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "client/jobs.h"
+#include "client/worker.h"
 #include "core/numbers.h"
 #include "store/session.h"
 
@@ -29,7 +30,7 @@ struct bl_conn {
 	struct bl_jobs jobs;
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
 	bl_time lent_at;
-	bl_time took;       /* how long it was lent the last time */
+	bl_time took;       /* how long it was lent the last time; since then it is idle */
 	bool lost;          /* the connection that was here before, by no doing of ours */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
@@ -46,6 +47,7 @@ struct bl_pool {
 	const struct bl_config *config;
 	const struct bl_sql *sql;
 	struct bl_numbers *numbers;
+	struct bl_worker *janitor; /* looks after idle connections */
 	struct bl_conn *conns;
 	unsigned size;
 	unsigned open;     /* lent, and open for jobs */

@@ -4,8 +4,10 @@
 /* One level less, in the row if that knows of it. */
 static int shallower(struct bl_call *call, struct bl_hold *h)
 {
-	struct bl_change change = {
-	        .what = BL_CHANGE_DEPTH, .ref = bl_hold_ref(call, h), .depth = h->depth - 1};
+	struct bl_change change = {.what = BL_CHANGE_DEPTH,
+	                           .ref = bl_hold_ref(call, h),
+	                           .hold = h,
+	                           .depth = h->depth - 1};
 	bool known = h->stored > change.depth;
 	int rc = known ? bl_retry_change(call, &change) : BIZLOCK_OK;
 
@@ -17,7 +19,7 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 
 static int last_level(struct bl_call *call, struct bl_hold *h)
 {
-	struct bl_change change = {.what = BL_CHANGE_DROP, .ref = bl_hold_ref(call, h)};
+	struct bl_change change = {.what = BL_CHANGE_DROP, .ref = bl_hold_ref(call, h), .hold = h};
 	bool ours;
 	int rc;
 

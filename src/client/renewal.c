@@ -8,6 +8,9 @@
 /* A server's clock that differs by more from what it was, next to ours, was set. */
 #define STEP_US 1000000
 
+/* What an answer may take at least, after a failure: twice that, and so on. */
+#define PATIENCE_NS (50 * BL_NS_PER_MS)
+
 struct bl_hold *bl_renewal_find(struct bizlock *b, const struct bl_item *item)
 {
 	struct bl_hold *h = bl_held_of_key(&b->held, &item->key);
@@ -25,6 +28,39 @@ static void close_session(struct bizlock *b)
 	bl_session_close(&b->renewer.session);
 }
 
+/* Until when a lease is safe in spite of a connection that does not answer: the earliest
+ * of all that are renewed, for those that fall due meanwhile wait for this one. But a server
+ * that is slow, and not gone, would be given up again and again: each failure in a row
+ * doubles what it gets at least. */
+static bl_time patience(struct bizlock *b)
+{
+	bl_time give_up = BL_NEVER, now = bl_now();
+	unsigned doublings = b->renewer.failures < 10 ? b->renewer.failures : 10;
+	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
+
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
+		if (h->state == BL_HOLD_HELD && h->due != BL_NEVER && h->expires > now)
+			give_up =
+			        bl_earlier(give_up, bl_lease_give_up(now, h->expires, h->lease_ms));
+	return give_up > least ? give_up : least;
+}
+
+/* From here on the watch may cut the connection off. */
+static void begin_statement(struct bizlock *b)
+{
+	pthread_mutex_lock(&b->mu);
+	b->renewer.give_up = patience(b);
+	bl_worker_by(&b->watch.worker, b->renewer.give_up);
+	pthread_mutex_unlock(&b->mu);
+}
+
+static void end_statement(struct bizlock *b)
+{
+	pthread_mutex_lock(&b->mu);
+	b->renewer.give_up = BL_NEVER;
+	pthread_mutex_unlock(&b->mu);
+}
+
 static int connect_session(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -39,7 +75,7 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 		return rc;
 	pthread_mutex_lock(&b->mu);
 	r->fd = bl_connector_fd(r->session.mysql);
-	if (r->stop)
+	if (r->worker.stop)
 		shutdown(r->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
@@ -110,8 +146,11 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
                        uint32_t lease_ms, struct bl_err *err)
 {
 	struct bl_row row;
-	int rc = bl_lock_look(&b->renewer.session, &item->key, NULL, &row, err);
+	int rc;
 
+	begin_statement(b);
+	rc = bl_lock_look(&b->renewer.session, &item->key, NULL, &row, err);
+	end_statement(b);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (row.found && row.fence == item->fence && row.left_us > 0)
@@ -141,9 +180,13 @@ static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint3
                  struct bl_err *err)
 {
 	struct bl_renewed got;
-	bl_time sent = bl_now();
-	int rc = send_renewal(b, items, n, lease_ms, &got, err);
+	bl_time sent;
+	int rc;
 
+	begin_statement(b);
+	sent = bl_now();
+	rc = send_renewal(b, items, n, lease_ms, &got, err);
+	end_statement(b);
 	if (rc == BIZLOCK_OK) {
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {

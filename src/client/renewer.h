@@ -1,21 +1,21 @@
-/* The thread that renews leases, and that cleans up at the server what calls
- * could not: on a connection of its own, all that is due in one statement. */
+/* The thread that renews leases: on a connection of its own, all that is due in one
+ * statement, and nothing else, for whatever it waits for costs leases. A connection that
+ * gives no answer is given up while there is time to renew by another one: see
+ * bl_lease_give_up(). */
 #ifndef BL_CLIENT_RENEWER_H
 #define BL_CLIENT_RENEWER_H
 
 #include <pthread.h>
 
+#include "client/worker.h"
 #include "store/many.h"
 
 struct bl_renewer { /* guarded by the client's mutex, but for what follows `room` */
-	pthread_t thread;
-	bool running, stop;
-	bool at_work; /* without the mutex */
-	pthread_cond_t wake;
-	bl_time at;         /* when it has something to do */
+	struct bl_worker worker;
 	bl_time not_before; /* after a failure */
 	unsigned failures;  /* in a row */
 	int fd;             /* of the connection, to be cut off; -1: none */
+	bl_time give_up;    /* when the watch cuts it off; BL_NEVER: no answer is due */
 	struct bl_item *items;
 	size_t room;
 
@@ -33,7 +33,7 @@ void bl_renewer_stop_soon(struct bizlock *b); /* with the mutex held: begin noth
 
 void bl_renewer_forget(struct bizlock *b); /* in a forked child */
 
-/* With the mutex held: there will be something to do. */
-void bl_renewer_by(struct bizlock *b, bl_time when);
+/* With the mutex held: it waits no longer for what its connection may still answer. */
+void bl_renewer_cut(struct bizlock *b);
 
 #endif

@@ -5,6 +5,8 @@
 #include "store/errclass.h"
 #include "store/tx.h"
 
+#define FENCED "fenced by a transaction that is open"
+
 /* The connection of the bell if it is still there, or else any. *ret_bell: the
  * bell's name when it is to be released on it. */
 static int lend_for(struct bl_call *call, uint64_t bell, struct bl_conn **ret,
@@ -73,6 +75,30 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 	return BIZLOCK_OK;
 }
 
+/* A statement would wait for a row that a transaction has fenced, for a second at a time,
+ * and the hold's owner and its renewals with it. So whoever may meet one looks first.
+ * *ret_gone: there is nothing to wait for, or to change. */
+static int look_first(struct bl_session *s, const struct bl_ref *ref, bool *ret_gone,
+                      struct bl_err *err)
+{
+	struct bl_row row;
+	bool locked = false;
+	int rc = bl_lock_probe(s, ref->key, &locked, err);
+
+	*ret_gone = false;
+	if (rc == BIZLOCK_OK && locked)
+		rc = bl_lock_look(s, ref->key, NULL, &row, err);
+	if (rc != BIZLOCK_OK || !locked)
+		return rc;
+	*ret_gone = !row.found || row.fence != ref->fence;
+	return *ret_gone ? rc : bl_err_set(err, BIZLOCK_BUSY, FENCED);
+}
+
+static bool may_be_fenced(const struct bl_change *ch)
+{
+	return ch->hold && ch->hold->fenced;
+}
+
 static unsigned bells_of(const struct bl_change *ch)
 {
 	return ch->what == BL_CHANGE_DROP_SET ? (unsigned)ch->count : 1;
@@ -81,8 +107,15 @@ static unsigned bells_of(const struct bl_change *ch)
 static int try_on(struct bl_call *call, struct bl_change *ch, struct bl_conn *conn,
                   const char *bell)
 {
-	int rc;
+	bool gone = false;
+	int rc = BIZLOCK_OK;
 
+	if (may_be_fenced(ch))
+		rc = look_first(&conn->session, &ch->ref, &gone, call->err);
+	if (rc != BIZLOCK_OK || gone) {
+		put(call, conn, 0);
+		return rc;
+	}
 	ch->sent = bl_now();
 	rc = change_on(call, &conn->session, ch, bell);
 	ch->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
@@ -186,11 +219,37 @@ static void pause_before(struct bl_call *call, const struct bl_err *err, unsigne
 	bl_call_pause(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
 }
 
+/* What keeps a hold is in vain once it is lost. */
+static bool is_in_vain(struct bl_call *call, const struct bl_change *ch)
+{
+	bool lost;
+
+	if (ch->what != BL_CHANGE_DEPTH && ch->what != BL_CHANGE_RENEW)
+		return false;
+	pthread_mutex_lock(&call->client->mu);
+	lost = ch->hold->state == BL_HOLD_LOST;
+	pthread_mutex_unlock(&call->client->mu);
+	return lost;
+}
+
+/* A row that kept a statement waiting may be fenced without our having been asked. Of a set
+ * nobody knows which one it is. */
+static bool goes_on(struct bl_call *call, struct bl_change *ch)
+{
+	bool waited = bl_waited_in_vain(call->err);
+
+	if (waited && ch->what == BL_CHANGE_DROP_SET)
+		return false;
+	if (waited && ch->hold)
+		ch->hold->fenced = true;
+	return worth_another(call, call->err) && !is_in_vain(call, ch);
+}
+
 int bl_retry_change(struct bl_call *call, struct bl_change *change)
 {
 	int rc = try_once(call, change);
 
-	for (unsigned i = 0; rc != BIZLOCK_OK && worth_another(call, call->err); i++) {
+	for (unsigned i = 0; rc != BIZLOCK_OK && goes_on(call, change); i++) {
 		pause_before(call, call->err, i);
 		rc = try_once(call, change);
 	}

@@ -25,6 +25,7 @@ enum bl_change_kind {
 struct bl_change {
 	enum bl_change_kind what;
 	struct bl_ref ref;
+	struct bl_hold *hold; /* whose row it is, busy; NULL: of none */
 	uint32_t depth, lease_ms;
 	int64_t rest_us;             /* DROP */
 	const char *heir;            /* ADOPT */
@@ -47,7 +48,9 @@ struct bl_change {
  * for want of a connection, nothing is repeated, and nothing is counted. */
 void bl_retry_count(struct bizlock *b, const struct bl_err *err);
 
-/* UNKNOWN: sent, and never answered. CONN: never sent. DB, NOMEM, TIMEOUT. */
+/* UNKNOWN: sent, and never answered. CONN: never sent. BUSY: nothing was done, for a
+ * transaction of the application's has fenced the row; to wait for that is the caller's
+ * business. DB, NOMEM, TIMEOUT. A hold that is lost meanwhile ends it, too. */
 int bl_retry_change(struct bl_call *call, struct bl_change *change);
 
 /* CONN, DB, NOMEM, TIMEOUT. Errors go to err, not to the call's. */

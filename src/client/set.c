@@ -89,7 +89,7 @@ static void settle_all(struct bl_set *s)
 	pthread_mutex_unlock(&s->b->mu);
 }
 
-static int deepen_one(struct bl_set *s, struct bl_member *m)
+static int try_deeper(struct bl_set *s, struct bl_member *m)
 {
 	int rc;
 
@@ -101,6 +101,28 @@ static int deepen_one(struct bl_set *s, struct bl_member *m)
 	if (rc == BIZLOCK_OK)
 		rc = bl_acquire_deeper(&m->call, m->hold, s->request);
 	m->deeper = rc == BIZLOCK_OK;
+	return rc;
+}
+
+static void let_go(struct bl_set *s, struct bl_member *m)
+{
+	pthread_mutex_lock(&s->b->mu);
+	bl_hold_done(s->b, m->hold);
+	pthread_mutex_unlock(&s->b->mu);
+	m->hold = NULL;
+}
+
+/* As for a single key: nobody waits with the hold busy. */
+static int deepen_one(struct bl_set *s, struct bl_member *m)
+{
+	int rc = try_deeper(s, m);
+
+	for (unsigned i = 0; rc == BIZLOCK_BUSY && !s->request->once; i++) {
+		let_go(s, m);
+		rc = bl_acquire_again(&m->call, i);
+		if (rc == BIZLOCK_OK)
+			rc = try_deeper(s, m);
+	}
 	return of_member(m, rc);
 }
 

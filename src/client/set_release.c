@@ -4,12 +4,13 @@
 #include <stdlib.h>
 
 #include "client/hold.h"
+#include "store/errclass.h"
 
 /* In its last level, with no rest to keep. */
 static bool is_plain(struct bl_member *m)
 {
 	return bl_hold_held(&m->call, m->hold) && m->hold->depth == 1 &&
-	       bl_hold_rest_us(m->hold) == 0;
+	       bl_hold_rest_us(m->hold) == 0 && !m->alone;
 }
 
 /* Of several errors that of the caller's first key is told. */
@@ -86,6 +87,15 @@ static int answer(struct bl_member *m, const struct bl_change *change, bool seen
 	return ours ? BIZLOCK_OK : bl_hold_lost(&m->call, m->hold);
 }
 
+/* A transaction has fenced one of them at least: it must not be in the way of the others. */
+static void part(struct bl_member **plain, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		plain[i]->alone = true;
+		plain[i]->hold->fenced = true;
+	}
+}
+
 static void drop(struct bl_member **plain, struct bl_item *items, size_t n, struct bl_set_row *rows,
                  struct first *first)
 {
@@ -103,6 +113,10 @@ static void drop(struct bl_member **plain, struct bl_item *items, size_t n, stru
 	for (size_t i = 0; i < n; i++)
 		plain[i]->hold->bell = change.bell;
 	pthread_mutex_unlock(&b->mu);
+	if (rc == BIZLOCK_DB && bl_waited_in_vain(plain[0]->call.err)) {
+		part(plain, n);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = plain[i];
 

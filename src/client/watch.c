@@ -4,14 +4,6 @@
 /* How late the end of a thread is noticed: nothing tells us. */
 #define THREADS_NS (1000 * BL_NS_PER_MS)
 
-void bl_watch_by(struct bizlock *b, bl_time when)
-{
-	if (when >= b->watch.at)
-		return;
-	b->watch.at = when;
-	pthread_cond_signal(&b->watch.wake);
-}
-
 void bl_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	h->state = BL_HOLD_LOST;
@@ -19,7 +11,7 @@ void bl_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 	h->untold = true;
 	bl_line_stir(&b->lines, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
-	bl_watch_by(b, 0);
+	bl_worker_by(&b->watch.worker, 0);
 }
 
 void bl_watch_drop(struct bizlock *b, struct bl_hold *h)
@@ -31,7 +23,7 @@ void bl_watch_drop(struct bizlock *b, struct bl_hold *h)
 	bl_held_take_out(&b->held, h);
 	h->next = b->watch.dropped;
 	b->watch.dropped = h;
-	bl_watch_by(b, 0);
+	bl_worker_by(&b->watch.worker, 0);
 }
 
 /* What one hold has come to; when to look at it again. */
@@ -101,10 +93,24 @@ static void tell_all(struct bizlock *b)
 	}
 }
 
+/* Cuts off who has waited for long enough; when to look again. */
+static bl_time cut(struct bizlock *b)
+{
+	struct bl_watch *w = &b->watch;
+
+	if (bl_passed(w->cut_at)) {
+		w->cut_at = BL_NEVER;
+		bl_pool_cut(&b->pool);
+	}
+	if (bl_passed(b->renewer.give_up))
+		bl_renewer_cut(b);
+	return bl_earlier(w->cut_at, b->renewer.give_up);
+}
+
 static void *run(void *arg)
 {
 	struct bizlock *b = arg;
-	struct bl_watch *w = &b->watch;
+	struct bl_worker *w = &b->watch.worker;
 
 	pthread_mutex_lock(&b->mu);
 	while (!w->stop) {
@@ -112,13 +118,8 @@ static void *run(void *arg)
 
 		w->at = BL_NEVER; /* whoever loses one from here on lowers it again */
 		tell_all(b);
-		if (w->cut_at <= bl_now()) {
-			w->cut_at = BL_NEVER;
-			bl_pool_cut(&b->pool);
-		}
-		w->at = bl_earlier(w->at, bl_earlier(next, w->cut_at));
-		if (!w->stop)
-			bl_cond_wait_until(&w->wake, &b->mu, w->at);
+		w->at = bl_earlier(w->at, bl_earlier(next, cut(b)));
+		bl_worker_sleep(w, &b->mu);
 	}
 	pthread_mutex_unlock(&b->mu);
 	return NULL;
@@ -126,33 +127,16 @@ static void *run(void *arg)
 
 int bl_watch_start(struct bizlock *b, struct bl_err *err)
 {
-	struct bl_watch *w = &b->watch;
-
-	w->at = 0;
-	w->cut_at = BL_NEVER;
-	w->stop = false;
-	if (bl_cond_init(&w->wake) != 0)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	w->running = bl_thread_start(&w->thread, run, b);
-	if (w->running)
-		return BIZLOCK_OK;
-	pthread_cond_destroy(&w->wake);
-	return bl_err_set(err, BIZLOCK_NOMEM, "no thread can be had");
+	b->watch.worker = (struct bl_worker){.running = false};
+	b->watch.cut_at = BL_NEVER;
+	return bl_worker_start(&b->watch.worker, run, b, err);
 }
 
 void bl_watch_stop(struct bizlock *b)
 {
 	struct bl_watch *w = &b->watch;
 
-	if (!w->running)
-		return;
-	pthread_mutex_lock(&b->mu);
-	w->stop = true;
-	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&b->mu);
-	pthread_join(w->thread, NULL);
-	pthread_cond_destroy(&w->wake);
-	w->running = false;
+	bl_worker_stop(&w->worker, &b->mu);
 	while (w->dropped) {
 		struct bl_hold *h = w->dropped;
 

@@ -1,20 +1,17 @@
 /* The thread that sees losses: it looks at the clock and at threads that ended,
- * sends nothing, and so is never kept by a server that hangs. It calls the
- * function of bizlock_on_lost(). */
+ * sends nothing, and so is never kept by a server that hangs. It cuts off those who
+ * are: the renewer, and what a close still waits for. It calls the function of
+ * bizlock_on_lost(). */
 #ifndef BL_CLIENT_WATCH_H
 #define BL_CLIENT_WATCH_H
 
-#include <pthread.h>
-
+#include "client/worker.h"
 #include "core/held.h"
 
 typedef void bl_lost_fn(void *arg, bizlock_key key, uint64_t fence);
 
 struct bl_watch { /* guarded by the client's mutex */
-	pthread_t thread;
-	bool running, stop;
-	pthread_cond_t wake;
-	bl_time at;              /* when it looks next */
+	struct bl_worker worker;
 	bl_time cut_at;          /* closing: connections that still wait then are cut off */
 	struct bl_hold *dropped; /* lost and given back before they were reported */
 	bl_lost_fn *fn;
@@ -24,9 +21,8 @@ struct bl_watch { /* guarded by the client's mutex */
 int bl_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_watch_stop(struct bizlock *b);                     /* mutex free; takes a stopped one */
 
-/* Both with the mutex held. */
-void bl_watch_by(struct bizlock *b, bl_time when);        /* look no later than that */
-void bl_watch_drop(struct bizlock *b, struct bl_hold *h); /* frees it, once its loss is told */
+void bl_watch_drop(struct bizlock *b, struct bl_hold *h); /* with the mutex held: frees it,
+                                                             once its loss is told */
 
 /* With the mutex held: HELD becomes LOST, to be reported soon. */
 void bl_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);

@@ -8,8 +8,9 @@ static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 }
 
 /* Not made busy: a transaction may take its time, and the lease must go on being
- * renewed. The fence does not change while the hold lasts. */
-static int find_fence(struct bl_call *call, struct bl_ref *ret)
+ * renewed. The fence does not change while the hold lasts. stays: the row stays locked when
+ * the call has returned. */
+static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 {
 	struct bizlock *b = call->client;
 	struct bl_hold *h;
@@ -23,6 +24,8 @@ static int find_fence(struct bl_call *call, struct bl_ref *ret)
 		rc = bl_err_set(call->err, BIZLOCK_LOST, "the hold is over");
 	else
 		*ret = bl_hold_ref(call, h);
+	if (rc == BIZLOCK_OK && stays)
+		h->fenced = true;
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
@@ -51,7 +54,7 @@ int bl_within_fence(struct bl_call *call, MYSQL *mysql)
 	int rc = bl_tx_check(mysql, call->err);
 
 	if (rc == BIZLOCK_OK)
-		rc = find_fence(call, &ref);
+		rc = find_fence(call, true, &ref);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_tx_fence(&tx, ref, &held, call->err);
@@ -67,7 +70,7 @@ int bl_within_commit(struct bl_call *call, MYSQL *mysql)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = find_fence(call, &ref);
+	rc = find_fence(call, false, &ref);
 	if (rc != BIZLOCK_OK) {
 		bl_tx_rollback(&tx);
 		return rc;

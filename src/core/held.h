@@ -3,6 +3,7 @@
 #ifndef BL_CORE_HELD_H
 #define BL_CORE_HELD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -41,6 +42,8 @@ struct bl_hold {
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
 	bool renewing;           /* the renewer's statement has it: no call may shorten the lease */
+	atomic_bool fenced;      /* a transaction of the application's has had its row locked, and
+	                            may still: set at any time, by whoever fences */
 	bool untold;             /* it was lost, and that is not reported yet */
 	bool unsure;             /* ACQUIRING: a reply was lost, and the row may be there.
 	                            LITTER: it may still be, and has to go */

@@ -22,4 +22,8 @@ bl_time bl_lease_due(bl_time sent, uint32_t lease_ms);
  * statements of many, and costs no more than one renewal in two more a lease. */
 bl_time bl_lease_early(uint32_t lease_ms);
 
+/* A renewal has not been answered yet: when to try another way, on a fresh connection. That
+ * leaves a third of the lease; or half of what is left, if that is less than two thirds. */
+bl_time bl_lease_give_up(bl_time now, bl_time expires, uint32_t lease_ms);
+
 #endif

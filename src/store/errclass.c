@@ -65,6 +65,11 @@ bool bl_class_is_away(enum bl_class class)
 	return class == BL_CLASS_GONE || class == BL_CLASS_AWAY;
 }
 
+bool bl_waited_in_vain(const struct bl_err *err)
+{
+	return err->native == ER_LOCK_WAIT_TIMEOUT;
+}
+
 bool bl_may_have_run(const struct bl_err *err)
 {
 	return bl_classify(err->native) == BL_CLASS_GONE;

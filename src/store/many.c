@@ -66,12 +66,21 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 	return rc;
 }
 
+/* As bl_sql_end_reap() does it, and for its reasons. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                 struct bl_err *err)
+                 uint64_t *ret_dropped, struct bl_err *err)
 {
+	const char *table = s->sql->table;
+
 	bl_buf_reset(&s->text);
-	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
+	bl_buf_addf(&s->text,
+	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)", table);
+	bl_many_holds(&s->text, items, n, suffix);
+	bl_buf_addf(&s->text,
+	            " LIMIT %zu FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
+	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type",
+	            n, table);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	return bl_session_run(s, s->text.data, s->text.len, ret_dropped, err);
 }

@@ -34,8 +34,9 @@ struct bl_renewal {
 int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,
                   struct bl_err *err); /* CONN, DB */
 
+/* Deletes those that nobody else has locked: *ret_dropped of them. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                 struct bl_err *err);
+                 uint64_t *ret_dropped, struct bl_err *err);
 
 /* The WHERE of several, for reading alone: in a small table the optimizer may prefer to
  * read all of it, and who does that to change rows waits for rows of others. The owners'

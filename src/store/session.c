@@ -12,6 +12,7 @@
 #include "store/errclass.h"
 
 #define TEXT_MAX (1 << 20)
+#define IDLE_MAX_S (365 * 24 * 3600) /* of wait_timeout, by the servers' manuals */
 
 /* Short lock waits: a statement that meets a locked row or a running ALTER
  * TABLE comes back soon, and the deadline of the call decides what then.
@@ -64,26 +65,38 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
+/* And how long the connection may be idle. Where there are no named locks, nothing is lost
+ * with a connection. */
 static int take_mark(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_mark *mark = &s->mark;
 	uint8_t number[16];
-	int64_t id = 0;
-	int rc = BIZLOCK_OK;
+	int64_t id, idle_s;
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc;
 
 	if (!bl_random_bytes(number, sizeof(number)))
-		return rc;
+		return BIZLOCK_OK;
 	snprintf(mark->name, sizeof(mark->name), "bizlock:");
 	for (size_t i = 0, at = strlen(mark->name); i < sizeof(number); i++, at += 2)
 		snprintf(mark->name + at, sizeof(mark->name) - at, "%02x", number[i]);
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0) * CONNECTION_ID()", mark->name);
+	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout",
+	            mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &id, err);
+	rc = bl_session_query(s, s->text.data, &rows, err);
+	row = rc == BIZLOCK_OK ? mysql_fetch_row(rows) : NULL;
+	id = row && row[0] ? strtoll(row[0], NULL, 10) : 0;
+	idle_s = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
+	if (rc == BIZLOCK_OK)
+		mysql_free_result(rows);
+	mark->id = (uint64_t)id;
 	if (id <= 0)
 		mark->name[0] = '\0';
-	mark->id = (uint64_t)id;
+	if (idle_s > 0 && idle_s <= IDLE_MAX_S)
+		s->idle_max = idle_s * 1000 * BL_NS_PER_MS;
 	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
 }
 
@@ -125,6 +138,7 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 
 	memset(s, 0, sizeof(*s));
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
+	s->idle_max = BL_NEVER;
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);

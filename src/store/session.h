@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "core/owner.h"
 #include "store/connector.h"
 #include "store/sql.h"
@@ -36,8 +37,9 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
-	bool gone; /* of no use any more: close it */
-	bool left; /* gone because we gave it up, not because it was lost */
+	bool gone;        /* of no use any more: close it */
+	bl_time idle_max; /* the server ends it after so long without a statement */
+	bool left;        /* gone because we gave it up, not because it was lost */
 	struct bl_mark mark;
 };
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
-#include "cr_test.h"
+#include "cr_tx.h"
 #include "proxy.h"
 
 TestSuite(closing, .init = world_begin, .fini = world_end, .timeout = 120);
@@ -123,6 +123,59 @@ Test(closing, does_not_release_what_others_took_over)
 	before = row_text("k");
 	bizlock_close(b);
 	cr_assert_str_eq(row_text("k"), before);
+}
+
+/* One that is fenced can not be released. The others are, in whatever way they go. */
+Test(closing, releases_what_no_transaction_has_fenced)
+{
+	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	int64_t start;
+	MYSQL *tx;
+
+	expect(OK, b, acquire_renewed(b, "a", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "fenced", NULL, 0, NULL));
+	opts.min_hold_ms = 60000;
+	expect(OK, b, bizlock_acquire(b, KEY("fenced and resting"), &opts, NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("resting"), &opts, NULL));
+	expect(OK, b, acquire_renewed(b, "z", NULL, 0, NULL));
+	tx = tx_open();
+	db_run(tx, "BEGIN");
+	expect(OK, b, bizlock_fence(b, KEY("fenced"), NULL, tx));
+	expect(OK, b, bizlock_fence(b, KEY("fenced and resting"), NULL, tx));
+	start = now_ms();
+	bizlock_close(b);
+	cr_assert_lt(now_ms() - start, 5000, "no longer than the network may take");
+	cr_assert(!is_there("a") && !is_there("z"));
+	cr_assert_str_eq(row_of(&world, KEY("resting")).owner, "");
+	cr_assert(is_there("fenced"));
+	expect(BUSY, stranger, acquire(stranger, "fenced", 0, 0, NULL));
+	cr_assert_str_neq(row_of(&world, KEY("fenced and resting")).owner, "");
+	tx_close(tx);
+}
+
+/* The row is locked for a moment alone, and by nobody that the client knows of. */
+static void *lets_go(void *tx)
+{
+	pause_ms(20);
+	db_run(tx, "ROLLBACK");
+	return NULL;
+}
+
+Test(closing, releases_what_somebody_has_locked_for_a_moment)
+{
+	bizlock *b = client_open(&world, NULL);
+	MYSQL *tx = db_open(&world.at, world.schema);
+	pthread_t thread;
+
+	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
+	db_run(tx, "BEGIN");
+	db_run(tx, "SELECT 1 FROM biz_lock WHERE %s FOR UPDATE", row_where(KEY("k")));
+	cr_assert_eq(pthread_create(&thread, NULL, lets_go, tx), 0);
+	bizlock_close(b);
+	pthread_join(thread, NULL);
+	cr_assert(!is_there("k"));
+	mysql_close(tx);
 }
 
 /* ---- with a server that does not answer -------------------------------------------- */

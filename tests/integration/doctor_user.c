@@ -128,8 +128,6 @@ Test(doctor_user, options_of_the_client)
 
 	expect_finding(&f, "doorbell", BIZLOCK_WARN, "queue");
 	expect_finding(&f, "connections", BIZLOCK_WARN, "max_connections");
-	f = look(OPTIONS("lease_ms", "86400000"));
-	expect_finding(&f, "wait_timeout", BIZLOCK_WARN, "86400");
 }
 
 Test(doctor_user, the_first_of_several_hosts_that_answers)

@@ -45,7 +45,7 @@ struct proxy {
 	atomic_uint late;   /* streams that keep something back for a while */
 	pthread_mutex_t mu; /* guards what follows, up to links */
 	pthread_cond_t obeyed;
-	bool told, stop, cut, hold;
+	bool told, stop, cut, forget, hold;
 	struct fault_plan plan;
 	const char *from, *to;         /* NULL: nothing is replaced */
 	struct link *links[LINKS_MAX]; /* the thread's own */
@@ -211,7 +211,10 @@ static bool obey(struct proxy *p, bool *ret_hold)
 	pthread_mutex_lock(&p->mu);
 	while ((p->cut || p->stop || suffers(p, FAULT_CUT)) && p->count > 0)
 		close_link(p, 0);
-	p->cut = p->told = false;
+	for (unsigned i = 0; p->forget && i < p->count; i++)
+		for (unsigned side = 0; side < 2; side++)
+			p->links[i]->streams[side].mute = true;
+	p->cut = p->forget = p->told = false;
 	pthread_cond_broadcast(&p->obeyed);
 	stop = p->stop;
 	*ret_hold = p->hold;
@@ -317,6 +320,14 @@ void proxy_cut(struct proxy *p)
 {
 	pthread_mutex_lock(&p->mu);
 	p->cut = true;
+	tell(p);
+	pthread_mutex_unlock(&p->mu);
+}
+
+void proxy_forget(struct proxy *p)
+{
+	pthread_mutex_lock(&p->mu);
+	p->forget = true;
 	tell(p);
 	pthread_mutex_unlock(&p->mu);
 }

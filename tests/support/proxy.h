@@ -25,6 +25,10 @@ unsigned proxy_packets(struct proxy *p);
 /* Closes every connection there is; new ones are taken. Done on return. */
 void proxy_cut(struct proxy *p);
 
+/* The connections there are stay open, and nothing gets through any more, as behind a
+ * firewall that has forgotten them; new ones are taken. Done on return. */
+void proxy_forget(struct proxy *p);
+
 /* While true, replies are kept back; requests go through. */
 void proxy_hold_replies(struct proxy *p, bool hold);
 

@@ -14,3 +14,17 @@ Test(lease, holds_at_both_ends)
 	cr_assert_gt(bl_lease_end(1000000000, 86400000000LL), 86000000000000LL);
 	cr_assert_lt(bl_lease_end(5, 0), 5);
 }
+
+/* With a third of the lease left, or half way through what is left of it. */
+Test(lease, is_given_another_connection_in_time)
+{
+	const bl_time third = 1000 * BL_NS_PER_MS;
+
+	cr_assert_eq(bl_lease_give_up(0, 3 * third, 3000), 2 * third);
+	cr_assert_eq(bl_lease_give_up(third, 3 * third, 3000), 2 * third);
+	cr_assert_eq(bl_lease_give_up(2 * third, 3 * third, 3000), 2 * third + third / 2);
+	for (bl_time now = 0; now < 3 * third; now += third / 7) {
+		cr_assert_gt(bl_lease_give_up(now, 3 * third, 3000), now);
+		cr_assert_lt(bl_lease_give_up(now, 3 * third, 3000), 3 * third);
+	}
+}

@@ -1,0 +1,144 @@
+/* Connections that lie idle: a server ends them, and a firewall forgets them without a word. */
+#define _GNU_SOURCE 1
+#include "cr_numbers.h"
+#include "cr_test.h"
+
+/* ---- a firewall that forgets ------------------------------------------------------------ */
+
+TestSuite(forgotten, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define LEASE_MS 3000 /* a third of what a read may take by default */
+
+static struct losses losses;
+
+/* "k" is held by way of p, and has been renewed: the renewer's connection is there, too. */
+static bizlock *renewed_client(struct proxy **ret)
+{
+	long long end;
+	bizlock *b;
+
+	*ret = proxy_start(&world.at, "127.0.0.1");
+	b = client_through(*ret, NULL);
+	losses_watch(&losses, b);
+	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+	end = row_of(&world, KEY("k")).timeout_us;
+	eventually(row_of(&world, KEY("k")).timeout_us > end);
+	return b;
+}
+
+static void stays_held(bizlock *b, unsigned ms)
+{
+	steadily(bizlock_left_ms(b, KEY("k"), NULL) > 0, ms);
+	cr_assert_eq(losses.count, 0);
+}
+
+static void end(bizlock *b, struct proxy *p)
+{
+	bizlock_on_lost(b, NULL, NULL);
+	proxy_cut(p);
+	proxy_stop(p);
+}
+
+Test(forgotten, connections_cost_no_lease)
+{
+	struct proxy *p;
+	bizlock *b = renewed_client(&p);
+
+	for (int i = 0; i < 2; i++) {
+		proxy_forget(p);
+		stays_held(b, 2 * LEASE_MS);
+	}
+	end(b, p);
+}
+
+/* The thread that cleans up waits for an answer, and leases are renewed all the same. */
+Test(forgotten, connections_of_a_release_cost_no_lease)
+{
+	struct proxy *p;
+	bizlock *b = renewed_client(&p);
+
+	expect(OK, b, acquire_renewed(b, "lost", NULL, LEASE_MS, NULL));
+	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("lost")));
+	eventually(losses.count == 1);
+	losses.count = 0;
+	proxy_forget(p);
+	expect(LOST, b, bizlock_release(b, KEY("lost"), NULL, NULL));
+	stays_held(b, 3 * LEASE_MS);
+	end(b, p);
+}
+
+/* ---- wait_timeout ------------------------------------------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(idle, .fini = end_own_world, .timeout = 240);
+
+#define IDLE_S 4
+
+/* A client of a server that ends what is idle for so long. */
+static bizlock *client_of_an_impatient_server(void)
+{
+	bizlock *b;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	db_run(world.admin, "SET GLOBAL wait_timeout = %d", IDLE_S);
+	b = client(NULL);
+	return b;
+}
+
+static long long bell_of(const char *id)
+{
+	return db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY(id)));
+}
+
+static bool is_connected(long long id)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lld",
+	                 id) == 1;
+}
+
+Test(idle, connections_with_doorbells_stay)
+{
+	bizlock *b = client_of_an_impatient_server(), *waiter = client(NULL);
+	struct call call;
+	long long bell;
+
+	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "long", NULL, 600000, NULL));
+	bell = bell_of("k");
+	cr_assert_gt(bell, 0);
+	steadily(is_connected(bell), 3 * IDLE_S * 1000);
+	call_start(&call, waiter, "k", -1, "task-1");
+	eventually(doorbell_waiters(&world) == 1);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_eq(numbers_of(b).reconnects, 0);
+}
+
+/* Before the server ends it, which may be in the midst of a request. */
+Test(idle, connections_without_doorbells_are_replaced)
+{
+	bizlock *b = client_of_an_impatient_server();
+	long long before;
+
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	before = bell_of("k");
+	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
+	eventually(db_number(world.admin,
+	                     "SELECT IFNULL(MAX(time), 99) FROM information_schema.processlist"
+	                     " WHERE id = %lld",
+	                     before) > IDLE_S / 2);
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	cr_assert_neq(bell_of("k"), before);
+}
