@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# tests/run.sh [--long] [--label LABEL] [-- ARGUMENTS_OF_CTEST]
+# tests/run.sh [--server SERVER] [--long] [--label LABEL] [-- ARGUMENTS_OF_CTEST]
 #
-# Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB,
+# Installs what is missing (Debian, Ubuntu), builds, starts a private server,
 # runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
 # man, check. --long: stress tests take a minute each, fault tests try everything, and
 # what they saw is printed.
+#
+# Without --server it is the server that is installed, or else MariaDB. SERVER:
+#   mariadb        MariaDB, of this system's packages
+#   mariadb-11.8   of Debian 13      } in a root file system of its own, with its own client
+#   mysql          of Debian unstable} library and compiler; prepared once, by root, see
+#                                      tests/support/roots.sh; builds into build-SERVER/
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
@@ -12,14 +18,25 @@
 #   CRITERION_TEST_PATTERN=wait/*   some of the unit and integration tests
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/support/setup.sh"
+source "$root/tests/support/roots.sh"
 
+arguments=("$@")
 ctest_args=()
 long=
+server=
 while (($#)); do
 	case $1 in
 	-h | --help)
 		sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 		exit
+		;;
+	--server)
+		server=${2:-none}
+		[[ $server == mariadb ]] || root_suite "$server" >/dev/null || {
+			echo "tests/run.sh: unknown server: $server (see --help)" >&2
+			exit 2
+		}
+		shift
 		;;
 	--long)
 		long=1
@@ -46,14 +63,27 @@ while (($#)); do
 	shift
 done
 
-cd "$root"
-mkdir -p "${BIZLOCK_BUILD_DIR:=build}"
-build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
-read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
-
 things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff)
-server_is_given || things+=(server openssl flock faketime)
+servers=(server galera openssl flock faketime)
+packaging=(dpkg-shlibdeps lintian mmdebstrap)
+
+if [[ $server == mariadb ]]; then
+	export BIZLOCK_TEST_SERVER=mariadbd
+	server=
+fi
+cd "$root"
+export BIZLOCK_BUILD_DIR=${BIZLOCK_BUILD_DIR:-build${server:+-$server}}
+mkdir -p "$BIZLOCK_BUILD_DIR"
+BIZLOCK_BUILD_DIR=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
+if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
+	enter_root "$server" "${things[*]} ${servers[*]} ${packaging[*]}" \
+		bash "$root/tests/run.sh" "${arguments[@]}"
+fi
+
+server_is_given || things+=("${servers[@]}")
 need "${things[@]}"
+build=$BIZLOCK_BUILD_DIR
+read -ra cmake_args <<<"${BIZLOCK_CMAKE_ARGS:-}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON "${cmake_args[@]}"
 cmake --build "$build" -j "$(nproc)"
 

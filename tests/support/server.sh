@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A private MariaDB in a folder: for tests, for the demo, and for tests that
+# A private MariaDB or MySQL in a folder: for tests, for the demo, and for tests that
 # break servers. Nothing of the machine's own servers is read or touched.
 #
-#   server.sh start DIR [NAME=value ...] [mariadbd options]
+#   server.sh start DIR [NAME=value ...] [options of the server]
 #                                            new data unless DIR has some; returns when it answers;
 #                                            NAME=value: in the environment of the server alone
 #   server.sh restart DIR                    stops it if it runs; same arguments, same address
@@ -12,10 +12,12 @@
 #   server.sh env DIR                        where it is: lines BIZLOCK_TEST_NAME=value
 #
 # BIZLOCK_TEST_NEW_DATA=FOLDER: new data is made there once, and copied.
+# BIZLOCK_TEST_SERVER=mariadbd or mysqld; by default the first that is installed.
 #
 # Durability is the server's default: a lock that an fsync has not reached is
 # not what these tests are about.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/dialects.sh"
 
 PATIENCE_S=120
 PASSWORD=bizlock-test # of root; on 127.0.0.1 and in a folder of our own
@@ -55,7 +57,7 @@ await_end() {
 }
 
 answers() {
-	MYSQL_PWD=$PASSWORD mariadb --no-defaults --socket="$(cat "$dir/socket")" --user=root \
+	MYSQL_PWD=$PASSWORD "$(sql_client)" --no-defaults --socket="$(cat "$dir/socket")" --user=root \
 		--connect-timeout=5 -e 'DO 1' >>"$dir/ping.log" 2>&1
 }
 
@@ -84,16 +86,17 @@ make_certificates() {
 }
 
 install_data() {
+	local program
+	program=$(server_program)
 	cat >"$dir/users.sql" <<-SQL
 		FLUSH PRIVILEGES;
 		ALTER USER root@localhost IDENTIFIED BY '$PASSWORD';
-		CREATE OR REPLACE USER root@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
+		DROP USER IF EXISTS root@'127.0.0.1';
+		CREATE USER root@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
 		GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 	SQL
-	mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$1" --skip-test-db \
-		--skip-name-resolve --auth-root-authentication-method=normal \
-		--tmpdir="$dir/tmp" --extra-file="$dir/users.sql" >"$dir/install.log" 2>&1 ||
-		die "mariadb-install-db failed, see $dir/install.log"
+	"install_$program" "$1" "$dir/tmp" "$dir/users.sql" "${as_user[@]}" >"$dir/install.log" 2>&1 ||
+		die "$program makes no new data, see $dir/install.log"
 }
 
 # To install is most of a start's time, and dozens of tests start a server.
@@ -155,25 +158,25 @@ draw_port() {
 # What the caller has open stays out of the server: a test's pipe that it held
 # would never end.
 launch() {
-	local fd word environment=() options=()
+	local fd word program environment=() options=()
 	for word; do
 		[[ $word == -* ]] && options+=("$word") || environment+=("$word")
 	done
+	program=$(server_program)
 	mkdir -p -m 700 "$(dirname "$(cat "$dir/socket")")"
 	(
 		for fd in /proc/"$BASHPID"/fd/*; do
 			fd=${fd##*/}
 			((fd > 2)) && eval "exec $fd>&-"
 		done
-		exec setsid env "${environment[@]}" mariadbd --no-defaults "${as_user[@]}" \
+		exec setsid env "${environment[@]}" "$program" --no-defaults "${as_user[@]}" \
 			--datadir="$dir/data" --socket="$(cat "$dir/socket")" \
 			--bind-address=127.0.0.1 --port="$(cat "$dir/port")" --skip-name-resolve \
-			--pid-file="$dir/mariadbd.pid" --tmpdir="$dir/tmp" \
+			--pid-file="$dir/server.pid" --tmpdir="$dir/tmp" \
 			--ssl-ca="$dir/ca.pem" --ssl-cert="$dir/server-cert.pem" \
 			--ssl-key="$dir/server-key.pem" \
-			--innodb-buffer-pool-size=64M --innodb-log-file-size=32M \
-			--key-buffer-size=1M --aria-pagecache-buffer-size=8M --max-connections=500 \
-			"${options[@]}" </dev/null >>"$dir/error.log" 2>&1
+			--innodb-buffer-pool-size=64M --key-buffer-size=1M --max-connections=500 \
+			$("options_$program") "${options[@]}" </dev/null >>"$dir/error.log" 2>&1
 	) &
 	echo $! >"$dir/pid"
 	disown
@@ -272,6 +275,7 @@ command=$1
 shift 2
 as_user=()
 [[ $(id -u) != 0 ]] || as_user=(--user=root)
+case $command in start | restart) server_program >/dev/null || die "neither mariadbd nor mysqld is installed" ;; esac
 
 case $command in
 start) start "$@" ;;

@@ -3,6 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec"
+source "$root/tests/support/dialects.sh"
 
 # ---- packages ----------------------------------------------------------------
 
@@ -15,9 +16,10 @@ has() {
 			ls /usr/include/{mariadb,mysql}/mysql.h
 		;;
 	smartcols) pkg-config --exists smartcols ;;
-	client) command -v mariadb || command -v mysql ;;
+	client) sql_client ;;
 	criterion) pkg-config --exists criterion || ls /usr/include/criterion/criterion.h ;;
-	server) command -v mariadbd && command -v mariadb-install-db && command -v mariadb ;;
+	server) server_program ;;
+	galera) has_mysqld || compgen -G '/usr/lib*/galera*/libgalera_smm.so' ;;
 	faketime)
 		compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' ||
 			compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1'
@@ -35,11 +37,12 @@ package() {
 	case $1 in
 	compiler) echo "gcc libc6-dev: C compiler" ;;
 	c++) echo "g++: the header is also C++" ;;
-	connector) echo "libmariadb-dev: client library" ;;
+	connector) echo "$(of_its_family libmysqlclient-dev libmariadb-dev): client library" ;;
 	smartcols) echo "libsmartcols-dev: tables of the command line" ;;
-	client) echo "$(core mariadb-client): SQL client" ;;
+	client) echo "$(core "$(of_its_family mysql-client mariadb-client)"): SQL client" ;;
 	criterion) echo "libcriterion-dev: test framework" ;;
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
+	galera) echo "galera-4: clusters" ;;
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
@@ -66,12 +69,23 @@ package() {
 	esac
 }
 
+apt_has() {
+	[[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[0-9]* ]]
+}
+
 # The "core" package, where there is one: it starts no service.
 core() {
-	case $(apt-cache policy "$1-core" 2>/dev/null) in
-	*"Candidate: "[0-9]*) echo "$1-core" ;;
-	*) echo "$1" ;;
-	esac
+	! apt_has "$1-core" || set -- "$1-core"
+	echo "$1"
+}
+
+# of_its_family MYSQL MARIADB: MySQL's where MySQL is, for the two exclude each other.
+of_its_family() {
+	if [[ $(server_program) == mysqld ]] && apt_has "$1"; then
+		echo "$1"
+	else
+		echo "$2"
+	fi
 }
 
 as_root() {

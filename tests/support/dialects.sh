@@ -1,0 +1,52 @@
+# Sourced by server.sh and setup.sh: all that differs between the servers. One is called
+# by the name of its program, mariadbd or mysqld.
+
+has_mariadbd() {
+	command -v mariadbd && command -v mariadb-install-db
+} >/dev/null
+
+# MariaDB, too, has a program mysqld.
+has_mysqld() {
+	local version
+	version=$(mysqld --no-defaults --version 2>/dev/null) && [[ $version != *MariaDB* ]]
+}
+
+# The one to start: $BIZLOCK_TEST_SERVER, or what is installed. Fails if there is none.
+server_program() {
+	local name
+	for name in ${BIZLOCK_TEST_SERVER:-mariadbd mysqld}; do
+		"has_$name" || continue
+		echo "$name"
+		return
+	done
+	return 1
+}
+
+sql_client() {
+	command -v mariadb || command -v mysql
+}
+
+# ---- install_NAME DATA TMP SQL [OPTION...]: new data, with the users that SQL makes --------
+
+install_mariadbd() {
+	mariadb-install-db --no-defaults "${@:4}" --datadir="$1" --skip-test-db \
+		--skip-name-resolve --auth-root-authentication-method=normal \
+		--tmpdir="$2" --extra-file="$3"
+}
+
+# auto.cnf is the server's name: each that starts with a copy of the data makes its own.
+install_mysqld() {
+	mysqld --no-defaults "${@:4}" --datadir="$1" --tmpdir="$2" --initialize-insecure \
+		--init-file="$3" $(options_mysqld)
+	rm -f "$1/auto.cnf"
+}
+
+# ---- options_NAME: of every start ----------------------------------------------------------
+
+options_mariadbd() {
+	echo --innodb-log-file-size=32M --aria-pagecache-buffer-size=8M
+}
+
+options_mysqld() {
+	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL
+}

@@ -1,0 +1,127 @@
+# Sourced by tests/run.sh and tests/package/deb.sh: root file systems of Debian, made by
+# mmdebstrap. Two of them hold a server and its client library, and all that the tests
+# need, for machines whose own packages have others:
+#
+#   mysql          MySQL 9.7 and libmysqlclient, of Debian unstable
+#   mariadb-11.8   MariaDB 11.8 and its connector, of Debian 13
+#
+# They lie in ${XDG_CACHE_HOME:-~/.cache}/bizlock-tests. Each is made once, and anew when
+# what it has to hold changes. Whoever deletes one gets one of today's packages.
+
+root_suite() {
+	case $1 in
+	mysql) echo unstable ;;
+	mariadb-11.8) echo trixie ;;
+	*) return 1 ;;
+	esac
+}
+
+# The packages that make the difference.
+root_server() {
+	case $1 in
+	mysql) echo mysql-server-core mysql-client-core libmysqlclient-dev ;;
+	mariadb-11.8) echo mariadb-server-core mariadb-client-core galera-4 libmariadb-dev ;;
+	esac
+}
+
+# From where this machine's apt has Debian; nothing on another system, and mmdebstrap knows
+# a mirror by itself.
+debian_mirror() (
+	source /etc/os-release
+	[[ $ID == debian ]] || return 0
+	apt-get indextargets --no-release-info --format '$(RELEASE) $(REPO_URI)' \
+		'Created-By: Packages' 'Component: main' |
+		awk -v suites="^(${VERSION_CODENAME:-stable}|stable|testing|unstable|sid)\$" \
+			'!found && $1 ~ suites { print $2; found = 1 }'
+)
+
+# make_root SUITE FOLDER OPTIONS_OF_MMDEBSTRAP...
+make_root() {
+	local options=("${@:3}") line
+	while read -r line; do # a proxy
+		options+=(--aptopt="$line")
+	done < <(apt-config dump --no-empty --format '%f "%v";%n' Acquire::http Acquire::https)
+	# What a mirror has had for long is good enough for tests.
+	mmdebstrap --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
+		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
+		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
+		"${options[@]}" "$1" "$2" $(debian_mirror)
+}
+
+# What a root holds, as a text that changes with it. THING as in need().
+root_contents() {
+	local thing line words=()
+	for thing in "${@:2}"; do
+		[[ " server client connector galera " != *" $thing "* ]] || continue
+		line=$(package "$thing")
+		words+=(${line%%:*})
+	done
+	echo "$(root_suite "$1") $(root_server "$1") ${words[*]}"
+}
+
+root_is_whole() {
+	[[ $(cat "$1/etc/bizlock-tests" 2>/dev/null) == "$2" ]]
+}
+
+# Under a name of its own until it is whole.
+replace_root() {
+	local folder=$1 contents=$2 words
+	read -ra words <<<"$contents"
+	echo "Preparing $folder, of Debian ${words[0]}; this is done once"
+	rm -rf --one-file-system "$folder" "$folder.new"
+	make_root "${words[0]}" "$folder.new" --variant=apt \
+		--include="$(IFS=,; echo "${words[*]:1}")" >"$folder.log" 2>&1 || {
+		tail -n 20 "$folder.log" >&2
+		echo "There is no root file system of Debian ${words[0]}; see $folder.log" >&2
+		return 1
+	}
+	echo "$contents" >"$folder.new/etc/bizlock-tests"
+	mv "$folder.new" "$folder"
+}
+
+# Makes it unless it is there. File descriptor 7 keeps it from being replaced, as long as
+# a process of this run has it open.
+prepare_root() {
+	local folder=$1 contents=$2
+	mkdir -p "$(dirname "$folder")"
+	exec 7>"$folder.lock"
+	flock --shared 7
+	until root_is_whole "$folder" "$contents"; do
+		flock --nonblock 7 || {
+			echo "Waiting for other runs to leave $folder"
+			flock 7
+		}
+		root_is_whole "$folder" "$contents" || replace_root "$folder" "$contents"
+		flock --shared 7
+	done
+}
+
+# In a mount namespace of its own: what is mounted here ends with its last process.
+mount_and_run() {
+	local folder=$1 path
+	shift
+	for path in /dev /proc /sys /tmp "$root" "$BIZLOCK_BUILD_DIR" "${TMPDIR:-/tmp}"; do
+		mkdir -p "$folder$path"
+		mount --rbind "$path" "$folder$path"
+	done
+	for path in /etc/hosts /etc/resolv.conf; do
+		[[ ! -e $path ]] || mount --bind "$path" "$folder$path"
+	done
+	exec env -u LC_ALL -u LANGUAGE LANG=C.UTF-8 chroot "$folder" "$@"
+}
+
+# enter_root NAME "THING..." COMMAND...: runs that in the root with this name, as this process.
+enter_root() {
+	local name=$1 things folder=${XDG_CACHE_HOME:-$HOME/.cache}/bizlock-tests/$1
+	read -ra things <<<"$2"
+	shift 2
+	[[ $(id -u) == 0 ]] || {
+		echo "Only root can prepare and enter a root file system: start this by sudo, or without --server $name" >&2
+		return 1
+	}
+	need mmdebstrap unshare flock
+	prepare_root "$folder" "$(root_contents "$name" "${things[@]}")"
+	export BIZLOCK_TEST_ROOT=$name
+	exec unshare --mount bash -euc 'source "$0/setup.sh"; source "$0/roots.sh"; mount_and_run "$@"' \
+		"$root/tests/support" "$folder" "$@"
+}
