@@ -50,6 +50,7 @@ Test(doctor_galera, nodes_that_are_synced_desynced_and_left_alone)
 	expect_finding(&f, "server", BIZLOCK_GOOD, "MariaDB");
 	expect_finding(&f, "tables", BIZLOCK_WARN, "could not be looked at");
 	expect_finding(&f, "clock", BIZLOCK_GOOD, "");
-	db_run(world.admin, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'");
+	if (!db_try(world.admin, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"))
+		db_run(world.admin, "SET GLOBAL wsrep_provider_pc_bootstrap = ON"); /* 11 */
 	eventually(!lost_the_others(0));
 }

@@ -233,14 +233,16 @@ Test(grants, names_are_names_whatever_they_contain)
 {
 	static const char *const tails[] = {
 	        "'",  "\"", "`", "\\",       "\\'",       "''",  "``",
-	        "`;", " ",  "@", "@@",       "%",         "_",   "; DROP TABLE biz_lock; -- ",
+	        "`;", " ",  "@", "@@",       "%",         "_",   ";DROP TABLE biz_lock;#",
 	        "/*", "#",  "$", "\xc3\xa1", "' OR ''='", "\\`",
 	};
 
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+		const char *unique = strrchr(world.schema, '_') + 1;
 		char user[64];
 
-		snprintf(user, sizeof(user), "%s%s_", world.schema, tails[i]);
+		/* MySQL has names of 32 characters, no longer. */
+		snprintf(user, sizeof(user), "%s%s_", unique, tails[i]);
 		is_granted_to(user, "%");
 	}
 	is_granted_to(world.schema, "10.0.0.0/255.0.0.0");

@@ -105,9 +105,19 @@ Test(own_open, a_statement_binlog_is_refused)
 
 Test(own_open, an_old_server_is_refused)
 {
-	begin_own_world("--version=10.5.29-MariaDB");
-	expect_open(UNSUPPORTED, &world, NULL, "10.5.29");
-	expect_open(UNSUPPORTED, &world, NULL, "10.6");
+	struct server at;
+	struct world by_way;
+	struct proxy *p;
+	const char *version;
+
+	world_begin();
+	p = proxy_start(&world.at, "127.0.0.1");
+	at = proxy_address(p);
+	by_way = world_by_way_of(&world, &at);
+	version = seem_older(p, "5.7", "10.5");
+	expect_open(UNSUPPORTED, &by_way, NULL, version);
+	expect_open(UNSUPPORTED, &by_way, NULL, server_is_mysql(world.admin) ? "8.0" : "10.6");
+	proxy_stop(p);
 }
 
 /* Encryption that was asked for must never be left out in silence. */
@@ -120,6 +130,9 @@ Test(own_open, tls_is_not_given_up_where_the_server_has_none)
 	world_migrate(&world);
 	at = server_over_tcp(world.at, "127.0.0.1", world.at.port);
 	tcp = world_by_way_of(&world, &at);
+	/* MySQL wants TLS for a password, until it knows it. */
+	at.plain = true;
+	mysql_close(db_open(&at, NULL));
 	expect_open(OK, &tcp, OPTIONS("ssl_mode", "preferred"), "");
 	expect_open(CONN, &tcp, OPTIONS("ssl_mode", "required"), "");
 	expect_open(CONN, &tcp, OPTIONS("ssl_mode", "verify_identity"), "");

@@ -108,8 +108,10 @@ TX_TEST(row_purge, by_a_reaper_that_never_rests_is_survived)
 	deadlocks_may_happen();
 	if (pthread_create(&thread, NULL, reap, &r) != 0)
 		die("no thread");
-	/* The other thread may take its time to begin. */
-	for (int round = 0; round < 90 || (!atomic_load(&r.purged) && now_ms() < end); round++) {
+	/* The other thread may take its time to begin, and be quicker for long. */
+	for (int round = 0;
+	     round < 90 || (!(atomic_load(&r.purged) && got[0] && got[1]) && now_ms() < end);
+	     round++) {
 		int rc;
 
 		tx_begin(tx, 0);

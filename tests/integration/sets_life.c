@@ -232,8 +232,7 @@ TestSuite(own_sets, .fini = end_own_world, .timeout = 240);
 
 static long long fsyncs(void)
 {
-	return db_number(world.admin, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS"
-	                              " WHERE VARIABLE_NAME = 'Innodb_data_fsyncs'");
+	return db_status(world.admin, "Innodb_data_fsyncs");
 }
 
 /* One for the acquisition and one for the release; the server has some of its own. */

@@ -57,11 +57,25 @@ bizlock *client_through(const struct proxy *p, const char *const *options)
 {
 	struct server at = proxy_address(p);
 	struct world detour = world_by_way_of(&world, &at);
-	const char *all[32] = {"ssl_mode", "disabled"};
 
-	for (int i = 2; options && *options; i++)
-		all[i] = *options++;
-	return keep(client_open(&detour, all));
+	return keep(client_open(&detour, options));
+}
+
+/* As many digits as it has: 10.11 becomes 10.05. */
+const char *seem_older(struct proxy *p, const char *mysql, const char *mariadb)
+{
+	static char from[16], to[16];
+	const char *now = mysql_get_server_info(world.admin);
+	const char *old = server_is_mysql(world.admin) ? mysql : mariadb;
+	size_t major = strcspn(now, "."), len = major + 1 + strspn(now + major + 1, "0123456789");
+	size_t digits = strlen(old) - major - 1, room = len - major - 1;
+
+	cr_assert(old[major] == '.' && digits <= room && len < sizeof(from), "%s: %s", now, old);
+	snprintf(from, sizeof(from), "%.*s", (int)len, now);
+	snprintf(to, sizeof(to), "%.*s%.*s%s", (int)major + 1, old, (int)(room - digits), "0000",
+	         old + major + 1);
+	proxy_replace(p, from, to);
+	return to;
 }
 
 struct task {

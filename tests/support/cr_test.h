@@ -30,6 +30,10 @@ bizlock *client(const char *const *options);
 /* The same, by way of p, unencrypted. */
 bizlock *client_through(const struct proxy *p, const char *const *options);
 
+/* By way of p the server is of the version `mysql` or `mariadb`, which has two numbers, each
+ * with no more digits than the true one. What clients are told of it. */
+const char *seem_older(struct proxy *p, const char *mysql, const char *mariadb);
+
 /* Calls fn(arg) in another thread and waits for its end. */
 void in_another_thread(void (*fn)(void *arg), void *arg);
 

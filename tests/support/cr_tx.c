@@ -54,22 +54,15 @@ static void isolate(MYSQL *tx)
 static MYSQL *connect_to(const struct server *at, const char *schema, unsigned long flags,
                          unsigned read_s)
 {
-	const char *host = at->socket[0] ? "localhost" : at->host;
-	MYSQL *tx = mysql_init(NULL);
 	int i = 0;
 
 	while (i < OPEN_MAX && opened[i])
 		i++;
-	if (!tx || i == OPEN_MAX)
+	if (i == OPEN_MAX)
 		die("too many connections");
-	mysql_options(tx, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-	mysql_options(tx, MYSQL_OPT_READ_TIMEOUT, &read_s);
-	if (!mysql_real_connect(tx, host, at->user[0] ? at->user : NULL,
-	                        at->password[0] ? at->password : NULL, schema, at->port,
-	                        at->socket[0] ? at->socket : NULL, flags))
-		die("connect: %s", mysql_error(tx));
-	isolate(tx);
-	return opened[i] = tx;
+	opened[i] = db_connect(at, schema, flags, read_s);
+	isolate(opened[i]);
+	return opened[i];
 }
 
 MYSQL *tx_connect(const struct server *at, const char *schema, unsigned long flags)

@@ -44,7 +44,30 @@ static const char *or_null(const char *s)
 	return s[0] ? s : NULL;
 }
 
-MYSQL *db_open(const struct server *at, const char *schema)
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+
+static void do_without_tls(MYSQL *db)
+{
+	my_bool off = 0;
+
+	mysql_optionsv(db, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &off);
+}
+
+#else
+
+/* caching_sha2_password then needs the server's key. */
+static void do_without_tls(MYSQL *db)
+{
+	unsigned mode = SSL_MODE_DISABLED;
+	bool get_key = true;
+
+	mysql_options(db, MYSQL_OPT_SSL_MODE, &mode);
+	mysql_options(db, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &get_key);
+}
+
+#endif
+
+MYSQL *db_connect(const struct server *at, const char *schema, unsigned long flags, unsigned read_s)
 {
 	const char *host = at->socket[0] ? "localhost" : at->host;
 	MYSQL *db = mysql_init(NULL);
@@ -52,10 +75,24 @@ MYSQL *db_open(const struct server *at, const char *schema)
 	if (!db)
 		die("mysql_init: out of memory");
 	mysql_options(db, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+	if (read_s)
+		mysql_options(db, MYSQL_OPT_READ_TIMEOUT, &read_s);
+	if (at->plain)
+		do_without_tls(db);
 	if (!mysql_real_connect(db, host, or_null(at->user), or_null(at->password), schema,
-	                        at->port, or_null(at->socket), CLIENT_MULTI_STATEMENTS))
+	                        at->port, or_null(at->socket), flags))
 		die("connect to %s: %s", host, mysql_error(db));
 	return db;
+}
+
+MYSQL *db_open(const struct server *at, const char *schema)
+{
+	return db_connect(at, schema, CLIENT_MULTI_STATEMENTS, 0);
+}
+
+bool server_is_mysql(MYSQL *db)
+{
+	return !strstr(mysql_get_server_info(db), "MariaDB");
 }
 
 /* Runs one text; the result of its first statement, if it has rows, in *ret. */
@@ -182,13 +219,20 @@ const char *db_literal(const char *s)
 	return text;
 }
 
-long long db_deadlocks(MYSQL *db)
+long long db_status(MYSQL *db, const char *name)
 {
-	char *status = db_text(db, "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'");
+	char *status = db_text(db, "SHOW GLOBAL STATUS LIKE '%s'", name);
 	char *value = strchr(status, '|');
 	long long n = value ? strtoll(value + 1, NULL, 10) : -1;
 
 	free(status);
+	return n;
+}
+
+long long db_deadlocks(MYSQL *db)
+{
+	long long n = db_status(db, "Innodb_deadlocks");
+
 	if (n >= 0)
 		return n;
 	return db_number(db, "SELECT `COUNT` FROM information_schema.INNODB_METRICS"

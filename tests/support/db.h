@@ -10,6 +10,7 @@
 struct server {
 	char host[128], socket[108], user[64], password[128], tls_ca[256];
 	unsigned port;
+	bool plain; /* TLS would hide the packets from a proxy */
 };
 
 /* From BIZLOCK_TEST_HOST, _PORT, _SOCKET, _USER, _PASSWORD, _TLS_CA. */
@@ -20,6 +21,13 @@ struct server server_over_tcp(struct server at, const char *host, unsigned port)
 
 /* schema: may be NULL. One text may hold several statements. */
 MYSQL *db_open(const struct server *at, const char *schema);
+
+/* The same, with flags of mysql_real_connect(), and a limit for each read (0: none). */
+MYSQL *db_connect(const struct server *at, const char *schema, unsigned long flags,
+                  unsigned read_s);
+
+/* MySQL, and not MariaDB. */
+bool server_is_mysql(MYSQL *db);
 
 void db_run(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -34,6 +42,9 @@ char *db_text(MYSQL *db, const char *fmt, ...) __attribute__((format(printf, 2, 
 
 /* The bytes of s as an SQL literal. Static storage, eight calls deep. */
 const char *db_literal(const char *s);
+
+/* A number of SHOW GLOBAL STATUS; -1: there is no such name. */
+long long db_status(MYSQL *db, const char *name);
 
 /* How many InnoDB deadlocks the server has seen since it started. */
 long long db_deadlocks(MYSQL *db);

@@ -26,6 +26,15 @@ sql_client() {
 	command -v mariadb || command -v mysql
 }
 
+# For a socket: a server may have no TLS, and MariaDB's client from 11.4 on insists on it.
+without_tls() {
+	if [[ $(sql_client) == *mariadb ]]; then
+		echo --skip-ssl
+	else
+		echo --ssl-mode=DISABLED
+	fi
+}
+
 # ---- install_NAME DATA TMP SQL [OPTION...]: new data, with the users that SQL makes --------
 
 install_mariadbd() {
@@ -49,4 +58,16 @@ options_mariadbd() {
 
 options_mysqld() {
 	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL
+}
+
+# An option of MariaDB, in the server's own words.
+option_mariadbd() {
+	echo "$1"
+}
+
+option_mysqld() {
+	case $1 in
+	--skip-ssl) echo --tls-version= ;;
+	*) echo "$1" ;;
+	esac
 }

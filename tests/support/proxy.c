@@ -143,8 +143,7 @@ static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 	bool fired;
 
 	pthread_mutex_lock(&p->mu);
-	if (side == FAULT_REQUESTS)
-		replace(p, s);
+	replace(p, s);
 	before = p->plan.shots;
 	s->mute |= suffers(p, FAULT_SWALLOW) && p->plan.fault.side == side;
 	through = s->mute ? 0 : fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
@@ -308,7 +307,10 @@ void proxy_stop(struct proxy *p)
 
 struct server proxy_address(const struct proxy *p)
 {
-	return server_over_tcp(p->upstream, p->host, p->port);
+	struct server at = server_over_tcp(p->upstream, p->host, p->port);
+
+	at.plain = true;
+	return at;
 }
 
 unsigned proxy_packets(struct proxy *p)

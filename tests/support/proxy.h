@@ -1,7 +1,7 @@
 /* A proxy between bizlock and the server that counts the MySQL packets which
  * clients send, can cut connections or keep the server's replies back, and does
  * harm at a chosen byte (fault.h).
- * The traffic must be plain: clients connect with ssl_mode=disabled. */
+ * The traffic must be plain: proxy_address() says so to db_open() and client_new(). */
 #ifndef TEST_PROXY_H
 #define TEST_PROXY_H
 
@@ -36,9 +36,9 @@ void proxy_hold_replies(struct proxy *p, bool hold);
  * the packets that follow; NULL: none, and what was for ever is over. */
 void proxy_arm(struct proxy *p, const struct fault *fault);
 
-/* From here on `from` becomes `to` in what clients send: of the same length, and in one
- * piece on the way, as short packets are. For statements that somebody in between forbids
- * or changes. Both texts must live on. */
+/* From here on `from` becomes `to` in all that passes: of the same length, and in one piece
+ * on the way, as short packets are. For statements that somebody in between forbids or
+ * changes, and for what a server says of itself. Both texts must live on. */
 void proxy_replace(struct proxy *p, const char *from, const char *to);
 
 /* How often has it happened since? */

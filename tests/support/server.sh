@@ -58,7 +58,7 @@ await_end() {
 
 answers() {
 	MYSQL_PWD=$PASSWORD "$(sql_client)" --no-defaults --socket="$(cat "$dir/socket")" --user=root \
-		--connect-timeout=5 -e 'DO 1' >>"$dir/ping.log" 2>&1
+		"$(without_tls)" --connect-timeout=5 -e 'DO 1' >>"$dir/ping.log" 2>&1
 }
 
 wait_for() {
@@ -159,11 +159,13 @@ draw_port() {
 # would never end.
 launch() {
 	local fd word program environment=() options=()
-	for word; do
-		[[ $word == -* ]] && options+=("$word") || environment+=("$word")
-	done
 	program=$(server_program)
+	for word; do
+		[[ $word == -* ]] && options+=("$("option_$program" "$word")") || environment+=("$word")
+	done
 	mkdir -p -m 700 "$(dirname "$(cat "$dir/socket")")"
+	# MySQL takes the zombie of one that was killed for its owner.
+	rm -f "$(cat "$dir/socket").lock"
 	(
 		for fd in /proc/"$BASHPID"/fd/*; do
 			fd=${fd##*/}

@@ -63,6 +63,8 @@ static void set_server(bizlock *b, const struct server *at)
 		set(b, "socket", at->socket);
 	else if (at->port)
 		set(b, "port", port);
+	if (at->plain)
+		set(b, "ssl_mode", "disabled");
 	if (at->user[0])
 		set(b, "user", at->user);
 	if (at->password[0])
