@@ -68,12 +68,23 @@ static bool is_synced(const struct server *at)
 	return synced;
 }
 
+static bool is_mysql(void)
+{
+	struct server at = server_from_env();
+	MYSQL *db = db_open(&at, NULL);
+	bool mysql = server_is_mysql(db);
+
+	mysql_close(db);
+	return mysql;
+}
+
 void galera_begin(void)
 {
 	unsigned port = 12000 + (unsigned)getpid() % 2000 * 4;
 	char args[1024];
 
 	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	not_here_unless(!is_mysql(), "Galera is MariaDB's");
 	skip_unless(library(), "Galera is not installed");
 	extend_path();
 	node_args(args, sizeof(args), 0, port);

@@ -70,6 +70,13 @@ const char *row_text(const char *id);
 			cr_skip_test("%s", (why));                                                 \
 	} while (0)
 
+/* The same, where this server or system can not be made to have it; no failure. */
+#define not_here_unless(cond, why)                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			cr_skip_test("not here: %s", (why));                                       \
+	} while (0)
+
 bool skips_fail(void);
 
 /* One acquisition with wait_ms, lease_ms (0: default), not renewed. */
