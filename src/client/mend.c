@@ -85,8 +85,7 @@ static int read_once(struct bizlock *b, const struct view *v, struct bl_page *re
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = v->key ? bl_page_read_key(&conn->session, v->key, ret, err)
-	            : bl_page_read(&conn->session, v->after.id, v->after.type, v->biz_type, ret,
-	                           err);
+	            : bl_page_read(&conn->session, &v->after, v->biz_type, ret, err);
 	bl_client_give_back(b, conn);
 	return rc;
 }

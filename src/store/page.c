@@ -10,17 +10,35 @@ struct reader {
 	bl_bool null[COLUMNS];
 	unsigned long len[TEXTS];
 	uint64_t fence, depth;
-	struct bl_page_row row;
+	struct bl_page_row row, before;
 	struct bl_page page;
 	struct bl_err *err;
 };
 
 /* Lengths and NULLs are the server's word, which nobody has to take. */
-static void end_text(const struct reader *r, size_t column, char *text, size_t size)
+static size_t end_text(const struct reader *r, size_t column, char *text, size_t size)
 {
 	unsigned long len = r->null[column] ? 0 : r->len[column];
+	size_t end = len < size ? len : size - 1;
 
-	text[len < size ? len : size - 1] = '\0';
+	text[end] = '\0';
+	return end;
+}
+
+static int order_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return order ? order : (a_len > b_len) - (a_len < b_len);
+}
+
+static bool comes_after(const struct bl_page_row *row, const struct bl_page_row *before)
+{
+	int order = order_bytes(row->id, row->id_len, before->id, before->id_len);
+
+	if (order == 0)
+		order = order_bytes(row->type, row->type_len, before->type, before->type_len);
+	return order > 0;
 }
 
 static int keep_row(void *arg)
@@ -29,8 +47,11 @@ static int keep_row(void *arg)
 
 	if (r->page.count == BL_PAGE_ROWS)
 		return bl_err_set(r->err, BIZLOCK_DB, "more rows than were asked for");
-	end_text(r, 0, r->row.id, sizeof(r->row.id));
-	end_text(r, 1, r->row.type, sizeof(r->row.type));
+	r->row.id_len = end_text(r, 0, r->row.id, sizeof(r->row.id));
+	r->row.type_len = end_text(r, 1, r->row.type, sizeof(r->row.type));
+	if (!comes_after(&r->row, &r->before))
+		return bl_err_set(r->err, BIZLOCK_DB, "rows out of the order of their keys");
+	r->before = r->row;
 	end_text(r, 2, r->row.owner, sizeof(r->row.owner));
 	end_text(r, 3, r->row.note, sizeof(r->row.note));
 	r->row.fence = r->null[4] ? 0 : r->fence;
@@ -69,30 +90,20 @@ static void bind_columns(struct reader *r)
 	}
 }
 
-static void fill(char *to, unsigned long *to_len, size_t size, const char *from)
-{
-	size_t len = strnlen(from, size - 1);
-
-	memcpy(to, from, len);
-	to[len] = '\0';
-	*to_len = (unsigned long)len;
-}
-
-static int read_rows(struct bl_session *s, enum bl_stmt stmt, const char *id, const char *type,
+static int read_rows(struct bl_session *s, enum bl_stmt stmt, const struct bl_page_row *after,
                      struct bl_page *ret, struct bl_err *err)
 {
-	struct bl_params *p = &s->params;
 	struct reader r;
 	int rc;
 
 	memset(&r, 0, sizeof(r));
 	r.err = err;
+	if (after)
+		r.before = *after;
 	r.page.rows = calloc(BL_PAGE_ROWS, sizeof(*r.page.rows));
 	if (!r.page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	bind_columns(&r);
-	fill(p->id, &p->id_len, sizeof(p->id), id);
-	fill(p->type, &p->type_len, sizeof(p->type), type);
 	rc = bl_session_select(s, stmt, r.binds, keep_row, &r, err);
 	if (rc == BIZLOCK_OK)
 		*ret = r.page;
@@ -101,18 +112,23 @@ static int read_rows(struct bl_session *s, enum bl_stmt stmt, const char *id, co
 	return rc;
 }
 
-int bl_page_read(struct bl_session *s, const char *after_id, const char *after_type,
-                 const char *only_type, struct bl_page *ret, struct bl_err *err)
+int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
+                 struct bl_page *ret, struct bl_err *err)
 {
-	if (only_type)
-		return read_rows(s, BL_STMT_PAGE_TYPE, after_id, only_type, ret, err);
-	return read_rows(s, BL_STMT_PAGE, after_id, after_type, ret, err);
+	if (!only_type) {
+		bl_params_stored(&s->params, after->id, after->id_len, after->type,
+		                 after->type_len);
+		return read_rows(s, BL_STMT_PAGE, after, ret, err);
+	}
+	bl_params_stored(&s->params, after->id, after->id_len, only_type, strlen(only_type));
+	return read_rows(s, BL_STMT_PAGE_TYPE, after, ret, err);
 }
 
 int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
                      struct bl_err *err)
 {
-	return read_rows(s, BL_STMT_PAGE_KEY, key->id, key->type, ret, err);
+	bl_params_key(&s->params, key);
+	return read_rows(s, BL_STMT_PAGE_KEY, NULL, ret, err);
 }
 
 void bl_page_free(struct bl_page *page)

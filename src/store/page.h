@@ -9,7 +9,8 @@
 #define BL_PAGE_ROWS 256 /* LIMIT of the statement */
 
 struct bl_page_row {
-	char id[BIZLOCK_ID_MAX * 4 + 1], type[BIZLOCK_TYPE_MAX * 4 + 1];
+	char id[BL_STORED_ID_MAX + 1], type[BL_STORED_TYPE_MAX + 1];
+	size_t id_len, type_len; /* there may be NULs among them */
 	char owner[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX * 4 + 1];
 	uint64_t fence;
 	uint32_t depth;
@@ -21,10 +22,11 @@ struct bl_page {
 	size_t count;             /* fewer than BL_PAGE_ROWS: the last page */
 };
 
-/* The rows after (after_id, after_type), or at the beginning with ("", "").
- * only_type NULL: all. CONN, DB, NOMEM. */
-int bl_page_read(struct bl_session *s, const char *after_id, const char *after_type,
-                 const char *only_type, struct bl_page *ret, struct bl_err *err);
+/* The rows after `after`, an all-zero one: from the beginning. only_type NULL: all. CONN, NOMEM;
+ * DB, too, if they do not come in the order of their bytes: whoever reads on would never come
+ * to an end. */
+int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
+                 struct bl_page *ret, struct bl_err *err);
 
 /* The row of one key, if there is one. */
 int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,

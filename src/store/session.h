@@ -14,10 +14,16 @@
 
 #define BL_BELL_MAX 64 /* bytes of a GET_LOCK name */
 
+/* The table counts characters, of which each may have four bytes. What bizlock wrote is
+ * shorter, but others may write there as well. */
+#define BL_STORED_ID_MAX (4 * BIZLOCK_ID_MAX)
+#define BL_STORED_TYPE_MAX (4 * BIZLOCK_TYPE_MAX)
+
 /* What the statements are bound to, once, when they are prepared: to run one
  * again is to fill this and to send. */
 struct bl_params {
-	char id[BIZLOCK_ID_MAX + 1], type[BIZLOCK_TYPE_MAX + 1], bell[BL_BELL_MAX + 1];
+	char id[BL_STORED_ID_MAX + 1], type[BL_STORED_TYPE_MAX + 1];
+	char bell[BL_BELL_MAX + 1];
 	char owner[BL_OWNER_MAX + 1], giver[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX + 1];
 	unsigned long id_len, type_len, bell_len, owner_len, giver_len, note_len;
 	int64_t lease_us;
@@ -104,6 +110,8 @@ int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err
 int bl_session_error(struct bl_session *s, struct bl_err *err);
 
 void bl_params_key(struct bl_params *p, const struct bl_key *key);
+void bl_params_stored(struct bl_params *p, const char *id, size_t id_len, const char *type,
+                      size_t type_len); /* any bytes */
 void bl_params_bell(struct bl_params *p, const char *bell);
 void bl_params_owner(struct bl_params *p, const char *owner);
 void bl_params_giver(struct bl_params *p, const char *giver);

@@ -20,6 +20,13 @@ void bl_params_key(struct bl_params *p, const struct bl_key *key)
 	p->type_len = copy(p->type, sizeof(p->type), key->type, key->type_len);
 }
 
+void bl_params_stored(struct bl_params *p, const char *id, size_t id_len, const char *type,
+                      size_t type_len)
+{
+	p->id_len = copy(p->id, sizeof(p->id), id, id_len);
+	p->type_len = copy(p->type, sizeof(p->type), type, type_len);
+}
+
 void bl_params_bell(struct bl_params *p, const char *bell)
 {
 	p->bell_len = copy(p->bell, sizeof(p->bell), bell, strlen(bell));
