@@ -65,7 +65,7 @@ done
 
 things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff)
 servers=(server galera openssl flock faketime)
-packaging=(dpkg-shlibdeps lintian mmdebstrap)
+packaging=(dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
 
 if [[ $server == mariadb ]]; then
 	export BIZLOCK_TEST_SERVER=mariadbd

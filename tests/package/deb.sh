@@ -7,6 +7,7 @@
 # program is compiled by the compiler outside (--sysroot).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
+source "$root/tests/support/roots.sh"
 
 for tool in dpkg-deb dpkg-shlibdeps cpack; do
 	command -v $tool >/dev/null || {
@@ -61,10 +62,8 @@ others=$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Depends; done | tr ',' '
 chroot=$work/chroot
 # mmdebstrap that was ended in the middle may have left mounts.
 trap 'rm -rf --one-file-system "$work"' EXIT
-suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mmdebstrap --mode=root --variant=essential --include="$others" \
-	--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' --dpkgopt=force-unsafe-io \
-	--dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$chroot" >"$work/log" 2>&1 ||
+read -r suite mirror <<<"$(apt_source)"
+make_root "$suite" "$chroot" "$mirror" --variant=essential --include="$others" >"$work/log" 2>&1 ||
 	skip_chroot "no chroot of $suite: $(tail -n 2 "$work/log" | paste -sd ' ')"
 in_chroot() {
 	LC_ALL=C.UTF-8 chroot "$chroot" "$@"

@@ -24,31 +24,35 @@ root_server() {
 	esac
 }
 
-# From where this machine's apt has Debian; nothing on another system, and mmdebstrap knows
-# a mirror by itself.
-debian_mirror() (
+# SUITE MIRROR: from where this system's apt has it.
+apt_source() (
 	source /etc/os-release
-	[[ $ID == debian ]] || return 0
 	apt-get indextargets --no-release-info --format '$(RELEASE) $(REPO_URI)' \
 		'Created-By: Packages' 'Component: main' |
 		awk -v suites="^(${VERSION_CODENAME:-stable}|stable|testing|unstable|sid)\$" \
-			'!found && $1 ~ suites { print $2; found = 1 }'
+			'!found && $1 ~ suites { print; found = 1 }'
 )
 
-# make_root SUITE FOLDER OPTIONS_OF_MMDEBSTRAP...
+# Nothing on another system: mmdebstrap knows a mirror.
+debian_mirror() (
+	source /etc/os-release
+	[[ $ID != debian ]] || apt_source | cut -d ' ' -f 2
+)
+
+# make_root SUITE FOLDER MIRROR OPTIONS_OF_MMDEBSTRAP...
 make_root() {
-	local options=("${@:3}") line
+	local options=("${@:4}") line
 	while read -r line; do # a proxy
 		options+=(--aptopt="$line")
 	done < <(apt-config dump --no-empty --format '%f "%v";%n' Acquire::http Acquire::https)
-	# What a mirror has had for long is good enough for tests.
+	# A mirror that stands still for long is good enough for tests.
 	mmdebstrap --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
 		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
 		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
-		"${options[@]}" "$1" "$2" $(debian_mirror)
+		"${options[@]}" "$1" "$2" $3
 }
 
-# What a root holds, as a text that changes with it. THING as in need().
+# root_contents NAME THING...: its suite and packages. THING as in need().
 root_contents() {
 	local thing line words=()
 	for thing in "${@:2}"; do
@@ -59,8 +63,13 @@ root_contents() {
 	echo "$(root_suite "$1") $(root_server "$1") ${words[*]}"
 }
 
+# With more than that it will do, too: another checkout may want more.
 root_is_whole() {
-	[[ $(cat "$1/etc/bizlock-tests" 2>/dev/null) == "$2" ]]
+	local has word
+	has=$(cat "$1/etc/bizlock-tests" 2>/dev/null)
+	for word in $2; do
+		[[ " $has " == *" $word "* ]] || return 1
+	done
 }
 
 # Under a name of its own until it is whole.
@@ -69,7 +78,7 @@ replace_root() {
 	read -ra words <<<"$contents"
 	echo "Preparing $folder, of Debian ${words[0]}; this is done once"
 	rm -rf --one-file-system "$folder" "$folder.new"
-	make_root "${words[0]}" "$folder.new" --variant=apt \
+	make_root "${words[0]}" "$folder.new" "$(debian_mirror)" --variant=apt \
 		--include="$(IFS=,; echo "${words[*]:1}")" >"$folder.log" 2>&1 || {
 		tail -n 20 "$folder.log" >&2
 		echo "There is no root file system of Debian ${words[0]}; see $folder.log" >&2

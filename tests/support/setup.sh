@@ -54,6 +54,7 @@ package() {
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;
 	mmdebstrap) echo "mmdebstrap: a clean machine for Debian packages" ;;
+	systemd-analyze) echo "systemd: units of the reaper" ;;
 	mandoc) echo "mandoc: manual pages" ;;
 	man) echo "man-db: manual pages" ;;
 	groff) echo "groff-base: manual pages" ;;
