@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # examples/quickstart.sh [arguments of inventory]
 #
-# Installs what is missing (Debian, Ubuntu), builds, starts a private MariaDB in
-# a temporary folder, applies sql/001_init.sql to a database bizlock_demo, lets
-# many processes sell one stock without and with a lock, and cleans up.
+# Installs what is missing (Debian, Ubuntu; MariaDB, unless MySQL is installed),
+# builds, starts a private server in a temporary folder, applies sql/001_init.sql
+# to a database bizlock_demo, lets many processes sell one stock without and with
+# a lock, and cleans up.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build
@@ -18,15 +19,14 @@ case ${1:-} in
 esac
 
 sql() {
-	local tool at=(--no-defaults)
-	tool=$(command -v mariadb || command -v mysql)
+	local at=(--no-defaults)
 	if [[ -n ${BIZLOCK_TEST_SOCKET:-} ]]; then
 		at+=(--socket="$BIZLOCK_TEST_SOCKET")
 	else
 		at+=(--protocol=tcp --host="$BIZLOCK_TEST_HOST" --port="${BIZLOCK_TEST_PORT:-3306}")
 	fi
 	[[ -z ${BIZLOCK_TEST_USER:-} ]] || at+=(--user="$BIZLOCK_TEST_USER")
-	MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-} "$tool" "${at[@]}" "$@"
+	MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-} "$(sql_client)" "${at[@]}" "$@"
 }
 
 things=(compiler cmake make pkg-config connector client)

@@ -40,14 +40,14 @@ listens() {
 
 # The log as large as MariaDB's default, which server.sh makes smaller for tests; and
 # memory for a table of a million rows, 250 MB, or it is the disk that is measured.
-start_mariadb() {
-	bash "$root/tests/support/server.sh" start "$work/mariadb" \
+start_sql_server() {
+	bash "$root/tests/support/server.sh" start "$work/sql" \
 		--innodb-buffer-pool-size=512M --innodb-log-file-size=96M
 	set -a
-	eval "$(bash "$root/tests/support/server.sh" env "$work/mariadb")"
+	eval "$(bash "$root/tests/support/server.sh" env "$work/sql")"
 	set +a
-	pid[mariadb]=$(cat "$work/mariadb/pid")
-	port[mariadb]=$BIZLOCK_TEST_PORT
+	pid[sql]=$(cat "$work/sql/pid")
+	port[sql]=$BIZLOCK_TEST_PORT
 	unset BIZLOCK_TEST_SOCKET         # all contenders come by TCP,
 	export BIZLOCK_SSL_MODE=disabled # and without TLS
 }
@@ -96,7 +96,7 @@ start_zookeeper() {
 }
 
 start_peers() {
-	start_mariadb
+	start_sql_server
 	start_redis redis_always --save "" --appendonly yes --appendfsync always
 	start_redis redis --save "" --appendonly no
 	start_etcd
@@ -116,13 +116,13 @@ stop_peers() {
 			sleep 0.05
 		done
 	done
-	[[ ! -d $work/mariadb ]] || bash "$root/tests/support/server.sh" kill "$work/mariadb" || true
+	[[ ! -d $work/sql ]] || bash "$root/tests/support/server.sh" kill "$work/sql" || true
 }
 
 # The process whose processor time a contender's server uses.
 server_of() {
 	case $1 in
 	redis_always | redis | etcd | zookeeper) echo "${pid[$1]}" ;;
-	*) echo "${pid[mariadb]}" ;;
+	*) echo "${pid[sql]}" ;;
 	esac
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # tests/bench/run.sh [--quick]
 #
-# bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu),
-# builds, starts every server below a folder of its own, measures all contenders in turn,
+# bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu;
+# MariaDB, unless MySQL is installed), builds, starts every server below a folder of its own, measures all contenders in turn,
 # and stops them again. 20 minutes; with --quick 2, for a look and for CI.
 #
 # A whole run writes tests/bench/results/ and the figures in tests/bench/README.md and
@@ -90,7 +90,7 @@ plan_alone() {
 # ---- where -----------------------------------------------------------------------
 
 sql() {
-	MYSQL_PWD=$BIZLOCK_TEST_PASSWORD mariadb --no-defaults --host=127.0.0.1 \
+	MYSQL_PWD=$BIZLOCK_TEST_PASSWORD "$(sql_client)" --no-defaults --host=127.0.0.1 \
 		--port="$BIZLOCK_TEST_PORT" --user=root --batch --skip-column-names -e "$1"
 }
 
@@ -122,6 +122,10 @@ zookeeper_version() {
 	java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/, Java \1/p'
 }
 
+server_name() {
+	has_mariadbd && echo MariaDB || echo MySQL
+}
+
 # NAME<tab>VALUE. No host name, no path: it is published.
 describe() {
 	printf '%s\t%s\n' \
@@ -139,12 +143,12 @@ describe() {
 		bizlock "$(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h")" \
 		compiler "$(cc --version | head -n 1), -O2" \
 		connector "$(connector_version)" \
-		MariaDB "$(sql 'SELECT VERSION()')" \
+		"$(server_name)" "$(sql 'SELECT VERSION()')" \
 		Redis "$(redis_version), hiredis $(pkg-config --modversion hiredis)" \
 		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
 		ZooKeeper "$(zookeeper_version)" \
-		"durability of MariaDB" "$(global innodb_flush_log_at_trx_commit), $(global log_bin)" \
-		"memory of MariaDB" "$(global innodb_buffer_pool_size)" \
+		"durability of $(server_name)" "$(global innodb_flush_log_at_trx_commit), $(global log_bin)" \
+		"memory of $(server_name)" "$(global innodb_buffer_pool_size)" \
 		"durability of redis_always" \
 		"$(redis_setting redis_always appendonly), $(redis_setting redis_always appendfsync)" \
 		"durability of redis" "$(redis_setting redis appendonly), $(redis_setting redis save)" \
@@ -157,8 +161,13 @@ describe() {
 declare -A deadlocks # of each contender, from the server's counter
 done_jobs=0 failures=0
 
+# MySQL counts them elsewhere.
 deadlocks_now() {
-	sql "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'" | cut -f 2
+	local status
+	status=$(sql "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")
+	[[ -n $status ]] || status=$(sql "SELECT NAME, \`COUNT\` FROM information_schema.INNODB_METRICS
+		WHERE NAME = 'lock_deadlocks'")
+	cut -f 2 <<<"$status"
 }
 
 progress() {
@@ -230,7 +239,7 @@ cd "$root"
 load=$(cut -d ' ' -f 1 /proc/loadavg)
 mkdir -p "${BIZLOCK_BUILD_DIR:=build-bench}"
 build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
-need compiler cmake make pkg-config connector criterion server openssl flock redis-server hiredis \
+need compiler cmake make pkg-config connector criterion server client openssl flock redis-server hiredis \
 	etcd zookeeper zookeeper-c libcurl curl gnuplot python3
 cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
 programs=(lock_bench reentry renewing footprint growth sets purging)

@@ -5,6 +5,7 @@ set -uo pipefail
 
 program=$(readlink -f "${1:?usage: $0 PROGRAM}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source "$root/tests/support/dialects.sh"
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-cli.XXXXXX")
 database=bizlock_cli_$$_$RANDOM
 PATIENCE_S=30 # for what a busy machine does late, not for what it does not do at all
@@ -87,19 +88,16 @@ write_options() {
 }
 
 sql() {
-	local tool
-	tool=$(command -v mariadb || command -v mysql)
-	"$tool" --defaults-file="$work/client.cnf" -N -B "${sql_database:-$database}" -e "$1"
+	"$(sql_client)" --defaults-file="$work/client.cnf" -N -B "${sql_database:-$database}" -e "$1"
 }
 
 make_database() {
 	write_options "$work/client.cnf"
 	sql_database=mysql sql "CREATE DATABASE $database"
 	export BIZLOCK_DEFAULTS_FILE=$work/client.cnf BIZLOCK_DATABASE=$database
-	local tool file
-	tool=$(command -v mariadb || command -v mysql)
+	local file
 	for file in "$root"/sql/*.sql; do
-		"$tool" --defaults-file="$work/client.cnf" "$database" <"$file"
+		"$(sql_client)" --defaults-file="$work/client.cnf" "$database" <"$file"
 	done
 }
 
@@ -189,12 +187,10 @@ own_server() {
 	bash "$BIZLOCK_SERVER_SH" start "$server"
 	eval "$(bash "$BIZLOCK_SERVER_SH" env "$server")"
 	write_options "$work/own.cnf"
-	local tool
-	tool=$(command -v mariadb || command -v mysql)
 	{
 		echo "CREATE DATABASE IF NOT EXISTS $database; USE $database;"
 		cat "$root"/sql/*.sql
-	} | "$tool" --defaults-file="$work/own.cnf"
+	} | "$(sql_client)" --defaults-file="$work/own.cnf"
 	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf
 }
 

@@ -17,7 +17,7 @@ mariadb_count() { :; }
 count_script() {
 	cat >"$work/mariadb_count" <<-EOF
 		#!/bin/sh
-		exec "$(command -v mariadb || command -v mysql)" --defaults-file="$work/client.cnf" -NB \
+		exec "$(sql_client)" --defaults-file="$work/client.cnf" -NB \
 			$database -e "SELECT COUNT(*) FROM biz_lock WHERE biz_type='\$1' AND biz_id='\$2'"
 	EOF
 	chmod +x "$work/mariadb_count"

@@ -18,7 +18,7 @@ static void copy_env(char *to, size_t size, const char *name)
 struct server server_from_env(void)
 {
 	struct server at = {0};
-	const char *port = getenv("BIZLOCK_TEST_PORT");
+	const char *port = getenv("BIZLOCK_TEST_PORT"), *mode = getenv("BIZLOCK_SSL_MODE");
 
 	copy_env(at.host, sizeof(at.host), "BIZLOCK_TEST_HOST");
 	copy_env(at.socket, sizeof(at.socket), "BIZLOCK_TEST_SOCKET");
@@ -26,6 +26,7 @@ struct server server_from_env(void)
 	copy_env(at.password, sizeof(at.password), "BIZLOCK_TEST_PASSWORD");
 	copy_env(at.tls_ca, sizeof(at.tls_ca), "BIZLOCK_TEST_TLS_CA");
 	at.port = port ? (unsigned)strtoul(port, NULL, 10) : 0;
+	at.plain = mode && strcmp(mode, "disabled") == 0;
 	if (!at.host[0] && !at.socket[0])
 		die("no server: set BIZLOCK_TEST_HOST or BIZLOCK_TEST_SOCKET, or use tests/run.sh");
 	return at;

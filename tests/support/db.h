@@ -10,10 +10,11 @@
 struct server {
 	char host[128], socket[108], user[64], password[128], tls_ca[256];
 	unsigned port;
-	bool plain; /* TLS would hide the packets from a proxy */
+	bool plain; /* without TLS, which hides the packets from a proxy */
 };
 
-/* From BIZLOCK_TEST_HOST, _PORT, _SOCKET, _USER, _PASSWORD, _TLS_CA. */
+/* From BIZLOCK_TEST_HOST, _PORT, _SOCKET, _USER, _PASSWORD, _TLS_CA; plain where bizlock's
+ * clients are, by BIZLOCK_SSL_MODE. */
 struct server server_from_env(void);
 
 /* The same server, by host and port alone. */

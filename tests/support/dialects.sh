@@ -60,7 +60,8 @@ options_mysqld() {
 	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL
 }
 
-# An option of MariaDB, in the server's own words.
+# ---- option_NAME OPTION: an option of MariaDB in the server's own words --------------------
+
 option_mariadbd() {
 	echo "$1"
 }
@@ -68,6 +69,7 @@ option_mariadbd() {
 option_mysqld() {
 	case $1 in
 	--skip-ssl) echo --tls-version= ;;
+	--innodb-log-file-size=*) echo "--innodb-redo-log-capacity=${1#*=}" ;;
 	*) echo "$1" ;;
 	esac
 }
