@@ -35,6 +35,25 @@ without_tls() {
 	fi
 }
 
+# ---- file_NAME DIR: the program to run, with data below DIR ---------------------------------
+
+file_mariadbd() {
+	command -v mariadbd
+}
+
+# AppArmor may keep it to the folders of the system's own server. It goes by the program's
+# path, so the same file by another name is free.
+file_mysqld() {
+	local file
+	file=$(command -v mysqld)
+	if [[ -e /etc/apparmor.d/usr.sbin.mysqld &&
+		$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]]; then
+		[[ -e $1/mysqld ]] || ln "$file" "$1/mysqld" 2>/dev/null || cp "$file" "$1/mysqld"
+		file=$1/mysqld
+	fi
+	echo "$file"
+}
+
 # ---- install_NAME DATA TMP SQL [OPTION...]: new data, with the users that SQL makes --------
 
 install_mariadbd() {
@@ -45,8 +64,8 @@ install_mariadbd() {
 
 # auto.cnf is the server's name: each that starts with a copy of the data makes its own.
 install_mysqld() {
-	mysqld --no-defaults "${@:4}" --datadir="$1" --tmpdir="$2" --initialize-insecure \
-		--init-file="$3" $(options_mysqld)
+	"$(file_mysqld "$2")" --no-defaults "${@:4}" --datadir="$1" --tmpdir="$2" \
+		--initialize-insecure --init-file="$3" $(options_mysqld)
 	rm -f "$1/auto.cnf"
 }
 
@@ -57,7 +76,8 @@ options_mariadbd() {
 }
 
 options_mysqld() {
-	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL
+	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL \
+		--basedir="$(dirname "$(dirname "$(command -v mysqld)")")"
 }
 
 # ---- option_NAME OPTION: an option of MariaDB in the server's own words --------------------

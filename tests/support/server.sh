@@ -171,7 +171,7 @@ launch() {
 			fd=${fd##*/}
 			((fd > 2)) && eval "exec $fd>&-"
 		done
-		exec setsid env "${environment[@]}" "$program" --no-defaults "${as_user[@]}" \
+		exec setsid env "${environment[@]}" "$("file_$program" "$dir/tmp")" --no-defaults "${as_user[@]}" \
 			--datadir="$dir/data" --socket="$(cat "$dir/socket")" \
 			--bind-address=127.0.0.1 --port="$(cat "$dir/port")" --skip-name-resolve \
 			--pid-file="$dir/server.pid" --tmpdir="$dir/tmp" \
