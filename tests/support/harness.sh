@@ -33,12 +33,17 @@ export TSAN_OPTIONS="log_path=$work/report:die_after_fork=0:${TSAN_OPTIONS:-}"
 export CRITERION_VERBOSITY_LEVEL=1
 : "${CRITERION_TEST_PATTERN:=}"
 
-# Kills what is left. Known by a mark in their environment: Criterion gives its
-# workers sessions of their own.
+# Kills what is left, and what that began meanwhile. Known by a mark in their environment:
+# Criterion gives its workers sessions of their own.
 end_all() {
-	local file
-	for file in $(grep -lzx "BIZLOCK_HARNESS=$work" /proc/[0-9]*/environ 2>/dev/null); do
-		kill -KILL "$(cut -d/ -f3 <<<"$file")" 2>/dev/null
+	local files file tries
+	for ((tries = 0; tries < 50; tries++)); do
+		files=$(grep -lzx "BIZLOCK_HARNESS=$work" /proc/[0-9]*/environ 2>/dev/null)
+		[[ -n $files ]] || return
+		for file in $files; do
+			kill -KILL "$(cut -d/ -f3 <<<"$file")" 2>/dev/null
+		done
+		sleep 0.02
 	done
 }
 

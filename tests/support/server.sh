@@ -62,9 +62,9 @@ answers() {
 }
 
 wait_for() {
-	local end=$((SECONDS + PATIENCE_S))
+	local pid end=$((SECONDS + PATIENCE_S))
 	until answers; do
-		! is_gone "$(cat "$dir/pid")" || return 1
+		pid=$(cat "$dir/pid") && ! is_gone "$pid" || return 1
 		((SECONDS < end)) || return 1
 		sleep 0.05
 	done
