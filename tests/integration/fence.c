@@ -89,14 +89,17 @@ Test(fence, is_kept_while_others_are_refused)
 }
 
 /* A statement that waits for the row has drawn its fence already. Meanwhile the key
- * is taken with a larger one, and released. */
+ * is taken with a larger one, and released. It must have waited for long: one that has the
+ * doorbell and is answered at once was overtaken by nobody. */
 static uint64_t overtake(const struct call *call, const char *id)
 {
 	const char *where = row_where(KEY(id));
 	uint64_t between;
 
-	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
-	                                  " WHERE INFO LIKE 'INSERT INTO `biz_lock`%%'"));
+	eventually(db_number(world.admin,
+	                     "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                     " WHERE DB = '%s' AND INFO LIKE 'INSERT INTO `biz_lock`%%'",
+	                     world.schema));
 	steadily(!atomic_load(&call->done), 150);
 	db_run(world.admin,
 	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
