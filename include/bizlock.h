@@ -267,20 +267,20 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   queue               auto | off: the doorbell, where the server has it; or polls
  *   combine             on | off: threads at once may share a transaction (one commit)
  *
- * INVALID: unknown option or bad value. MISUSE: already open. */
+ * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
 /* Reads environment and option files, connects once, and checks the server.
- * On failure the client may be set and opened again, or closed.
- * CONN; INVALID: an option from environment or file; UNSUPPORTED: server too
- * old, or binlog_format=STATEMENT; SCHEMA: the message says what to do. */
+ * On failure the client may be set and opened again, or closed. CONN; INVALID: an
+ * option from environment or file; UNSUPPORTED: server too old, or STATEMENT binlog;
+ * SCHEMA: the message says what to do; MISUSE: another thread is opening it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
  * is still held (every level; option release_on_close), closes the connections and frees the
  * client. What a thread held that has ended, what was lost, and what a transaction that is open
  * has fenced, is not released. Takes NULL and clients that were never opened. Not to be called
- * by the function of bizlock_on_lost(). In a forked child it only frees memory.
+ * by a function that the library calls. In a forked child it only frees memory.
  *
  * With a server that does not answer it returns within io_timeout_ms, or connect_timeout_ms if
  * that is longer; what it could not release stays locked until its lease ends. */

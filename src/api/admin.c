@@ -14,31 +14,31 @@
 int bizlock_doctor(bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg)
 {
 	struct bl_err *err = bl_door_error(), mine;
-	int rc = bl_door_process(b, err);
+	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
 
-	if (rc == BIZLOCK_OK && !fn)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_visit(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "doctor", err, rc);
 	/* The callback may call the library, which would use the thread's scratch. */
 	bl_err_clear(&mine);
 	rc = bl_client_doctor(b, fn, arg, &mine);
-	return bl_door_finish(b, "doctor", &mine, rc);
+	return bl_door_out(b, "doctor", &mine, rc);
 }
 
 int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migration *), void *arg)
 {
 	struct bl_err *err = bl_door_error(), mine;
-	int rc = bl_door_process(b, err);
+	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
 
-	if (rc == BIZLOCK_OK && !fn)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_visit(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "each_migration", err, rc);
 	/* The callback may call the library, which would use the thread's scratch. */
 	bl_err_clear(&mine);
 	rc = bl_client_each_migration(b, fn, arg, &mine);
-	return bl_door_finish(b, "each_migration", &mine, rc);
+	return bl_door_out(b, "each_migration", &mine, rc);
 }
 
 /* What is written is shown on terminals, and run by whoever may grant. */
@@ -76,15 +76,15 @@ static int write_grants(bizlock *b, const char *user, char *ret, size_t size, si
 int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_process(b, err);
+	int rc = ret ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
 
-	if (rc == BIZLOCK_OK && !ret)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
 	if (rc == BIZLOCK_OK)
 		rc = check_account(user, err);
 	if (rc == BIZLOCK_OK)
-		rc = write_grants(b, user, ret, size, ret_len, err);
-	return bl_door_finish(b, "grants", err, rc);
+		rc = bl_door_visit(b, err);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "grants", err, rc);
+	return bl_door_out(b, "grants", err, write_grants(b, user, ret, size, ret_len, err));
 }
 
 static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, struct bl_err *err)

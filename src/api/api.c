@@ -1,7 +1,6 @@
 /* The public door: argument checks, struct sizes, the thread's last error. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/args.h"
 #include "api/door.h"
@@ -22,9 +21,8 @@ int bizlock_new(bizlock **ret)
 		return bl_door_finish(NULL, "new", err,
 		                      bl_err_set(err, BIZLOCK_NOMEM, "out of memory"));
 	b->serial = atomic_fetch_add(&serials, 1) + 1;
-	b->pid = getpid();
 	b->mark = bl_process_mark();
-	if (bl_config_init(&b->config, err) != BIZLOCK_OK) {
+	if (bl_config_init(&b->set, err) != BIZLOCK_OK) {
 		free(b);
 		return bl_door_finish(NULL, "new", err, err->code);
 	}
@@ -34,50 +32,51 @@ int bizlock_new(bizlock **ret)
 	return BIZLOCK_OK;
 }
 
-static int check_new(const bizlock *b, struct bl_err *err)
+static int set(bizlock *b, const char *option, const char *value, struct bl_err *err)
 {
-	int rc = bl_door_process(b, err);
+	int rc;
 
-	if (rc == BIZLOCK_OK && b->state != BL_CLIENT_NEW)
-		rc = bl_err_set(err, BIZLOCK_MISUSE, "the client is open already");
+	pthread_mutex_lock(&b->mu);
+	rc = bl_door_new(b, err);
+	if (rc == BIZLOCK_OK && !option)
+		rc = bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
+	if (rc == BIZLOCK_OK)
+		rc = bl_config_set(&b->set, option, value, BL_FROM_SET, err);
+	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
 
 int bizlock_set(bizlock *b, const char *option, const char *value)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = check_new(b, err);
+	int rc = bl_door_process(b, err);
 
-	if (rc == BIZLOCK_OK && !option)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
 	if (rc == BIZLOCK_OK)
-		rc = bl_config_set(&b->config, option, value, BL_FROM_SET, err);
+		rc = set(b, option, value, err);
 	return bl_door_finish(b, "set", err, rc);
 }
 
 int bizlock_open(bizlock *b)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = check_new(b, err);
+	int rc = bl_door_open(b, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_client_open(b, err);
-	if (rc == BIZLOCK_OK) {
-		pthread_mutex_lock(&b->mu);
-		b->state = BL_CLIENT_OPEN;
-		pthread_mutex_unlock(&b->mu);
-	}
-	return bl_door_finish(b, "open", err, rc);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "open", err, rc);
+	rc = bl_client_open(b, err);
+	bl_door_finish(b, "open", err, rc);
+	bl_door_opened(b, rc == BIZLOCK_OK);
+	return rc;
 }
 
 int bizlock_migrate(bizlock *b)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_process(b, err);
+	int rc = bl_door_visit(b, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_client_migrate(b, err);
-	return bl_door_finish(b, "migrate", err, rc);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "migrate", err, rc);
+	return bl_door_out(b, "migrate", err, bl_client_migrate(b, err));
 }
 
 void bizlock_close(bizlock *b)
@@ -231,16 +230,17 @@ int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock
 int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_process(b, err);
+	int rc = bl_door_visit(b, err);
 
-	if (rc == BIZLOCK_OK)
-		bl_client_on_lost(b, fn, arg);
-	return bl_door_finish(b, "on_lost", err, rc);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "on_lost", err, rc);
+	bl_client_on_lost(b, fn, arg);
+	return bl_door_out(b, "on_lost", err, rc);
 }
 
 void bizlock_interrupt(bizlock *b)
 {
-	if (b && b->pid == getpid())
+	if (b && bl_process_is(b->mark))
 		bl_client_interrupt(b);
 }
 

@@ -33,14 +33,30 @@ int bl_door_process(const bizlock *b, struct bl_err *err)
 {
 	if (!b)
 		return bl_err_set(err, BIZLOCK_INVALID, "the client is NULL");
-	if (b->mark != bl_process_mark())
+	if (!bl_process_is(b->mark))
 		return bl_err_set(err, BIZLOCK_MISUSE,
 		                  "this client belongs to the parent process: open another one "
 		                  "after fork");
 	return BIZLOCK_OK;
 }
 
-/* Every OK needs a bl_door_leave(). */
+static int out_of_order(enum bl_client_state state, struct bl_err *err)
+{
+	static const char *const is[] = {
+	        [BL_CLIENT_NEW] = "not open",
+	        [BL_CLIENT_OPENING] = "being opened by another thread",
+	        [BL_CLIENT_OPEN] = "open already",
+	        [BL_CLIENT_CLOSING] = "being closed",
+	};
+
+	return bl_err_set(err, BIZLOCK_MISUSE, "the client is %s", is[state]);
+}
+
+int bl_door_new(const bizlock *b, struct bl_err *err)
+{
+	return b->state == BL_CLIENT_NEW ? BIZLOCK_OK : out_of_order(b->state, err);
+}
+
 int bl_door_enter(bizlock *b, struct bl_err *err)
 {
 	int rc = bl_door_process(b, err);
@@ -51,11 +67,49 @@ int bl_door_enter(bizlock *b, struct bl_err *err)
 	if (b->state == BL_CLIENT_OPEN)
 		b->calls++;
 	else
-		rc = bl_err_set(err, BIZLOCK_MISUSE,
-		                b->state == BL_CLIENT_NEW ? "the client is not open"
-		                                          : "the client is being closed");
+		rc = out_of_order(b->state, err);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
+}
+
+int bl_door_visit(bizlock *b, struct bl_err *err)
+{
+	int rc = bl_door_process(b, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	if (b->state != BL_CLIENT_CLOSING)
+		b->calls++;
+	else
+		rc = out_of_order(b->state, err);
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+int bl_door_open(bizlock *b, struct bl_err *err)
+{
+	int rc = bl_door_process(b, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	pthread_mutex_lock(&b->mu);
+	rc = bl_door_new(b, err);
+	if (rc == BIZLOCK_OK) {
+		b->state = BL_CLIENT_OPENING;
+		b->calls++;
+	}
+	pthread_mutex_unlock(&b->mu);
+	return rc;
+}
+
+void bl_door_opened(bizlock *b, bool open)
+{
+	pthread_mutex_lock(&b->mu);
+	b->state = open ? BL_CLIENT_OPEN : BL_CLIENT_NEW;
+	b->calls--;
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->mu);
 }
 
 void bl_door_leave(bizlock *b)

@@ -13,9 +13,17 @@ int bl_door_finish(const bizlock *b, const char *what, struct bl_err *err, int r
 
 int bl_door_process(const bizlock *b, struct bl_err *err); /* INVALID, MISUSE */
 
-/* INVALID, MISUSE. Every OK needs a leave. */
+/* INVALID, MISUSE. Every OK needs a leave. enter: the client must be open. visit: it may
+ * be in any state, and change it meanwhile. open: it must be new, and is opened by this
+ * call alone; opened says how that ended, and leaves. */
 int bl_door_enter(bizlock *b, struct bl_err *err);
+int bl_door_visit(bizlock *b, struct bl_err *err);
+int bl_door_open(bizlock *b, struct bl_err *err);
+void bl_door_opened(bizlock *b, bool open);
 void bl_door_leave(bizlock *b);
+
+/* With the mutex held: MISUSE unless the client is new, and nobody opens it. */
+int bl_door_new(const bizlock *b, struct bl_err *err);
 
 /* Both with an error of their own: enter, finished if refused; finish and leave. */
 int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err);

@@ -42,6 +42,11 @@ uint64_t bl_process_mark(void)
 	return atomic_compare_exchange_strong(page, &mark, fresh) ? fresh : mark;
 }
 
+bool bl_process_is(uint64_t mark)
+{
+	return mark == (page ? atomic_load(page) : (uint64_t)getpid());
+}
+
 /* mark 0: this thread has not been asked yet; another mark: not in this process. */
 static _Thread_local struct {
 	uint64_t mark, serial, tid;

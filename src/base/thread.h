@@ -18,6 +18,11 @@ struct bl_thread bl_thread_self(void);
  * kernel, which is most of what a re-entry in memory would take. */
 uint64_t bl_process_mark(void);
 
+/* Is that the mark of this process? A process id does not tell: a child in a namespace of
+ * its own may have its parent's. `mark` is what bl_process_mark() has returned before.
+ * Async-signal-safe. */
+bool bl_process_is(uint64_t mark);
+
 /* A thread that takes no signals: those are the program's. false: none can be had. */
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 

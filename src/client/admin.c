@@ -72,7 +72,7 @@ int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlo
 {
 	struct showing to = {.fn = fn, .arg = arg};
 	struct bl_config config;
-	int rc = bl_client_config(&b->config, &config, err);
+	int rc = bl_client_config(b, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -84,7 +84,7 @@ int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlo
 int bl_client_grants(struct bizlock *b, const char *account, struct bl_buf *ret, struct bl_err *err)
 {
 	struct bl_config config;
-	int rc = bl_client_config(&b->config, &config, err);
+	int rc = bl_client_config(b, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -10,15 +10,17 @@
 #include "core/hosts.h"
 #include "store/schema.h"
 
-/* bizlock_set() may be called again after a failed open, so what environment
- * and files say goes into a copy. */
-int bl_client_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err)
+/* What environment and files say goes into a copy: bizlock_set() may be called again after
+ * a failed open, and by another thread meanwhile. */
+int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err)
 {
 	struct bl_config config;
 	int rc;
 
 	memset(&config, 0, sizeof(config));
-	rc = bl_config_copy(&config, set, err);
+	pthread_mutex_lock(&b->mu);
+	rc = bl_config_copy(&config, b->state >= BL_CLIENT_OPEN ? &b->config : &b->set, err);
+	pthread_mutex_unlock(&b->mu);
 	if (rc == BIZLOCK_OK)
 		rc = bl_sources_read(&config, err);
 	if (rc == BIZLOCK_OK)
@@ -40,7 +42,7 @@ static int make_identity(struct bizlock *b, struct bl_err *err)
 		return bl_err_set(err, BIZLOCK_UNSUPPORTED, "the kernel gives no random numbers");
 	if (gethostname(host, sizeof(host) - 1) != 0)
 		host[0] = '\0';
-	bl_process_make(&b->process, b->pid, seed.nonce, host);
+	bl_process_make(&b->process, getpid(), seed.nonce, host);
 	b->jitter = seed.jitter;
 	return BIZLOCK_OK;
 }
@@ -109,24 +111,19 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 
 int bl_client_open(struct bizlock *b, struct bl_err *err)
 {
-	struct bl_config config, as_set = b->config;
-	int rc = bl_client_config(&as_set, &config, err);
+	int rc = bl_client_config(b, &b->config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	b->config = config;
 	rc = make_identity(b, err);
 	if (rc == BIZLOCK_OK)
 		rc = inspect(b, err);
 	if (rc == BIZLOCK_OK)
 		rc = build(b, err);
-	if (rc == BIZLOCK_OK) {
-		bl_config_free(&as_set);
+	if (rc == BIZLOCK_OK)
 		return rc;
-	}
 	bl_client_tear_down(b, false);
 	bl_config_free(&b->config);
-	b->config = as_set;
 	return rc;
 }
 
@@ -135,7 +132,7 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 	struct bl_config config;
 	struct bl_server server;
 	struct bl_session s;
-	int rc = bl_client_config(&b->config, &config, err);
+	int rc = bl_client_config(b, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -154,7 +151,8 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 void bl_client_interrupt(struct bizlock *b)
 {
 	atomic_fetch_add(&b->wakes, 1);
-	bl_pool_wake(&b->pool);
+	if (b->state >= BL_CLIENT_OPEN)
+		bl_pool_wake(&b->pool);
 }
 
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)

@@ -19,20 +19,22 @@
 #include "store/lock.h"
 #include "store/server.h"
 
-enum bl_client_state { BL_CLIENT_NEW, BL_CLIENT_OPEN, BL_CLIENT_CLOSING };
+/* What open builds is open's alone while it is OPENING, and is there from OPEN on. */
+enum bl_client_state { BL_CLIENT_NEW, BL_CLIENT_OPENING, BL_CLIENT_OPEN, BL_CLIENT_CLOSING };
 
 struct bizlock {
 	pthread_mutex_t mu;
-	pthread_cond_t changed; /* a hold is no longer busy, or the last call has left */
-	enum bl_client_state state;
-	unsigned calls;    /* inside; close waits for them */
-	uint64_t serial;   /* of this client in its process, never 0 */
-	int64_t pid;       /* of the process that made this client */
-	uint64_t mark;     /* of that process; see bl_process_mark() */
-	uint64_t jitter;   /* state of the generator */
+	pthread_cond_t changed;             /* a hold is no longer busy, the last call has left, or
+	                                       open has ended */
+	_Atomic enum bl_client_state state; /* read by signal handlers */
+	unsigned calls;                     /* inside; close waits for them */
+	uint64_t serial;                    /* of this client in its process, never 0 */
+	uint64_t mark;                      /* of that process; see bl_process_mark() */
+	uint64_t jitter;                    /* state of the generator */
 	atomic_uint wakes; /* counts interrupts: a call that sees it move is cancelled */
 
-	struct bl_config config;
+	struct bl_config set;    /* by bizlock_set() */
+	struct bl_config config; /* in force, since the client is open: does not change */
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;
@@ -82,6 +84,7 @@ uint64_t bl_client_random(struct bizlock *b);
 
 /* Everything below is entered with the mutex free. */
 
+/* By the one thread that has made it OPENING. */
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 int bl_client_migrate(struct bizlock *b, struct bl_err *err);
 
@@ -94,8 +97,8 @@ void bl_client_tear_down(struct bizlock *b, bool forked);
 /* Fills the configuration from environment and option files. */
 int bl_sources_read(struct bl_config *config, struct bl_err *err);
 
-/* A copy of what was set, so filled; to be freed. INVALID, NOMEM. */
-int bl_client_config(const struct bl_config *set, struct bl_config *ret, struct bl_err *err);
+/* A copy of what is in force, or else was set, so filled; to be freed. INVALID, NOMEM. */
+int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err);
 
 struct bl_request {
 	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;

@@ -222,6 +222,20 @@ static void leave_open_state(struct bizlock *b)
 	bl_watch_stop(b);
 }
 
+/* Is there something to close? What was begun before goes on to its end: an open, and,
+ * where nothing is open, calls that need no open client. */
+static bool await_open(struct bizlock *b)
+{
+	bool open;
+
+	pthread_mutex_lock(&b->mu);
+	while (b->state == BL_CLIENT_OPENING || (b->state == BL_CLIENT_NEW && b->calls > 0))
+		pthread_cond_wait(&b->changed, &b->mu);
+	open = b->state == BL_CLIENT_OPEN;
+	pthread_mutex_unlock(&b->mu);
+	return open;
+}
+
 /* In a child the mutex may be held by a thread that does not exist there, and
  * what it was working on is half changed; then memory is left alone. */
 static bool forked_whole(struct bizlock *b)
@@ -232,14 +246,15 @@ static bool forked_whole(struct bizlock *b)
 
 bool bl_client_close(struct bizlock *b)
 {
-	bool forked = b->pid != getpid();
+	bool forked = !bl_process_is(b->mark);
 
 	if (forked && !forked_whole(b))
 		return false;
-	if (!forked && b->state == BL_CLIENT_OPEN)
+	if (!forked && await_open(b))
 		leave_open_state(b);
 	bl_client_tear_down(b, forked);
 	bl_config_free(&b->config);
+	bl_config_free(&b->set);
 	if (!forked) {
 		pthread_cond_destroy(&b->changed);
 		pthread_mutex_destroy(&b->mu);

@@ -36,7 +36,7 @@ int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_findi
 {
 	struct bl_config config;
 	struct bl_doctor d;
-	int rc = bl_client_config(&b->config, &config, err);
+	int rc = bl_client_config(b, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -1,8 +1,10 @@
 /* Holders whose leases are renewed, and what becomes of their locks when they
  * stand still, die, fork, or their thread ends. */
 #define _GNU_SOURCE 1
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -217,6 +219,51 @@ Test(client_faults, a_forked_child_that_closes_does_not_disturb)
 Test(client_faults, a_forked_child_that_only_ends_does_not_disturb)
 {
 	survives_a_child(only_leave);
+}
+
+/* A child that is process 1 of its own namespace. < 0: we may not. Not unshare() and
+ * fork(): whoever has done the first can start no thread. */
+static pid_t fork_as_first(void)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* As process 1, like the child: 0, or what went wrong. */
+static int have_a_child_of_the_same_number(void)
+{
+	bizlock *b = client_open(&world, NULL);
+	int status = 0;
+	pid_t pid;
+
+	if (getpid() != 1 || acquire_renewed(b, "k", NULL, LEASE_MS, NULL) != BIZLOCK_OK)
+		return 20;
+	pid = fork_as_first();
+	if (pid == 0)
+		_exit(getpid() == 1 ? try_to_disturb(b, true) : 21);
+	eventually(waitpid(pid, &status, WNOHANG) == pid);
+	if (status != 0)
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 22;
+	if (bizlock_verify(b, KEY("k"), NULL) != BIZLOCK_OK)
+		return 23;
+	bizlock_interrupt(b);
+	bizlock_close(b);
+	return 0;
+}
+
+Test(client_faults, a_forked_child_with_its_parents_number_does_not_disturb)
+{
+	pid_t pid = fork_as_first();
+	int status;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(have_a_child_of_the_same_number());
+	}
+	skip_unless(pid > 0, "new PID namespaces are for root");
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status), "signal %d", WTERMSIG(status));
+	cr_assert_eq(WEXITSTATUS(status), 0, "%d", WEXITSTATUS(status));
+	works(client(NULL));
 }
 
 /* What the child inherited keeps the dead parent's connection open, and with it
