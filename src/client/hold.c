@@ -113,6 +113,8 @@ static const char *why_lost(const struct bl_hold *h)
 		return "the lease was over before it was renewed";
 	case BL_LOSS_THREAD:
 		return "the thread that held it has ended";
+	case BL_LOSS_BROKEN:
+		return "it was broken by this process";
 	case BL_LOSS_GONE:
 		break;
 	}

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/retry.h"
+#include "client/hold.h"
 #include "store/page.h"
 
 int bl_client_borrow(struct bizlock *b, struct bl_conn **ret, struct bl_err *err)
@@ -54,6 +54,22 @@ static int not_broken(struct bl_call *call, const struct bl_change *change)
 	                  "nobody holds it with fence %" PRIu64 " any more", change->ref.fence);
 }
 
+/* What this client has broken of its own it need not be told by the server; nor could it,
+ * once the reply to a release is lost with the connection that is ended below. Unless it
+ * was seen who removed the row, a call that is at work on the hold may have done that. */
+static void lose_broken(struct bl_call *call, const struct bl_change *change)
+{
+	struct bizlock *b = call->client;
+
+	pthread_mutex_lock(&b->mu);
+	for (struct bl_hold *h = bl_held_of_key(&b->held, &call->key); h;
+	     h = bl_held_next_of_key(h))
+		if (h->state == BL_HOLD_HELD && h->fence == change->ref.fence &&
+		    (change->matched || !h->busy))
+			bl_lose(b, h, BL_LOSS_BROKEN);
+	pthread_mutex_unlock(&b->mu);
+}
+
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
 	struct bl_change change = {.what = BL_CHANGE_BREAK, .ref = {&call->key, NULL, seen_fence}};
@@ -64,6 +80,8 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 		rc = bl_retry_change(call, &change);
 	if (rc == BIZLOCK_OK && !change.matched)
 		rc = not_broken(call, &change);
+	if (rc == BIZLOCK_OK)
+		lose_broken(call, &change);
 	if (rc == BIZLOCK_OK && row.found && row.fence == seen_fence)
 		wake_waiters(call, row.bell);
 	return rc;

@@ -27,9 +27,10 @@ enum bl_hold_state {
 };
 
 enum bl_loss {
-	BL_LOSS_OVER,  /* the lease, by our clock: nothing confirmed it in time */
-	BL_LOSS_GONE,  /* the server said so */
-	BL_LOSS_THREAD /* the thread that held it has ended */
+	BL_LOSS_OVER,   /* the lease, by our clock: nothing confirmed it in time */
+	BL_LOSS_GONE,   /* the server said so */
+	BL_LOSS_THREAD, /* the thread that held it has ended */
+	BL_LOSS_BROKEN  /* by a call of this client */
 };
 
 struct bl_hold {

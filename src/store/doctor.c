@@ -181,7 +181,7 @@ static int not_looked_at(struct bl_finding *f, const struct bl_err *err)
 	if (err->code == BIZLOCK_NOMEM)
 		return err->code;
 	bl_buf_reset(&f->text);
-	if (bl_may_have_run(err)) {
+	if (bl_classify(err->native) == BL_CLASS_GONE) {
 		bl_buf_addf(&f->text, "the connection was lost: %s", err->msg);
 		bl_advise(f, BIZLOCK_BAD, "see why the server ends connections, and look again");
 		return err->code;

@@ -70,9 +70,14 @@ bool bl_waited_in_vain(const struct bl_err *err)
 	return err->native == ER_LOCK_WAIT_TIMEOUT;
 }
 
+/* The connectors say CR_SERVER_GONE_ERROR when a statement could not be sent to its end; a
+ * reply that does not come is CR_SERVER_LOST. The server said MYSQL_IDLE when it ended the
+ * connection, before there was anything to read. */
 bool bl_may_have_run(const struct bl_err *err)
 {
-	return bl_classify(err->native) == BL_CLASS_GONE;
+	bool unread = err->native == CR_SERVER_GONE_ERROR || err->native == MYSQL_IDLE;
+
+	return bl_classify(err->native) == BL_CLASS_GONE && !unread;
 }
 
 int bl_err_native(struct bl_err *err, unsigned native, const char *text)
