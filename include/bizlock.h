@@ -358,8 +358,8 @@ BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, ui
 /* Hands a held lock, with its fence and depth, to another process or client: what
  * is written to ret (NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII
  * without spaces) is for bizlock_import(). From here on this client holds it no
- * more; it stays locked until it is imported, for one lease at most.
- * NOT_OWNER, LOST, CONN, UNKNOWN, DB; BUSY: fenced, and held as before; LIMIT: size. */
+ * more; it stays locked until it is imported, for one lease at most. UNKNOWN: nobody holds it
+ * any more. BUSY: fenced, and held as before. NOT_OWNER, LOST, CONN, DB; LIMIT: size. */
 #define BIZLOCK_EXPORT_MAX 704
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);

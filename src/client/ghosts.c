@@ -2,16 +2,10 @@
 
 #include <string.h>
 
-/* As many as there are connections. With still more, and none of them ended meanwhile, the
- * last one gives way. */
-void bl_ghosts_add(struct bl_pool *p, const struct bl_mark *mark)
+void bl_ghosts_add(struct bl_conn *conn)
 {
-	unsigned i = 0;
-
-	while (i + 1 < p->size && p->conns[i].ghost.name[0])
-		i++;
-	if (mark->name[0])
-		p->conns[i].ghost = *mark;
+	if (conn->used)
+		conn->ghost = conn->session.mark;
 }
 
 int bl_ghosts_end(struct bl_pool *p, struct bl_conn *conn, struct bl_err *err)
@@ -30,5 +24,6 @@ int bl_ghosts_end(struct bl_pool *p, struct bl_conn *conn, struct bl_err *err)
 		if (strcmp(ghost->name, mark.name) == 0)
 			ghost->name[0] = '\0';
 	}
+	conn->used = true;
 	return BIZLOCK_OK;
 }

@@ -4,8 +4,10 @@
 
 #include "client/pool.h"
 
-/* With the mutex held, all of them. */
-void bl_ghosts_add(struct bl_pool *p, const struct bl_mark *mark);
+/* All of them with the mutex held. conn has been lost. Each place of the pool has a note of
+ * one, which is enough: a connection is used once all that are noted have been ended, and
+ * one that was not used has sent nothing which could do harm. */
+void bl_ghosts_add(struct bl_conn *conn);
 
 /* Before anything else is sent on conn, which is lent to us: a late statement would come
  * after what a call does next, and undo it. CONN, NOMEM. */

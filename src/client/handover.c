@@ -86,8 +86,11 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 		return rc != BIZLOCK_OK ? rc : bl_hold_none(call);
 	rc = export(call, h, ret, size);
 	pthread_mutex_lock(&b->mu);
-	if (rc == BIZLOCK_OK)
-		bl_hold_litter(b, h, false); /* its doorbell can not be handed over */
+	/* Nobody has the text, so whosever the row is now, it is of no use: else renewals
+	 * would keep it, and no release find it. */
+	h->exported = rc == BIZLOCK_UNKNOWN;
+	if (rc == BIZLOCK_OK || rc == BIZLOCK_UNKNOWN)
+		bl_hold_litter(b, h, h->exported); /* doorbells can not be handed over */
 	else
 		bl_hold_done(b, h);
 	pthread_mutex_unlock(&b->mu);

@@ -23,7 +23,10 @@ static struct bl_change what_is_left(const struct bl_hold *h)
 	if (h->fence == 0)
 		return (struct bl_change){.what = BL_CHANGE_SWEEP};
 	return (struct bl_change){
-	        .what = BL_CHANGE_DROP, .rest_us = bl_hold_rest_us(h), .bell = h->bell};
+	        .what = BL_CHANGE_DROP,
+	        .rest_us = bl_hold_rest_us(h),
+	        .bell = h->exported ? 0 : h->bell, /* it goes when the row has gone */
+	};
 }
 
 static void failed(struct bizlock *b)
@@ -64,6 +67,8 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	call.io_deadline = bl_now() + (has_bell ? BELL_NS : 0); /* once: others are waiting */
 	change.ref = bl_hold_ref(&call, h);
 	change.hold = h;
+	if (h->exported)
+		change.ref.owner = NULL;
 	if (change.what == BL_CHANGE_SWEEP)
 		change.ref.fence = bl_hold_twin(b, h);
 	h->busy = b->janitor.worker.at_work = true;

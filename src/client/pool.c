@@ -220,6 +220,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
+	c->used = false;
 	c->bells = 0;
 	c->fd = -1;
 	c->lost = !c->session.left;
@@ -342,7 +343,7 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	c->ringing = 0;
 	c->took = bl_now() - c->lent_at;
 	if (c->session.gone) {
-		bl_ghosts_add(p, &c->session.mark);
+		bl_ghosts_add(c);
 		disconnect(p, c);
 	}
 	c->lent = false;

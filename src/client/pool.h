@@ -22,8 +22,9 @@ struct bl_conn {
 	uint64_t id;          /* never used twice; 0: not connected */
 	unsigned bells;       /* it holds */
 	int fd;               /* of the connection, to be cut off; -1: none */
-	struct bl_mark ghost; /* of a lost connection: what it sent may still arrive,
+	struct bl_mark ghost; /* of the one lost before: what it sent may still arrive,
 	                         until it is ended at the server */
+	bool used;            /* it has no ghosts to end first */
 	bool lent;
 	bool open;            /* lent for a moment: others may leave jobs */
 	bool jobs_were_first; /* when it was given back last */

@@ -280,6 +280,7 @@ static int survive(struct bl_set *s, int rc)
 	if (over)
 		return bl_err_set(err, s->request->once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT,
 		                  "others were quicker, again and again");
+	bl_retry_count(s->b, err);
 	pause_until(s, s->end);
 	return BL_AGAIN;
 }

@@ -48,6 +48,7 @@ struct bl_hold {
 	bool untold;             /* it was lost, and that is not reported yet */
 	bool unsure;             /* ACQUIRING: a reply was lost, and the row may be there.
 	                            LITTER: it may still be, and has to go */
+	bool exported;           /* LITTER: perhaps, so its row may have another owner */
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;

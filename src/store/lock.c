@@ -195,7 +195,8 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	int rc;
 
 	if (!bell && rest_us <= 0)
-		return run_matching(s, BL_STMT_DROP, hold, ret_matched, err);
+		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
+		                    err);
 	bl_buf_reset(&s->text);
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell, rest_us);
 	if (s->text.failed)

@@ -70,7 +70,8 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
                   struct bl_err *err);
 
 /* bell: released in the same packet, after the row; NULL: none. rest_us: nobody gets
- * the lock until so long after the hold began; 0: whoever comes. */
+ * the lock until so long after the hold began; 0: whoever comes. hold.owner NULL: whosever
+ * it is. */
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 

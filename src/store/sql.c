@@ -314,8 +314,10 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
 {
 	bl_sql_key(ret, key);
-	bl_buf_adds(ret, " AND owner = ");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	if (owner) {
+		bl_buf_adds(ret, " AND owner = ");
+		bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	}
 	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
 }
 

@@ -83,7 +83,8 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
                   int64_t lease_us);
 
-/* WHERE: a key, a hold; and, to go on with, that its lease is not over. */
+/* WHERE: a key, a hold (owner NULL: whosever it is); and, to go on with, that its lease
+ * is not over. */
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);

@@ -193,3 +193,61 @@ Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
 	end(pair.suffers);
 	proxy_stop(p);
 }
+
+/* ---- an export that stays in doubt -------------------------------------------- */
+
+static struct pair doubtful_export(enum fault_side side, uint32_t min_hold_ms)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = side, .for_ever = true};
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	struct pair p = {.proxy = proxy_start(&world.at, "127.0.0.1"), .well = client(NULL)};
+
+	p.suffers = client_through(p.proxy,
+	                           OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	p.grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	opts.lease_ms = 600000;
+	opts.min_hold_ms = min_hold_ms;
+	expect(OK, p.suffers, bizlock_acquire(p.suffers, KEY("k"), &opts, &p.grant));
+	proxy_arm(p.proxy, &fault);
+	expect(UNKNOWN, p.suffers,
+	       bizlock_export(p.suffers, KEY("k"), NULL, p.text, sizeof(p.text)));
+	return p;
+}
+
+/* Not a byte of the request has arrived, or none of the reply: nobody has the lock in the
+ * end, long before the lease is over. */
+static void ends_with_nobody(enum fault_side side)
+{
+	struct pair p = doubtful_export(side, 0);
+
+	expect(NOT_OWNER, p.suffers, bizlock_release(p.suffers, KEY("k"), NULL, NULL));
+	cr_assert_eq(row_of(&world, KEY("k")).fence, p.grant.fence);
+	proxy_arm(p.proxy, NULL);
+	expect(OK, p.well, acquire(p.well, "k", PATIENCE_MS, 0, &p.grant));
+	cr_assert_eq(p.grant.flags, 0);
+	expect(OK, p.well, bizlock_release(p.well, KEY("k"), NULL, NULL));
+	works(p.suffers);
+	proxy_stop(p.proxy);
+}
+
+Test(handover_cuts, an_export_that_may_not_have_arrived_ends_with_nobody)
+{
+	ends_with_nobody(FAULT_REQUESTS);
+}
+
+Test(handover_cuts, an_export_that_was_not_answered_ends_with_nobody)
+{
+	ends_with_nobody(FAULT_REPLIES);
+}
+
+Test(handover_cuts, an_export_that_was_not_answered_rests_all_the_same)
+{
+	struct pair p = doubtful_export(FAULT_REPLIES, 60000);
+
+	proxy_arm(p.proxy, NULL);
+	eventually(!*row_of(&world, KEY("k")).owner);
+	cr_assert(row_of(&world, KEY("k")).there);
+	expect(BUSY, p.well, acquire(p.well, "k", 0, 0, NULL));
+	expect_message(p.well, "resting");
+	proxy_stop(p.proxy);
+}

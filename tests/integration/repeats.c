@@ -43,6 +43,24 @@ Test(repeats, a_contender_that_meets_a_locked_row)
 	expect_moved(b, &n, "held+1 acquired+1 waits+1");
 }
 
+Test(repeats, a_set_that_meets_a_locked_row)
+{
+	bizlock *b = client(NULL);
+	bizlock_numbers n = numbers_of(b);
+	struct keyset s;
+	struct call call;
+
+	keyset_make(&s, 2, "k");
+	s.keys[0].biz_id = "k";
+	occupy_row();
+	call_start_all(&call, b, &s, -1, "task-1");
+	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
+	db_run(world.admin, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	n.retried_conflict = numbers_of(b).retried_conflict;
+	expect_moved(b, &n, "held+2 acquired+2 waits+2");
+}
+
 Test(repeats, a_holder_that_meets_a_locked_row)
 {
 	bizlock *b = client(NULL);
