@@ -102,7 +102,8 @@
  *   bizlock_close() must be the last call on a client to *start*.
  * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
  * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
- * - The library never prints, exits, or touches signals.
+ * - The library never prints, exits, or touches signals. But the connector, when it
+ *   is first used, ignores SIGPIPE for the process, and a lost connection raises it.
  * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever,
  *   n = at most n.
  *
@@ -251,7 +252,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   socket              the connector's default
  *   user, password      the connector's defaults: the login name; none
  *   database            required: where the tables are
- *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf
+ *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf; "": none
  *   defaults_group      the group read besides [client]; bizlock
  *   defaults_group_suffix   of [clientSUFFIX] and [bizlockSUFFIX], which come before those
  *   ssl_mode            preferred | disabled | required | verify_ca | verify_identity
@@ -348,10 +349,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const 
 /* Calls fn(arg, key, fence) once for each hold that is lost, whoever its owner is: as soon as
  * its lease is over by the local clock, the server says that it is, or the thread that holds it
  * has ended. fn is called by a thread of the library's own, one call at a time, with no lock of
- * the library held: it may call any bizlock function but bizlock_close(); while it runs no
- * other loss is reported. key is valid during the call. fn NULL: nobody is called any more. The
- * last call of this function counts, from when it returns; a call of the earlier fn may still
- * be running then. */
+ * the library held: it may call any function but bizlock_close(), and so can release what a
+ * named owner has, but not what a thread owns. While it runs no other loss is reported. key is
+ * valid during the call. fn NULL: nobody is called any more. The last call of this function
+ * counts, from when it returns; a call of the earlier fn may still be running then. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
 

@@ -73,6 +73,15 @@ static int name_groups(struct groups *ret, struct bl_config *config, struct bl_e
 	return BIZLOCK_OK;
 }
 
+/* "" and what `mysql --defaults-file=/dev/null` is known for: none at all. */
+static int from_file(const char *path, const char *const *names, struct groups *g,
+                     struct bl_err *err)
+{
+	if (!*path || strcmp(path, "/dev/null") == 0)
+		return BIZLOCK_OK;
+	return bl_optfile_read(path, true, names, from_entry, g, err);
+}
+
 static int from_files(struct bl_config *config, struct bl_err *err)
 {
 	struct groups g;
@@ -89,7 +98,7 @@ static int from_files(struct bl_config *config, struct bl_err *err)
 	if (home && *home)
 		snprintf(in_home, sizeof(in_home), "%s/.my.cnf", home);
 	if (config->defaults_file)
-		return bl_optfile_read(config->defaults_file, true, names, from_entry, &g, err);
+		return from_file(config->defaults_file, names, &g, err);
 	for (size_t i = 0; rc == BIZLOCK_OK && i < 3 && *files[i]; i++)
 		rc = bl_optfile_read(files[i], false, names, from_entry, &g, err);
 	return rc;

@@ -75,8 +75,7 @@ static void set_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 	mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
 }
 
-/* Automatic reconnection is off unless asked for, and asking for "off" prints a
- * warning since 8.0.34. caching_sha2_password without TLS needs the server's
+/* Automatic reconnection is off unless asked for. caching_sha2_password without TLS needs the server's
  * public key; Connector/C always asks the server for it, this connector only
  * when told to. We tell it only when the user chose to do without TLS: asked
  * for over an untrusted network, the key could be anybody's. */
@@ -87,11 +86,10 @@ static void set_peculiar(MYSQL *mysql, const struct bl_config *c)
 	mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &get_key);
 }
 
+/* Since 8.0.34 MYSQL_OPT_RECONNECT prints a warning on stderr, be it set or read. */
 bool bl_connector_reconnects(MYSQL *mysql)
 {
-	bool on = false;
-
-	return mysql_get_option(mysql, MYSQL_OPT_RECONNECT, &on) == 0 && on;
+	return mysql->reconnect;
 }
 
 int bl_connector_fd(MYSQL *mysql)

@@ -1,6 +1,7 @@
 /* Where options come from, and which source comes first. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cr_test.h"
@@ -152,4 +153,31 @@ Test(options, a_file_that_was_asked_for_must_be_there)
 	expect(INVALID, b, bizlock_open(b));
 	expect_message(b, "/no/such/file");
 	bizlock_close(b);
+}
+
+/* Nor those that are usual: they lead nowhere here. */
+Test(options, no_file_at_all_may_be_read)
+{
+	static const char *const none[] = {"/dev/null", ""};
+	char home[] = "/tmp/bizlock-home-XXXXXX", path[64];
+	FILE *file;
+
+	cr_assert(mkdtemp(home));
+	snprintf(path, sizeof(path), "%s/.my.cnf", home);
+	file = fopen(path, "w");
+	cr_assert(file && fputs("[bizlock]\nno_such_option=1\n", file) >= 0 && fclose(file) == 0);
+	setenv("HOME", home, 1);
+	expect_open(INVALID, &world, NULL, "no_such_option");
+	for (int i = 0; i < 2; i++) {
+		bizlock *b = client_new(&world, OPTIONS("defaults_file", none[i]));
+
+		expect(OK, b, bizlock_open(b));
+		works(b);
+		bizlock_close(b);
+		setenv("BIZLOCK_DEFAULTS_FILE", none[i], 1);
+		works(client(NULL));
+		unsetenv("BIZLOCK_DEFAULTS_FILE");
+	}
+	unlink(path);
+	rmdir(home);
 }
