@@ -75,10 +75,10 @@ static void set_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 	mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
 }
 
-/* Automatic reconnection is off unless asked for. caching_sha2_password without TLS needs the server's
- * public key; Connector/C always asks the server for it, this connector only
- * when told to. We tell it only when the user chose to do without TLS: asked
- * for over an untrusted network, the key could be anybody's. */
+/* Automatic reconnection is off unless asked for. caching_sha2_password without TLS needs the
+ * server's public key; Connector/C always asks the server for it, this connector only when told to.
+ * We tell it only when the user chose to do without TLS: asked for over an untrusted network, the
+ * key could be anybody's. */
 static void set_peculiar(MYSQL *mysql, const struct bl_config *c)
 {
 	bool get_key = c->ssl_mode == BL_SSL_DISABLED;
