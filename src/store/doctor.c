@@ -35,6 +35,7 @@ static const struct {
         {"galera", VARIABLES, bl_check_galera},
         {"doorbell", VARIABLES, bl_check_doorbell},
         {"connections", VARIABLES, bl_check_connections},
+        {"prepared_statements", VARIABLES, bl_check_statements},
         {"wait_timeout", VARIABLES, bl_check_wait_timeout},
         {"packets", VARIABLES, bl_check_packets},
         {"durability", VARIABLES, bl_check_durability},
@@ -112,8 +113,9 @@ static int read_variables(struct bl_doctor *d, struct bl_err *err)
 	        "'transaction_isolation', 'innodb_snapshot_isolation', "
 	        "'innodb_rollback_on_timeout', 'log_bin', 'binlog_format', 'read_only', "
 	        "'super_read_only', 'innodb_read_only', 'innodb_autoinc_lock_mode', "
-	        "'max_connections', 'max_user_connections', 'wait_timeout', "
-	        "'max_allowed_packet', 'innodb_flush_log_at_trx_commit', 'sync_binlog')");
+	        "'max_connections', 'max_user_connections', 'max_prepared_stmt_count', "
+	        "'wait_timeout', 'max_allowed_packet', 'innodb_flush_log_at_trx_commit', "
+	        "'sync_binlog')");
 }
 
 static void read_account(struct bl_doctor *d)

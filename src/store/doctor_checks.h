@@ -28,8 +28,8 @@ bl_check bl_check_connection, bl_check_database, bl_check_server, bl_check_sql_m
         bl_check_galera;
 
 /* doctor_limits.c */
-bl_check bl_check_connections, bl_check_wait_timeout, bl_check_packets, bl_check_durability,
-        bl_check_clock;
+bl_check bl_check_connections, bl_check_statements, bl_check_wait_timeout, bl_check_packets,
+        bl_check_durability, bl_check_clock;
 
 /* doctor_tables.c */
 bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collation,

@@ -10,11 +10,11 @@
 #define PACKET_MIN (1 << 20) /* a statement about many locks, keys in hexadecimal */
 #define CLOCK_MAX_US 1000000
 
-static int threads_connected(struct bl_doctor *d, long long *ret, struct bl_err *err)
+static int status_number(struct bl_doctor *d, const char *name, long long *ret, struct bl_err *err)
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = bl_doctor_query(d, &rows, err, "SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+	int rc = bl_doctor_query(d, &rows, err, "SHOW GLOBAL STATUS LIKE '%s'", name);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -29,7 +29,7 @@ int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 	long long ours = d->config->max_connections, used = 0;
 	long long all = bl_variable_number(d, "max_connections");
 	long long of_user = bl_variable_number(d, "max_user_connections");
-	int rc = threads_connected(d, &used, err);
+	int rc = status_number(d, "Threads_connected", &used, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -47,6 +47,27 @@ int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 		bl_advise(f, BIZLOCK_WARN,
 		          "set the server's max_connections to more, or the client's option of "
 		          "this name to less: who gets none answers CONN");
+	return BIZLOCK_OK;
+}
+
+/* The renewer has a connection of its own. */
+int bl_check_statements(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	long long ours = BL_STMT_COUNT * ((long long)d->config->max_connections + 1), used = 0;
+	long long all = bl_variable_number(d, "max_prepared_stmt_count");
+	int rc = status_number(d, "Prepared_stmt_count", &used, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_addf(&f->text,
+	            "up to %lld of this client; max_prepared_stmt_count=%lld, of which %lld are "
+	            "used",
+	            ours, all, used);
+	if (all - used < ours)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set max_prepared_stmt_count to %lld or more: what the server does not "
+		          "prepare is parsed each time",
+		          used + ours);
 	return BIZLOCK_OK;
 }
 

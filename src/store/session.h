@@ -43,6 +43,7 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
+	bool unprepared;  /* the server prepares no more: what is not yet goes as text */
 	bool gone;        /* of no use any more: close it */
 	bl_time idle_max; /* the server ends it after so long without a statement */
 	bool left;        /* gone because we gave it up, not because it was lost */
@@ -121,7 +122,8 @@ struct bl_done {
 	uint64_t affected, insert_id;
 };
 
-/* Runs a prepared statement that returns no rows. */
+/* Runs a prepared statement that returns no rows; as text, where the server has no room
+ * for another one. */
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 

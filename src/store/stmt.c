@@ -1,8 +1,9 @@
 /* The prepared half of a session. */
+#include <mysqld_error.h>
 #include <string.h>
 
 #include "store/errclass.h"
-#include "store/session.h"
+#include "store/stmt_text.h"
 
 /* Callers pass checked lengths; the cut keeps a mistake from becoming an overflow. */
 static unsigned long copy(char *to, size_t size, const char *from, size_t len)
@@ -128,6 +129,23 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	return rc;
 }
 
+/* max_prepared_stmt_count is of all clients together: another one may have used it up. */
+static bool no_room(int rc, const struct bl_err *err)
+{
+	return rc == BIZLOCK_DB && err->native == ER_MAX_PREPARED_STMT_COUNT_REACHED;
+}
+
+/* Which needs the same privileges. */
+static int explain(struct bl_session *s, const char *sql, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "EXPLAIN %s", sql);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	bl_err_clear(err);
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+}
+
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err)
 {
 	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
@@ -138,14 +156,23 @@ int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err
 	if (mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql)) != 0)
 		rc = stmt_error(s, stmt, err);
 	mysql_stmt_close(stmt);
-	return rc;
+	return no_room(rc, err) ? explain(s, sql, err) : rc;
 }
 
-static int execute(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
+/* *ret_text: it has to go as text. */
+static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, struct bl_err *err)
 {
-	int rc = s->stmts[which] ? BIZLOCK_OK : prepare(s, which, err);
+	int rc = BIZLOCK_OK;
 
-	if (rc == BIZLOCK_OK && mysql_stmt_execute(s->stmts[which]) != 0)
+	if (!s->stmts[which] && !s->unprepared)
+		rc = prepare(s, which, err);
+	if (no_room(rc, err)) {
+		s->unprepared = true;
+		bl_err_clear(err);
+		rc = BIZLOCK_OK;
+	}
+	*ret_text = rc == BIZLOCK_OK && !s->stmts[which];
+	if (rc == BIZLOCK_OK && !*ret_text && mysql_stmt_execute(s->stmts[which]) != 0)
 		rc = stmt_error(s, s->stmts[which], err);
 	return rc;
 }
@@ -153,8 +180,11 @@ static int execute(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err)
 {
-	int rc = execute(s, stmt, err);
+	bool as_text;
+	int rc = execute(s, stmt, &as_text, err);
 
+	if (as_text)
+		return bl_text_exec(s, stmt, ret, err);
 	if (rc == BIZLOCK_OK) {
 		ret->affected = mysql_stmt_affected_rows(s->stmts[stmt]);
 		ret->insert_id = mysql_stmt_insert_id(s->stmts[stmt]);
@@ -166,10 +196,13 @@ int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds
                       int (*fn)(void *arg), void *arg, struct bl_err *err)
 {
 	MYSQL_STMT *st;
-	int rc = execute(s, stmt, err);
+	bool as_text;
+	int rc = execute(s, stmt, &as_text, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	if (as_text)
+		return bl_text_select(s, stmt, binds, fn, arg, err);
 	st = s->stmts[stmt];
 	if (mysql_stmt_bind_result(st, binds) != 0 || mysql_stmt_store_result(st) != 0)
 		rc = stmt_error(s, st, err);

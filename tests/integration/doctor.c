@@ -8,10 +8,14 @@
 TestSuite(doctor, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static const char *const names[] = {
-        "connection",    "database",       "server", "tables",   "engine",      "primary_key",
-        "collation",     "auto_increment", "grants", "sql_mode", "isolation",   "transactions",
-        "binlog_format", "read_only",      "galera", "doorbell", "connections", "wait_timeout",
-        "packets",       "durability",     "clock",
+        "connection",    "database",       "server",
+        "tables",        "engine",         "primary_key",
+        "collation",     "auto_increment", "grants",
+        "sql_mode",      "isolation",      "transactions",
+        "binlog_format", "read_only",      "galera",
+        "doorbell",      "connections",    "prepared_statements",
+        "wait_timeout",  "packets",        "durability",
+        "clock",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 

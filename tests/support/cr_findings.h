@@ -24,7 +24,7 @@ const struct finding *finding_of(const struct findings *f, const char *name);
 void expect_finding(const struct findings *f, const char *name, int level, const char *word);
 
 /* Findings about settings that a test server may have otherwise. */
-#define SERVERS_OWN "durability packets wait_timeout transactions connections"
+#define SERVERS_OWN "durability packets wait_timeout transactions connections prepared_statements"
 
 /* Runs the remedies: SQL, or a sentence that begins with SQL up to a colon. */
 void heal(const struct findings *f, const char *name);
