@@ -3,7 +3,7 @@
 #include "base/thread.h"
 #include "core/backoff.h"
 
-/* How long a try waits for what the renewer most often does at once. */
+/* How long a try waits for what the janitor most often does at once. */
 #define TRY_NS (200 * BL_NS_PER_MS)
 
 void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
@@ -95,7 +95,7 @@ bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const stru
 
 int bl_acquire_deeper(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
-	if (!bl_hold_held(call, h)) {
+	if (!bl_hold_stays(call, h)) {
 		bl_hold_lost(call, h);
 		return bl_err_set(call->err, BIZLOCK_LOST,
 		                  "an earlier hold was lost: release its %u levels first (%s)",

@@ -91,7 +91,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		rc = bl_janitor_start(b, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_watch_start(b, err); /* last, for it looks at the others at once */
+		rc = bl_watch_start(b, err);
 	return rc;
 }
 

@@ -111,6 +111,8 @@ static int sweep_all(struct bizlock *b, struct bl_session *s)
 		bl_owner_full(&h->owner, &b->process, owner);
 		pthread_mutex_unlock(&b->mu);
 		rc = bl_lock_sweep(s, ref, &matched, &ignored);
+		if (rc == BIZLOCK_DB)
+			rc = BIZLOCK_OK; /* somebody has that key locked: the others can go */
 		pthread_mutex_lock(&b->mu);
 	}
 	pthread_mutex_unlock(&b->mu);
@@ -121,15 +123,19 @@ static int sweep_all(struct bizlock *b, struct bl_session *s)
  * ends; or that a statement of somebody's has for a moment, and which must not. */
 static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *items, size_t n)
 {
+	const char *suffix = b->process.suffix;
 	struct bl_err ignored;
-	uint64_t dropped = 0, all = 0;
+	uint64_t dropped;
+	int64_t left = (int64_t)n;
 	int rc = BIZLOCK_OK;
 
-	for (unsigned i = 0; rc == BIZLOCK_OK && all < n && i < ATTEMPTS; i++) {
+	for (unsigned i = 0; rc == BIZLOCK_OK && left > 0 && i < ATTEMPTS; i++) {
 		if (i > 0)
 			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
-		rc = bl_many_drop(s, items, n, b->process.suffix, &dropped, &ignored);
-		all += rc == BIZLOCK_OK ? dropped : 0;
+		rc = bl_many_drop(s, items, n, suffix, &dropped, &ignored);
+		left -= rc == BIZLOCK_OK ? (int64_t)dropped : 0;
+		if (rc == BIZLOCK_OK && left > 0) /* others may have been gone before */
+			rc = bl_many_count(s, items, n, suffix, false, &left, &ignored);
 	}
 	if (rc == BIZLOCK_OK)
 		forget(b, items, n);
@@ -152,10 +158,10 @@ static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *i
 	int rc = drop_all(b, s, false, items);
 
 	if (rc == BIZLOCK_OK)
-		rc = sweep_all(b, s);
+		rc = drop_all(b, s, true, items);
 	if (rc == BIZLOCK_OK)
 		rc = rest_all(b, s);
-	return rc == BIZLOCK_OK ? drop_all(b, s, true, items) : rc;
+	return rc == BIZLOCK_OK ? sweep_all(b, s) : rc;
 }
 
 /* On one connection, whichever can be had. */
@@ -202,13 +208,12 @@ static void leave_open_state(struct bizlock *b)
 {
 	int64_t io_ms = b->config.io_timeout_ms, connect_ms = b->config.connect_timeout_ms;
 	bl_time deadline = bl_deadline_in_ms(io_ms);
-	/* Connecting can not be cut off. */
-	bl_time connect_by =
-	        bl_deadline_in_ms((io_ms > connect_ms ? io_ms - connect_ms : 0) + SLACK_MS);
 
 	pthread_mutex_lock(&b->mu);
 	b->state = BL_CLIENT_CLOSING;
 	bl_client_interrupt(b);
+	b->pool.connect_by =
+	        bl_deadline_in_ms((io_ms > connect_ms ? io_ms - connect_ms : 0) + SLACK_MS);
 	b->watch.cut_at = deadline;
 	bl_worker_by(&b->watch.worker, deadline);
 	bl_renewer_stop_soon(b);
@@ -218,7 +223,7 @@ static void leave_open_state(struct bizlock *b)
 	pthread_mutex_unlock(&b->mu);
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
-	release_all(b, (struct bl_patience){.end = deadline, .connect_by = connect_by});
+	release_all(b, (struct bl_patience){.end = deadline});
 	bl_watch_stop(b);
 }
 

@@ -22,9 +22,6 @@
 #include "client/retry.h"
 #include "store/errclass.h"
 
-/* Longer than a statement of bizlock's own has a row, on a busy machine. */
-#define MOMENT_NS (100 * BL_NS_PER_MS)
-
 /* A try gives a broken connection another chance: an idle one may have been
  * closed by a server that is back by now. */
 #define TRY_FAILURES 3
@@ -113,7 +110,7 @@ static int while_blocked(struct contest *c)
 static int while_fenced(struct contest *c)
 {
 	if (once(c))
-		c->end = bl_earlier(c->end, bl_now() + MOMENT_NS);
+		c->end = bl_earlier(c->end, bl_now() + BL_MOMENT_NS);
 	if (bl_passed(c->end))
 		return refuse(c);
 	bl_contender_pause(&c->me, c->end);

@@ -26,6 +26,7 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 	if (!h || h->state == BL_HOLD_ACQUIRING)
 		return NULL;
 	h->busy = true;
+	h->stays = false;
 	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
 		bl_lose(b, h, BL_LOSS_OVER);
 	return h;
@@ -86,6 +87,19 @@ bool bl_hold_held(struct bl_call *call, const struct bl_hold *h)
 
 	pthread_mutex_lock(&call->client->mu);
 	held = h->state == BL_HOLD_HELD;
+	pthread_mutex_unlock(&call->client->mu);
+	return held;
+}
+
+bool bl_hold_stays(struct bl_call *call, struct bl_hold *h)
+{
+	bool held;
+
+	pthread_mutex_lock(&call->client->mu);
+	held = h->state == BL_HOLD_HELD;
+	h->stays = held;
+	if (held)
+		bl_worker_by(&call->client->renewer.worker, h->due);
 	pthread_mutex_unlock(&call->client->mu);
 	return held;
 }
@@ -227,8 +241,8 @@ static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	                           .ref = bl_hold_ref(call, h),
 	                           .hold = h,
 	                           .lease_ms = lease_ms ? lease_ms : h->lease_ms};
-	bool held = false;
 	bl_time expires, before;
+	bool held;
 	int rc;
 
 	pthread_mutex_lock(&b->mu);
@@ -238,6 +252,7 @@ static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	expires = bl_lease_end(bl_now(), change.lease_ms * 1000LL);
 	if (rc == BIZLOCK_OK) {
 		h->expires = bl_earlier(h->expires, expires);
+		h->stays = change.lease_ms >= h->lease_ms;
 		bl_worker_by(&b->watch.worker, h->expires);
 	}
 	pthread_mutex_unlock(&b->mu);
@@ -245,10 +260,13 @@ static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 		rc = bl_retry_change(call, &change);
 	if (rc != BIZLOCK_OK)
 		return not_renewed(call, h, before, rc);
-	if (change.matched) {
+	pthread_mutex_lock(&b->mu);
+	held = change.matched && h->state == BL_HOLD_HELD;
+	if (held) {
 		h->lease_ms = change.lease_ms;
-		held = bl_hold_confirmed(call, h, change.sent, change.lease_ms);
+		bl_hold_confirm(b, h, change.sent, change.lease_ms);
 	}
+	pthread_mutex_unlock(&b->mu);
 	return held ? BIZLOCK_OK : bl_hold_lost(call, h);
 }
 
@@ -260,22 +278,33 @@ int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 	return h ? end_held(call, h, renew(call, h, lease_ms)) : rc;
 }
 
+static bl_time hold_expires(struct bl_call *call, const struct bl_hold *h)
+{
+	bl_time expires;
+
+	pthread_mutex_lock(&call->client->mu);
+	expires = h->expires;
+	pthread_mutex_unlock(&call->client->mu);
+	return expires;
+}
+
 static int verify(struct bl_call *call, struct bl_hold *h)
 {
 	struct bizlock *b = call->client;
-	bl_time sent = bl_now();
+	bl_time sent = bl_now(), before;
 	struct bl_row row;
 	bool held;
 	int rc;
 
-	if (!bl_hold_held(call, h))
+	if (!bl_hold_stays(call, h))
 		return bl_hold_lost(call, h);
+	before = hold_expires(call, h);
 	rc = bl_retry_look(call, &row, call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	pthread_mutex_lock(&b->mu);
 	held = h->state == BL_HOLD_HELD && row.found && row.fence == h->fence && row.left_us > 0;
-	if (held) {
+	if (held && h->expires == before) { /* else a renewal knows better by now */
 		h->expires = bl_lease_end(sent, row.left_us);
 		bl_worker_by(&b->watch.worker, h->expires);
 	}

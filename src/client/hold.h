@@ -12,7 +12,7 @@
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc);
 void bl_hold_done(struct bizlock *b, struct bl_hold *h);
 
-/* Instead of done: it is no more; or it is the renewer's to clean up. unsure: its
+/* Instead of done: it is no more; or it is the janitor's to clean up. unsure: its
  * row may be there, and has to go. */
 void bl_hold_drop(struct bizlock *b, struct bl_hold *h);
 void bl_hold_litter(struct bizlock *b, struct bl_hold *h, bool unsure);
@@ -26,6 +26,10 @@ bool bl_hold_confirmed(struct bl_call *call, struct bl_hold *h, bl_time sent, ui
 
 int64_t bl_hold_left_ms(const struct bl_hold *h);                 /* with the mutex held */
 bool bl_hold_held(struct bl_call *call, const struct bl_hold *h); /* mutex free: not LOST yet */
+
+/* The same for a call that leaves the hold what it is, or makes it last longer: then it is renewed
+ * meanwhile, for such a call may wait for the network longer than the lease lasts. */
+bool bl_hold_stays(struct bl_call *call, struct bl_hold *h);
 int64_t bl_hold_rest_us(const struct bl_hold *h); /* how long to rest after it began, 0: not */
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 

@@ -10,8 +10,10 @@
  * be the busiest of all, while others' rows are waiting to be removed. */
 #define BELL_NS (5 * BL_NS_PER_MS)
 
-/* A connection that was in use, a row that is fenced: look again then. */
+/* A connection that is in use: look again then. A row that is fenced: after twice the time, and so
+ * on, up to 0.8 s, for its transaction may last. */
 #define AGAIN_NS (50 * BL_NS_PER_MS)
+#define TRIES_MAX 4
 
 /* ---- cleaning up ----------------------------------------------------------- */
 
@@ -48,7 +50,9 @@ static void cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct b
 		bl_hold_drop(b, h);
 		return;
 	}
-	h->due = bl_now() + AGAIN_NS;
+	if (rc == BIZLOCK_BUSY && h->tries < TRIES_MAX)
+		h->tries++;
+	h->due = bl_now() + (AGAIN_NS << h->tries);
 	if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT && rc != BIZLOCK_BUSY)
 		failed(b);
 	bl_hold_done(b, h);
@@ -66,7 +70,7 @@ static void clean_up(struct bizlock *b, struct bl_hold *h)
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
 	call.io_deadline = bl_now() + (has_bell ? BELL_NS : 0); /* once: others are waiting */
 	change.ref = bl_hold_ref(&call, h);
-	change.hold = h;
+	change.hold = change.what == BL_CHANGE_SWEEP ? NULL : h; /* of a row that nobody has seen */
 	if (h->exported)
 		change.ref.owner = NULL;
 	if (change.what == BL_CHANGE_SWEEP)

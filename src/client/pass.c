@@ -70,7 +70,7 @@ static struct bl_place *heir_of(const struct bizlock *b, const struct bl_hold *h
 	const struct bl_line *line = bl_line_find(&b->lines, &h->key);
 	struct bl_place *place = line ? line->head : NULL;
 
-	if (!place || place->state != BL_PLACE_HOPES || b->state != BL_CLIENT_OPEN)
+	if (!place || place->state != BL_PLACE_HOPES || b->state != BL_CLIENT_OPEN || h->fenced)
 		return NULL;
 	if (h->passed >= PASSES_MAX || bl_passed(passable_until(h)) || bl_hold_rest_us(h) > 0)
 		return NULL;

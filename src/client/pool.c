@@ -22,6 +22,7 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config 
 {
 	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql, .numbers = numbers};
 	p->last = &p->first;
+	p->connect_by = BL_NEVER;
 	p->conns = calloc(config->max_connections, sizeof(*p->conns));
 	if (!p->conns)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -231,8 +232,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_tell(job, BL_JOB_ALONE);
 }
 
-static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct bl_conn **ret,
-                struct bl_err *err)
+static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
@@ -241,7 +241,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bl_time connect_by, struct
 	mark_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
-	if (!c->id && connect_by && bl_passed(connect_by)) {
+	if (!c->id && bl_passed(p->connect_by)) {
 		bl_pool_put(p, c);
 		return bl_err_set(err, BIZLOCK_CONN, "no time is left to connect");
 	}
@@ -274,7 +274,7 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
 	if (rc == BIZLOCK_OK)
-		rc = lend(p, c, patience.connect_by, ret, err);
+		rc = lend(p, c, ret, err);
 	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
 	return rc;
@@ -311,7 +311,7 @@ int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err
 	if (!c)
 		return BIZLOCK_OK;
 	p->at_bells++;
-	rc = lend(p, c, 0, ret, err);
+	rc = lend(p, c, ret, err);
 	if (rc != BIZLOCK_OK)
 		bl_pool_bell_over(p);
 	return rc;

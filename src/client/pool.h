@@ -54,6 +54,7 @@ struct bl_pool {
 	unsigned open;     /* lent, and open for jobs */
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
 	uint64_t last_id;
+	bl_time connect_by; /* no new connection is begun after that: it cannot be cut off */
 	struct bl_pool_waiter *first, **last;
 };
 
@@ -72,7 +73,6 @@ struct bl_patience {
 	bl_time end;
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
 	unsigned seen;            /* of *wakes: another value is an interrupt */
-	bl_time connect_by;       /* begin no new connection after that; 0: at any time */
 	unsigned bells;           /* to take so many doorbells; 0 is as 1 */
 	bool open;                /* others may leave jobs for who has it */
 };

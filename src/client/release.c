@@ -39,8 +39,10 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 
 int bl_release_level(struct bl_call *call, struct bl_hold *h)
 {
-	if (bl_hold_held(call, h))
-		return h->depth > 1 ? shallower(call, h) : last_level(call, h);
+	bool last = h->depth == 1;
+
+	if (last ? bl_hold_held(call, h) : bl_hold_stays(call, h))
+		return last ? last_level(call, h) : shallower(call, h);
 	h->depth--;
 	return bl_hold_lost(call, h);
 }

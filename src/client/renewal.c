@@ -28,36 +28,33 @@ static void close_session(struct bizlock *b)
 	bl_session_close(&b->renewer.session);
 }
 
-/* Until when a lease is safe in spite of a connection that does not answer: the earliest
- * of all that are renewed, for those that fall due meanwhile wait for this one. But a server
- * that is slow, and not gone, would be given up again and again: each failure in a row
- * doubles what it gets at least. */
+/* Is it renewed by this statement, or due before another connection has to be tried? */
+static bool waits_for_this(const struct bl_hold *h, bl_time now)
+{
+	return h->state == BL_HOLD_HELD && h->expires > now &&
+	       (h->renewing || h->due < bl_lease_give_up(now, h->expires, h->lease_ms));
+}
+
+/* Until when an answer is waited for: while there is time to renew by another connection. But a
+ * server that is slow, and not gone, would be given up again and again: each failure in a row
+ * doubles what it gets at least, up to 1.6 s. */
 static bl_time patience(struct bizlock *b)
 {
 	bl_time give_up = BL_NEVER, now = bl_now();
-	unsigned doublings = b->renewer.failures < 10 ? b->renewer.failures : 10;
+	unsigned doublings = b->renewer.failures < 5 ? b->renewer.failures : 5;
 	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
 
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
-		if (h->state == BL_HOLD_HELD && h->due != BL_NEVER && h->expires > now)
+		if (waits_for_this(h, now))
 			give_up =
 			        bl_earlier(give_up, bl_lease_give_up(now, h->expires, h->lease_ms));
 	return give_up > least ? give_up : least;
 }
 
-/* From here on the watch may cut the connection off. */
-static void begin_statement(struct bizlock *b)
+static void set_patience(struct bizlock *b)
 {
 	pthread_mutex_lock(&b->mu);
-	b->renewer.give_up = patience(b);
-	bl_worker_by(&b->watch.worker, b->renewer.give_up);
-	pthread_mutex_unlock(&b->mu);
-}
-
-static void end_statement(struct bizlock *b)
-{
-	pthread_mutex_lock(&b->mu);
-	b->renewer.give_up = BL_NEVER;
+	b->renewer.session.answer_by = patience(b);
 	pthread_mutex_unlock(&b->mu);
 }
 
@@ -122,7 +119,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 		if (matched) {
 			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
-		} else if (!h->busy) { /* else a release took it away */
+		} else if (!h->busy || h->stays) { /* else a release took it away */
 			h->step_us = b->renewer.step_us;
 			bl_lose(b, h, BL_LOSS_GONE);
 		}
@@ -136,7 +133,7 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 
 	pthread_mutex_lock(&b->mu);
 	h = bl_renewal_find(b, item);
-	if (h)
+	if (h && h->state == BL_HOLD_HELD)
 		h->due = bl_now() + bl_lease_early(lease_ms);
 	pthread_mutex_unlock(&b->mu);
 }
@@ -145,15 +142,14 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time sent,
                        uint32_t lease_ms, struct bl_err *err)
 {
-	struct bl_row row;
+	int64_t there = 0;
 	int rc;
 
-	begin_statement(b);
-	rc = bl_lock_look(&b->renewer.session, &item->key, NULL, &row, err);
-	end_statement(b);
+	set_patience(b);
+	rc = bl_many_count(&b->renewer.session, item, 1, b->process.suffix, true, &there, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (row.found && row.fence == item->fence && row.left_us > 0)
+	if (there)
 		postpone(b, item, lease_ms);
 	else
 		answered(b, item, 1, sent, lease_ms, false);
@@ -183,10 +179,9 @@ static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint3
 	bl_time sent;
 	int rc;
 
-	begin_statement(b);
+	set_patience(b);
 	sent = bl_now();
 	rc = send_renewal(b, items, n, lease_ms, &got, err);
-	end_statement(b);
 	if (rc == BIZLOCK_OK) {
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {

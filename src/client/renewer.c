@@ -18,11 +18,17 @@ static bl_time later(bl_time a, bl_time b)
 	return a > b ? a : b;
 }
 
+/* By a call that may shorten its lease, or give it away. */
+static bool is_taken(const struct bl_hold *h)
+{
+	return h->busy && !h->stays;
+}
+
 static bl_time due_at(const struct bizlock *b, const struct bl_hold *h, bl_time now)
 {
 	if (h->state != BL_HOLD_HELD || h->due == BL_NEVER || bl_token_ended(h->thread))
 		return BL_NEVER;
-	return later(b->renewer.not_before, h->busy ? later(h->due, now + BUSY_NS) : h->due);
+	return later(b->renewer.not_before, is_taken(h) ? later(h->due, now + BUSY_NS) : h->due);
 }
 
 static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
@@ -73,7 +79,7 @@ static size_t gather(struct bizlock *b, const struct bl_hold *first)
 	size_t n = 0, bytes = 0;
 
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (h->busy || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon)
+		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon)
 			continue;
 		bytes += h->key.id_len + h->key.type_len;
 		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))
@@ -133,21 +139,15 @@ static void *run(void *arg)
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err)
 {
-	b->renewer = (struct bl_renewer){.fd = -1, .give_up = BL_NEVER};
+	b->renewer = (struct bl_renewer){.fd = -1};
 	return bl_worker_start(&b->renewer.worker, run, b, err);
-}
-
-void bl_renewer_cut(struct bizlock *b)
-{
-	b->renewer.give_up = BL_NEVER;
-	if (b->renewer.fd >= 0)
-		shutdown(b->renewer.fd, SHUT_RDWR);
 }
 
 void bl_renewer_stop_soon(struct bizlock *b)
 {
 	bl_worker_stop_soon(&b->renewer.worker);
-	bl_renewer_cut(b);
+	if (b->renewer.fd >= 0)
+		shutdown(b->renewer.fd, SHUT_RDWR); /* it may be waiting for an answer */
 }
 
 void bl_renewer_stop(struct bizlock *b)

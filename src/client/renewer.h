@@ -15,7 +15,6 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	bl_time not_before; /* after a failure */
 	unsigned failures;  /* in a row */
 	int fd;             /* of the connection, to be cut off; -1: none */
-	bl_time give_up;    /* when the watch cuts it off; BL_NEVER: no answer is due */
 	struct bl_item *items;
 	size_t room;
 
@@ -32,8 +31,5 @@ void bl_renewer_stop(struct bizlock *b);                     /* mutex free; take
 void bl_renewer_stop_soon(struct bizlock *b); /* with the mutex held: begin nothing more */
 
 void bl_renewer_forget(struct bizlock *b); /* in a forked child */
-
-/* With the mutex held: it waits no longer for what its connection may still answer. */
-void bl_renewer_cut(struct bizlock *b);
 
 #endif

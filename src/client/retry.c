@@ -76,22 +76,23 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 }
 
 /* A statement would wait for a row that a transaction has fenced, for a second at a time,
- * and the hold's owner and its renewals with it. So whoever may meet one looks first.
- * *ret_gone: there is nothing to wait for, or to change. */
-static int look_first(struct bl_session *s, const struct bl_ref *ref, bool *ret_gone,
+ * and the hold's owner with it. So whoever may meet one looks first. *ret_gone: there is
+ * nothing to wait for, or to change. */
+static int look_first(struct bl_session *s, struct bl_change *ch, bool *ret_gone,
                       struct bl_err *err)
 {
 	struct bl_row row;
 	bool locked = false;
-	int rc = bl_lock_probe(s, ref->key, &locked, err);
+	int rc = bl_lock_probe(s, ch->ref.key, &locked, err);
 
 	*ret_gone = false;
 	if (rc == BIZLOCK_OK && locked)
-		rc = bl_lock_look(s, ref->key, NULL, &row, err);
-	if (rc != BIZLOCK_OK || !locked)
+		rc = bl_lock_look(s, ch->ref.key, NULL, &row, err);
+	if (rc != BIZLOCK_OK)
 		return rc;
-	*ret_gone = !row.found || row.fence != ref->fence;
-	return *ret_gone ? rc : bl_err_set(err, BIZLOCK_BUSY, FENCED);
+	ch->hold->fenced = locked;
+	*ret_gone = locked && (!row.found || row.fence != ch->ref.fence);
+	return locked && !*ret_gone ? bl_err_set(err, BIZLOCK_BUSY, FENCED) : rc;
 }
 
 static bool may_be_fenced(const struct bl_change *ch)
@@ -111,7 +112,7 @@ static int try_on(struct bl_call *call, struct bl_change *ch, struct bl_conn *co
 	int rc = BIZLOCK_OK;
 
 	if (may_be_fenced(ch))
-		rc = look_first(&conn->session, &ch->ref, &gone, call->err);
+		rc = look_first(&conn->session, ch, &gone, call->err);
 	if (rc != BIZLOCK_OK || gone) {
 		put(call, conn, 0);
 		return rc;
@@ -219,6 +220,16 @@ static void pause_before(struct bl_call *call, const struct bl_err *err, unsigne
 	bl_call_pause(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(call->client)));
 }
 
+/* A statement of bizlock's own, such as another contender's try, has a row for a moment, too. */
+static bool may_be_momentary(const struct bl_call *call, struct bl_change *ch)
+{
+	if (call->err->code != BIZLOCK_BUSY)
+		return false;
+	if (!ch->fenced_at)
+		ch->fenced_at = bl_now();
+	return !bl_passed(bl_earlier(ch->fenced_at + BL_MOMENT_NS, call->io_deadline));
+}
+
 /* What keeps a hold is in vain once it is lost. */
 static bool is_in_vain(struct bl_call *call, const struct bl_change *ch)
 {
@@ -242,7 +253,8 @@ static bool goes_on(struct bl_call *call, struct bl_change *ch)
 		return false;
 	if (waited && ch->hold)
 		ch->hold->fenced = true;
-	return worth_another(call, call->err) && !is_in_vain(call, ch);
+	return (worth_another(call, call->err) || may_be_momentary(call, ch)) &&
+	       !is_in_vain(call, ch);
 }
 
 int bl_retry_change(struct bl_call *call, struct bl_change *change)

@@ -7,6 +7,9 @@
 #include "store/reap.h"
 #include "store/set.h"
 
+/* Longer than a statement of bizlock's own has a row, on a busy machine. */
+#define BL_MOMENT_NS (100 * BL_NS_PER_MS)
+
 enum bl_change_kind {
 	BL_CHANGE_DEPTH,
 	BL_CHANGE_RENEW,
@@ -39,9 +42,10 @@ struct bl_change {
 
 	/* answers; and bell is 0 once the doorbell is given back, or gone with its connection.
 	 * It stays where that connection stalls, and the row went by another one. */
-	bool matched;  /* a row was found and changed */
-	bool repeated; /* an earlier try may have done it already */
-	bl_time sent;  /* before the try that was answered; 0: nothing was sent */
+	bool matched;      /* a row was found and changed */
+	bool repeated;     /* an earlier try may have done it already */
+	bl_time fenced_at; /* it was first found so; 0: it was not */
+	bl_time sent;      /* before the try that was answered; 0: nothing was sent */
 };
 
 /* A statement failed with err and will be sent again. Where it could not be sent,

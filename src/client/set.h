@@ -13,7 +13,6 @@ struct bl_member {
 	struct bl_hold *hold;
 	bool is_new, deeper;
 	bool took_over;
-	bool alone; /* to be released by itself, after all */
 	int rc;
 };
 

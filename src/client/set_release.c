@@ -6,11 +6,11 @@
 #include "client/hold.h"
 #include "store/errclass.h"
 
-/* In its last level, with no rest to keep. */
+/* In its last level, with no rest to keep, and no transaction in the way. */
 static bool is_plain(struct bl_member *m)
 {
 	return bl_hold_held(&m->call, m->hold) && m->hold->depth == 1 &&
-	       bl_hold_rest_us(m->hold) == 0 && !m->alone;
+	       bl_hold_rest_us(m->hold) == 0 && !m->hold->fenced;
 }
 
 /* Of several errors that of the caller's first key is told. */
@@ -87,13 +87,12 @@ static int answer(struct bl_member *m, const struct bl_change *change, bool seen
 	return ours ? BIZLOCK_OK : bl_hold_lost(&m->call, m->hold);
 }
 
-/* A transaction has fenced one of them at least: it must not be in the way of the others. */
+/* Somebody has locked one of them at least, and must not be in the way of the others: each goes
+ * by itself, after a look. */
 static void part(struct bl_member **plain, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		plain[i]->alone = true;
+	for (size_t i = 0; i < n; i++)
 		plain[i]->hold->fenced = true;
-	}
 }
 
 static void drop(struct bl_member **plain, struct bl_item *items, size_t n, struct bl_set_row *rows,

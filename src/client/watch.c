@@ -1,6 +1,8 @@
 #include "base/thread.h"
 #include "client/hold.h"
 
+#define CUT_NS (50 * BL_NS_PER_MS)
+
 /* How late the end of a thread is noticed: nothing tells us. */
 #define THREADS_NS (1000 * BL_NS_PER_MS)
 
@@ -93,18 +95,14 @@ static void tell_all(struct bizlock *b)
 	}
 }
 
-/* Cuts off who has waited for long enough; when to look again. */
-static bl_time cut(struct bizlock *b)
+/* Again and again, once the time is over: who was cut off may have sent anew, and who was
+ * connecting could not be cut off. */
+static void cut(struct bizlock *b)
 {
-	struct bl_watch *w = &b->watch;
-
-	if (bl_passed(w->cut_at)) {
-		w->cut_at = BL_NEVER;
-		bl_pool_cut(&b->pool);
-	}
-	if (bl_passed(b->renewer.give_up))
-		bl_renewer_cut(b);
-	return bl_earlier(w->cut_at, b->renewer.give_up);
+	if (!bl_passed(b->watch.cut_at))
+		return;
+	b->watch.cut_at = bl_now() + CUT_NS;
+	bl_pool_cut(&b->pool);
 }
 
 static void *run(void *arg)
@@ -118,7 +116,8 @@ static void *run(void *arg)
 
 		w->at = BL_NEVER; /* whoever loses one from here on lowers it again */
 		tell_all(b);
-		w->at = bl_earlier(w->at, bl_earlier(next, cut(b)));
+		cut(b);
+		w->at = bl_earlier(w->at, bl_earlier(next, b->watch.cut_at));
 		bl_worker_sleep(w, &b->mu);
 	}
 	pthread_mutex_unlock(&b->mu);

@@ -1,7 +1,6 @@
 /* The thread that sees losses: it looks at the clock and at threads that ended,
- * sends nothing, and so is never kept by a server that hangs. It cuts off those who
- * are: the renewer, and what a close still waits for. It calls the function of
- * bizlock_on_lost(). */
+ * sends nothing, and so is never kept by a server that hangs. It calls the function
+ * of bizlock_on_lost(), and cuts off what a close waits for too long. */
 #ifndef BL_CLIENT_WATCH_H
 #define BL_CLIENT_WATCH_H
 

@@ -1,6 +1,6 @@
 /* A thread of the client's own, which sleeps until it has something to do. There are
- * three: the watch, the renewer and the janitor. What each of them may be kept by decides
- * what belongs to whom: the watch sends nothing, the renewer nothing but renewals. */
+ * three: the watch, the renewer and the janitor. What a thread may be kept by decides what
+ * is its work: the watch sends nothing, the renewer nothing but renewals. */
 #ifndef BL_CLIENT_WORKER_H
 #define BL_CLIENT_WORKER_H
 

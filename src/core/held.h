@@ -23,7 +23,7 @@ enum bl_hold_state {
 	BL_HOLD_ACQUIRING, /* no row yet, as far as we know */
 	BL_HOLD_HELD,      /* the server said so; judge by `expires` */
 	BL_HOLD_LOST,      /* it is over; every call answers LOST */
-	BL_HOLD_LITTER     /* nobody's any more: the renewer cleans up at the server */
+	BL_HOLD_LITTER     /* nobody's any more: the janitor cleans up at the server */
 };
 
 enum bl_loss {
@@ -42,6 +42,8 @@ struct bl_hold {
 	int64_t step_us;         /* LOST: by which the server's clock was found set, or 0 */
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
+	bool stays;              /* busy, and renewed nevertheless: that call neither shortens the
+	                            lease nor gives the hold away */
 	bool renewing;           /* the renewer's statement has it: no call may shorten the lease */
 	atomic_bool fenced;      /* a transaction of the application's has had its row locked, and
 	                            may still: set at any time, by whoever fences */
@@ -58,6 +60,7 @@ struct bl_hold {
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
 	bl_time due;     /* to be renewed; BL_NEVER: not */
+	unsigned tries;  /* LITTER: found fenced so often */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "store/doctor_checks.h"
 
-#define IDLE_MIN_S 10
+#define IDLE_SLACK_S 10
 #define PACKET_MIN (1 << 20) /* a statement about many locks, keys in hexadecimal */
 #define CLOCK_MAX_US 1000000
 
@@ -71,20 +71,21 @@ int bl_check_statements(struct bl_doctor *d, struct bl_finding *f, struct bl_err
 	return BIZLOCK_OK;
 }
 
-/* Connections that hold doorbells get a statement at half of it: a machine that is busy may be
- * late by seconds. */
+/* Connections that hold doorbells get a statement at half of it, by a thread that may be kept for
+ * as long as an answer may take. */
 int bl_check_wait_timeout(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	long long s = bl_variable_number(d, "wait_timeout");
+	long long min_s = 2 * ((long long)d->config->io_timeout_ms / 1000) + IDLE_SLACK_S;
 
 	(void)err;
 	bl_buf_addf(&f->text, "%lld s", s);
-	if (s < IDLE_MIN_S)
-		bl_advise(
-		        f, BIZLOCK_WARN,
-		        "set wait_timeout to %d or more: a connection that is ended before bizlock "
-		        "could keep it alive takes its doorbells with it, and those who wait poll",
-		        IDLE_MIN_S);
+	if (s < min_s)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set wait_timeout to %lld or more: a connection that is ended before "
+		          "bizlock could keep it alive takes its doorbells with it, and those who "
+		          "wait poll",
+		          min_s);
 	return BIZLOCK_OK;
 }
 

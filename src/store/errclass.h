@@ -22,10 +22,10 @@ enum bl_class bl_classify(unsigned native);
 /* The connection is of no use any more. */
 bool bl_class_is_away(enum bl_class class);
 
-/* May the statement have run all the same? */
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
+/* May the statement have run all the same? */
 bool bl_may_have_run(const struct bl_err *err);
 
 /* Sets err to CONN (classes GONE and AWAY) or DB, with the server's words. Returns the code. */

@@ -66,6 +66,19 @@ int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_re
 	return rc;
 }
 
+int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                  bool living, int64_t *ret, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT COUNT(*) FROM %s FORCE INDEX (PRIMARY)", s->sql->table);
+	bl_many_holds(&s->text, items, n, suffix);
+	if (living)
+		bl_sql_living(&s->text);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_ask(s, s->text.data, s->text.len, NULL, ret, err);
+}
+
 /* As bl_sql_end_reap() does it, and for its reasons. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err)

@@ -34,6 +34,10 @@ struct bl_renewal {
 int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,
                   struct bl_err *err); /* CONN, DB */
 
+/* Which of them are there still, and (living) not over: how many. A plain read. */
+int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                  bool living, int64_t *ret, struct bl_err *err);
+
 /* Deletes those that nobody else has locked: *ret_dropped of them. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err);

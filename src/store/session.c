@@ -1,5 +1,7 @@
 #include "store/session.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/rnd.h"
 #include "core/hosts.h"
 #include "store/errclass.h"
 
 #define TEXT_MAX (1 << 20)
-#define IDLE_MAX_S (365 * 24 * 3600) /* of wait_timeout, by the servers' manuals */
 
 /* Short lock waits: a statement that meets a locked row or a running ALTER
  * TABLE comes back soon, and the deadline of the call decides what then.
@@ -65,41 +65,6 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
-/* And how long the connection may be idle. Where there are no named locks, nothing is lost
- * with a connection. */
-static int take_mark(struct bl_session *s, struct bl_err *err)
-{
-	struct bl_mark *mark = &s->mark;
-	uint8_t number[16];
-	int64_t id, idle_s;
-	MYSQL_RES *rows;
-	MYSQL_ROW row;
-	int rc;
-
-	if (!bl_random_bytes(number, sizeof(number)))
-		return BIZLOCK_OK;
-	snprintf(mark->name, sizeof(mark->name), "bizlock:");
-	for (size_t i = 0, at = strlen(mark->name); i < sizeof(number); i++, at += 2)
-		snprintf(mark->name + at, sizeof(mark->name) - at, "%02x", number[i]);
-	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout",
-	            mark->name);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, &rows, err);
-	row = rc == BIZLOCK_OK ? mysql_fetch_row(rows) : NULL;
-	id = row && row[0] ? strtoll(row[0], NULL, 10) : 0;
-	idle_s = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
-	if (rc == BIZLOCK_OK)
-		mysql_free_result(rows);
-	mark->id = (uint64_t)id;
-	if (id <= 0)
-		mark->name[0] = '\0';
-	if (idle_s > 0 && idle_s <= IDLE_MAX_S)
-		s->idle_max = idle_s * 1000 * BL_NS_PER_MS;
-	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
-}
-
 static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
 {
 	int rc = bl_session_run(s, settings, strlen(settings), NULL, err);
@@ -107,7 +72,7 @@ static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
 	rc = bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
-	return rc == BIZLOCK_OK ? take_mark(s, err) : rc;
+	return rc == BIZLOCK_OK ? bl_session_mark(s, err) : rc;
 }
 
 typedef int open_fn(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
@@ -138,7 +103,7 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 
 	memset(s, 0, sizeof(*s));
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
-	s->idle_max = BL_NEVER;
+	s->idle_max = s->answer_by = BL_NEVER;
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);
@@ -265,16 +230,52 @@ static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_numb
 	return next > 0 ? bl_session_error(s, err) : BIZLOCK_OK;
 }
 
+static bool answers_by(const struct bl_session *s, bl_time until)
+{
+	struct pollfd fd = {.fd = bl_connector_fd(s->mysql), .events = POLLIN};
+
+	for (;;) {
+		int64_t left = bl_left_ms(until);
+		int n = poll(&fd, 1, left > INT_MAX ? INT_MAX : (int)left);
+
+		if (n > 0)
+			return true;
+		if (bl_passed(until) || (n < 0 && errno != EINTR))
+			return false;
+	}
+}
+
+/* A read is given up after io_timeout_ms, which the connectors know in seconds and for all
+ * reads alike. */
+static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time until,
+                    struct bl_err *err)
+{
+	if (mysql_send_query(s->mysql, sql, (unsigned long)len) != 0)
+		return bl_session_error(s, err);
+	if (!answers_by(s, until)) {
+		s->gone = true;
+		return bl_err_set(err, BIZLOCK_CONN, "no answer in time");
+	}
+	return mysql_read_query_result(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
+}
+
+static int query(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
+{
+	if (s->answer_by != BL_NEVER)
+		return query_by(s, sql, len, s->answer_by, err);
+	return mysql_real_query(s->mysql, sql, (unsigned long)len) ? bl_session_error(s, err)
+	                                                           : BIZLOCK_OK;
+}
+
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    int64_t *ret_number, struct bl_err *err)
 {
 	uint64_t affected = 0;
 	int64_t number = 0;
-	int rc;
+	int rc = query(s, sql, len, err);
 
-	if (mysql_real_query(s->mysql, sql, (unsigned long)len) != 0)
-		return bl_session_error(s, err);
-	rc = drain(s, &affected, &number, err);
+	if (rc == BIZLOCK_OK)
+		rc = drain(s, &affected, &number, err);
 	if (rc == BIZLOCK_OK && ret_affected)
 		*ret_affected = affected;
 	if (rc == BIZLOCK_OK && ret_number)
@@ -294,25 +295,6 @@ int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint
 	*ret_affected = mysql_affected_rows(s->mysql);
 	s->gone |= drain(s, &later, &number, &ignored) != BIZLOCK_OK;
 	return BIZLOCK_OK;
-}
-
-/* By its number, too: another one of ours may have the mark by now, for it waits in here. */
-int bl_session_end_other(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
-{
-	struct bl_err mine;
-	int rc;
-
-	bl_buf_reset(&s->text);
-	bl_sql_kick_bell(&s->text, mark->name, mark->id);
-	bl_buf_addf(&s->text, ";SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')", mark->name,
-	            mark->name);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);
-	if (rc != BIZLOCK_CONN)
-		return BIZLOCK_OK;
-	*err = mine;
-	return rc;
 }
 
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,

@@ -43,10 +43,11 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
-	bool unprepared;  /* the server prepares no more: what is not yet goes as text */
-	bool gone;        /* of no use any more: close it */
-	bl_time idle_max; /* the server ends it after so long without a statement */
-	bool left;        /* gone because we gave it up, not because it was lost */
+	bool unprepared;   /* the server prepares no more: what is not yet goes as text */
+	bool gone;         /* of no use any more: close it */
+	bl_time idle_max;  /* the server ends it after so long without a statement */
+	bl_time answer_by; /* an answer to a text that comes later costs the session */
+	bool left;         /* gone because we gave it up, not because it was lost */
 	struct bl_mark mark;
 };
 
@@ -65,6 +66,9 @@ void bl_session_close(struct bl_session *s);
 
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
+
+/* Gives the connection its mark, and learns how long it may be idle. CONN, NOMEM. */
+int bl_session_mark(struct bl_session *s, struct bl_err *err);
 
 /* Ends the connection with this mark, if it is still there: what it has sent may
  * not have arrived yet, and must not arrive later. Waits until it has ended, a second

@@ -86,7 +86,7 @@ Test(own_doctor, settings_that_cost_speed_order_or_durability)
 
 	begin_own_world("--log-bin --server-id=1 --binlog-format=ROW"
 	                " --innodb-autoinc-lock-mode=0 --innodb-rollback-on-timeout");
-	db_run(world.admin, "SET GLOBAL wait_timeout = 9, GLOBAL max_allowed_packet = 65536,"
+	db_run(world.admin, "SET GLOBAL wait_timeout = 20, GLOBAL max_allowed_packet = 65536,"
 	                    " GLOBAL innodb_flush_log_at_trx_commit = 2, GLOBAL sync_binlog = 0,"
 	                    " GLOBAL sql_mode = ''");
 	db_run(world.admin, "SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE");
@@ -96,7 +96,7 @@ Test(own_doctor, settings_that_cost_speed_order_or_durability)
 	expect_finding(&f, "transactions", BIZLOCK_WARN, "innodb_rollback_on_timeout=ON");
 	if (snapshots)
 		expect_finding(&f, "transactions", BIZLOCK_WARN, "innodb_snapshot_isolation=ON");
-	expect_finding(&f, "wait_timeout", BIZLOCK_WARN, "9 s");
+	expect_finding(&f, "wait_timeout", BIZLOCK_WARN, "20 s");
 	expect_finding(&f, "packets", BIZLOCK_WARN, "max_allowed_packet=65536");
 	expect_finding(&f, "durability", BIZLOCK_WARN, "set innodb_flush_log_at_trx_commit to 1");
 	expect_finding(&f, "durability", BIZLOCK_WARN, "set sync_binlog to 1");
@@ -104,7 +104,7 @@ Test(own_doctor, settings_that_cost_speed_order_or_durability)
 	expect_finding(&f, "isolation", BIZLOCK_GOOD, "READ-COMMITTED");
 	expect_good(&f, "auto_increment transactions wait_timeout packets durability");
 
-	db_run(world.admin, "SET GLOBAL wait_timeout = 10, GLOBAL max_allowed_packet = 1048576,"
+	db_run(world.admin, "SET GLOBAL wait_timeout = 60, GLOBAL max_allowed_packet = 1048576,"
 	                    " GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL sync_binlog = 1");
 	f = look(NULL);
 	expect_good(&f, "auto_increment transactions");

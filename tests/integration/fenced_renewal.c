@@ -236,16 +236,58 @@ TX_TEST(fenced_renewal, a_release_of_many_gives_the_others_back)
 	const bizlock_key keys[] = {KEY("a"), KEY("k"), KEY("z")};
 	MYSQL *tx;
 	bizlock *b = fenced_holder(&tx, 60000, NULL), *stranger = client(NULL);
+	long long bell;
 	int64_t start;
 
 	expect(OK, b, acquire(b, "a", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "kept", 0, 60000, NULL));
 	expect(OK, b, acquire(b, "z", 0, 60000, NULL));
+	bell = db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY("kept")));
 	start = now_ms();
 	expect(BUSY, b, bizlock_release_all(b, keys, 3, NULL));
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 	cr_assert(!row_of(&world, KEY("a")).there && !row_of(&world, KEY("z")).there);
+	cr_assert_eq(
+	        db_number(world.admin,
+	                  "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lld",
+	                  bell),
+	        1, "the doorbells of others are where they were");
 	db_run(tx, "COMMIT");
 	expect(OK, stranger, acquire(stranger, "k", SOON_MS, 0, NULL));
+}
+
+static atomic_bool over;
+
+/* A try begins with the row, and has it locked for a moment. */
+static void *tries_all_the_time(void *b)
+{
+	while (!over)
+		(void)acquire_as(b, "k", "task-1", 0);
+	return NULL;
+}
+
+/* Once it is over, it is nobody's trouble: not even where others have the row all the time, each
+ * for a moment. */
+TX_TEST(fenced_renewal, of_a_transaction_that_is_over_is_forgotten)
+{
+	MYSQL *tx;
+	bizlock *b = fenced_holder(&tx, 60000, NULL);
+	bizlock *stranger = client(OPTIONS("queue", "off"));
+	pthread_t thread;
+
+	deadlocks_may_happen();
+	db_run(tx, "COMMIT");
+	cr_assert_eq(pthread_create(&thread, NULL, tries_all_the_time, stranger), 0);
+	for (int i = 0; i < 100; i++) {
+		tx_begin(tx, 0);
+		expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+		db_run(tx, "COMMIT");
+		expect(OK, b, acquire(b, "k", 0, 0, NULL));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	over = true;
+	pthread_join(thread, NULL);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
 /* Somebody's own statement has the row, and bizlock was not asked: a second is what it takes

@@ -41,3 +41,30 @@ SECOND_LOSS_AT(2)
 SECOND_LOSS_AT(3)
 SECOND_LOSS_AT(4)
 SECOND_LOSS_AT(5)
+
+/* The take is still at work when its client, which calls it UNKNOWN, begins to clean up: its row
+ * cannot be seen yet, only that it is locked. Here somebody else's transaction has it. */
+Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
+{
+	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	MYSQL *tx = db_open(&world.at, world.schema);
+
+	works(b);
+	proxy_arm(p, &fault);
+	expect(UNKNOWN, b, acquire_as(b, "k", "task-1", 0));
+	db_run(tx, "CREATE TEMPORARY TABLE late AS SELECT * FROM biz_lock WHERE %s",
+	       row_where(KEY("k")));
+	db_run(tx, "DELETE FROM biz_lock WHERE %s", row_where(KEY("k")));
+	db_run(tx, "BEGIN");
+	db_run(tx, "INSERT INTO biz_lock SELECT * FROM late");
+	proxy_arm(p, NULL);
+	/* The janitor's DELETE waits for the row, a second at a time. */
+	steadily(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == 0, 3000);
+	db_run(tx, "COMMIT");
+	eventually(!row_of(&world, KEY("k")).there);
+	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	mysql_close(tx);
+	proxy_stop(p);
+}

@@ -67,6 +67,50 @@ Test(forgotten, connections_of_a_release_cost_no_lease)
 	end(b, p);
 }
 
+/* A call on the very hold that is renewed waits for an answer: the lease is shorter than that. */
+Test(forgotten, connections_of_a_reentry_cost_no_lease)
+{
+	struct proxy *p;
+	bizlock *b = renewed_client(&p);
+	struct call call;
+
+	expect(OK, b, acquire_renewed(b, "named", "task-1", LEASE_MS, NULL));
+	proxy_forget(p);
+	call_start(&call, b, "named", -1, "task-1");
+	stays_held(b, 2 * LEASE_MS);
+	cr_assert_gt(bizlock_left_ms(b, KEY("named"), "task-1"), 0);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_eq(call.grant.depth, 2);
+	end(b, p);
+}
+
+static atomic_bool told, may_return;
+
+static void takes_its_time(void *arg, bizlock_key key, uint64_t fence)
+{
+	(void)arg;
+	(void)key;
+	(void)fence;
+	told = true;
+	eventually(may_return);
+}
+
+/* One loss is being told, by a function that takes its time: no more may come of it. */
+Test(forgotten, connections_cost_no_lease_while_a_loss_is_told)
+{
+	struct proxy *p;
+	bizlock *b = renewed_client(&p);
+
+	expect(OK, b, acquire_renewed(b, "lost", NULL, LEASE_MS, NULL));
+	expect(OK, b, bizlock_on_lost(b, takes_its_time, NULL));
+	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("lost")));
+	eventually(told);
+	proxy_forget(p);
+	stays_held(b, 2 * LEASE_MS);
+	may_return = true;
+	end(b, p);
+}
+
 /* ---- wait_timeout ------------------------------------------------------------------------- */
 
 static struct own_server server;
