@@ -76,6 +76,10 @@ root_is_whole() {
 replace_root() {
 	local folder=$1 contents=$2 words
 	read -ra words <<<"$contents"
+	if grep -F " $folder" /proc/self/mounts; then
+		echo "That is mounted in $folder, and would be deleted with it" >&2
+		return 1
+	fi
 	echo "Preparing $folder, of Debian ${words[0]}; this is done once"
 	rm -rf --one-file-system "$folder" "$folder.new"
 	make_root "${words[0]}" "$folder.new" "$(debian_mirror)" --variant=apt \

@@ -75,7 +75,8 @@ void many_release(bizlock *b, unsigned n)
 
 #define COLUMNS "(biz_id, biz_type, owner, reentrant, timeout, note, gmt_create, gmt_modified)"
 #define VALUES                                                                                     \
-	"MD5(CONCAT(%u + %s, '-row')), 'bench', '1@1.0@elsewhere', 1, UTC_TIMESTAMP(6) + "         \
+	"LEFT(SHA2(CONCAT(%u + %s, '-row'), 256), 32), 'bench', '1@1.0@elsewhere', 1, "            \
+	"UTC_TIMESTAMP(6) + "                                                                      \
 	"INTERVAL %d SECOND, '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)"
 #define STEP 10000u
 
