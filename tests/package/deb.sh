@@ -60,8 +60,6 @@ command -v mmdebstrap >/dev/null || skip_chroot "mmdebstrap is not installed"
 others=$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
 	sed -E 's/^ *//; s/[ (|].*//' | grep -v bizlock | sort -u | paste -sd ,)
 chroot=$work/chroot
-# mmdebstrap that was ended in the middle may have left mounts.
-trap 'rm -rf --one-file-system "$work"' EXIT
 read -r suite mirror <<<"$(apt_source)"
 make_root "$suite" "$chroot" "$mirror" --variant=essential --include="$others" >"$work/log" 2>&1 ||
 	skip_chroot "no chroot of $suite: $(tail -n 2 "$work/log" | paste -sd ' ')"

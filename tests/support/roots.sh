@@ -45,8 +45,9 @@ make_root() {
 	while read -r line; do # a proxy
 		options+=(--aptopt="$line")
 	done < <(apt-config dump --no-empty --format '%f "%v";%n' Acquire::http Acquire::https)
-	# A mirror that stands still for long is good enough for tests.
-	mmdebstrap --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
+	# What it mounts ends with it, however that comes. A mirror that stands still for long is
+	# good enough for tests.
+	unshare --mount mmdebstrap --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
 		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
 		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
 		"${options[@]}" "$1" "$2" $3
@@ -95,16 +96,18 @@ replace_root() {
 # Makes it unless it is there. File descriptor 7 keeps it from being replaced, as long as
 # a process of this run has it open.
 prepare_root() {
-	local folder=$1 contents=$2
+	local folder=$1 contents=$2 waiting=0
 	mkdir -p "$(dirname "$folder")"
 	exec 7>"$folder.lock"
 	flock --shared 7
 	until root_is_whole "$folder" "$contents"; do
-		flock --nonblock 7 || {
-			echo "Waiting for other runs to leave $folder"
-			flock 7
-		}
-		root_is_whole "$folder" "$contents" || replace_root "$folder" "$contents"
+		flock --unlock 7
+		if flock --nonblock 7; then
+			root_is_whole "$folder" "$contents" || replace_root "$folder" "$contents"
+		else
+			((waiting++)) || echo "Waiting for another run in $folder"
+			sleep 1
+		fi
 		flock --shared 7
 	done
 }
@@ -118,7 +121,9 @@ mount_and_run() {
 		mount --rbind "$path" "$folder$path"
 	done
 	for path in /etc/hosts /etc/resolv.conf; do
-		[[ ! -e $path ]] || mount --bind "$path" "$folder$path"
+		[[ -e $path ]] || continue
+		[[ -e $folder$path ]] || : >"$folder$path"
+		mount --bind "$path" "$folder$path"
 	done
 	exec env -u LC_ALL -u LANGUAGE LANG=C.UTF-8 chroot "$folder" "$@"
 }
