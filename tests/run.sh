@@ -8,9 +8,10 @@
 #
 # Without --server it is the server that is installed, or else MariaDB. SERVER:
 #   mariadb        MariaDB, of this system's packages
-#   mariadb-11.8   of Debian 13      } in a root file system of its own, with its own client
-#   mysql          of Debian unstable} library and compiler; prepared once, by root, see
-#                                      tests/support/roots.sh; builds into build-SERVER/
+#   mariadb-11.8   MariaDB 11.8, of Debian 13
+#   mysql          MySQL 9.7, of Debian unstable
+# The last two live in a root file system of their own, with their own client library and
+# compiler. Root prepares it once (tests/support/roots.sh); the build is in build-SERVER/.
 #
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."

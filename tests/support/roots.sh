@@ -6,7 +6,7 @@
 #   mariadb-11.8   MariaDB 11.8 and its connector, of Debian 13
 #
 # They lie in ${XDG_CACHE_HOME:-~/.cache}/bizlock-tests. Each is made once, and anew when
-# what it has to hold changes. Whoever deletes one gets one of today's packages.
+# what it has to hold changes. Delete one, and the next run makes it of today's packages.
 
 root_suite() {
 	case $1 in

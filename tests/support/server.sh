@@ -277,7 +277,7 @@ command=$1
 shift 2
 as_user=()
 [[ $(id -u) != 0 ]] || as_user=(--user=root)
-case $command in start | restart) server_program >/dev/null || die "neither mariadbd nor mysqld is installed" ;; esac
+[[ $command != *start ]] || server_program >/dev/null || die "neither mariadbd nor mysqld is installed"
 
 case $command in
 start) start "$@" ;;
