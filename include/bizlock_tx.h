@@ -66,9 +66,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const c
                                                  MYSQL *tx);
 
 /* bizlock_fence(), then COMMIT; in one packet when tx was connected with
- * CLIENT_MULTI_STATEMENTS. OK: committed. LOST, NOT_OWNER, DB: rolled back, nothing
- * of it is visible. UNKNOWN: the connection was lost before COMMIT was answered, and
- * it may have been done. INVALID, MISUSE: the transaction is still open. */
+ * CLIENT_MULTI_STATEMENTS. Whatever the session's completion_type: after it, no
+ * transaction is open, and the connection is. OK: committed. LOST, NOT_OWNER, DB: rolled back,
+ * nothing of it is visible. UNKNOWN: the connection was lost before COMMIT was answered, and it may
+ * have been done. INVALID, MISUSE: the transaction is still open. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_commit(bizlock *, bizlock_key, const char *owner,
                                                   MYSQL *tx);
 

@@ -30,6 +30,7 @@ static const struct {
         {"sql_mode", VARIABLES, bl_check_sql_mode},
         {"isolation", VARIABLES, bl_check_isolation},
         {"transactions", VARIABLES, bl_check_transactions},
+        {"inherited", VARIABLES, bl_check_inherited},
         {"binlog_format", VARIABLES, bl_check_binlog_format},
         {"read_only", VARIABLES, bl_check_read_only},
         {"galera", VARIABLES, bl_check_galera},
@@ -111,7 +112,8 @@ static int read_variables(struct bl_doctor *d, struct bl_err *err)
 	        d, &d->variables, err,
 	        "SHOW SESSION VARIABLES WHERE Variable_name IN ('sql_mode', 'tx_isolation', "
 	        "'transaction_isolation', 'innodb_snapshot_isolation', "
-	        "'innodb_rollback_on_timeout', 'log_bin', 'binlog_format', 'read_only', "
+	        "'innodb_rollback_on_timeout', 'log_bin', 'sql_log_bin', 'binlog_format', "
+	        "'read_only', "
 	        "'super_read_only', 'innodb_read_only', 'innodb_autoinc_lock_mode', "
 	        "'max_connections', 'max_user_connections', 'max_prepared_stmt_count', "
 	        "'wait_timeout', 'max_allowed_packet', 'innodb_flush_log_at_trx_commit', "

@@ -24,8 +24,8 @@ int bl_doctor_query(struct bl_doctor *d, MYSQL_RES **ret, struct bl_err *err, co
 
 /* doctor_server.c */
 bl_check bl_check_connection, bl_check_database, bl_check_server, bl_check_sql_mode,
-        bl_check_isolation, bl_check_transactions, bl_check_binlog_format, bl_check_read_only,
-        bl_check_galera;
+        bl_check_isolation, bl_check_transactions, bl_check_inherited, bl_check_binlog_format,
+        bl_check_read_only, bl_check_galera;
 
 /* doctor_limits.c */
 bl_check bl_check_connections, bl_check_statements, bl_check_wait_timeout, bl_check_packets,

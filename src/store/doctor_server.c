@@ -1,4 +1,5 @@
 /* The doctor's checks of the server and its settings. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -85,6 +86,58 @@ int bl_check_isolation(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 		level = bl_variable(d, "tx_isolation");
 	own_setting(f, level, strcasecmp(level, "READ-COMMITTED") == 0);
 	return BIZLOCK_OK;
+}
+
+struct inherited {
+	char completion[16], connect[64]; /* "": nothing there */
+};
+
+static int read_inherited(struct bl_doctor *d, struct inherited *ret, struct bl_err *err)
+{
+	MYSQL_RES *rows;
+	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, &rows, err,
+	                         "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+	                         "('completion_type', 'init_connect')");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	while ((row = mysql_fetch_row(rows)) != NULL) {
+		bool connect = row[0] && strcasecmp(row[0], "init_connect") == 0;
+
+		snprintf(connect ? ret->connect : ret->completion,
+		         connect ? sizeof(ret->connect) : sizeof(ret->completion), "%s",
+		         row[1] ? row[1] : "");
+	}
+	mysql_free_result(rows);
+	return rc;
+}
+
+/* What bizlock keeps out of its sessions, and users do not. And what a user may not set, and
+ * so bizlock cannot: sql_log_bin. */
+int bl_check_inherited(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	struct inherited found = {"", ""};
+	bool logs = bl_variable_on(d, "log_bin"), skips = logs && !bl_variable_on(d, "sql_log_bin");
+	int rc = read_inherited(d, &found, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_addf(&f->text, "completion_type=%s", found.completion);
+	if (found.connect[0])
+		bl_buf_addf(&f->text, ", init_connect=%s", found.connect);
+	if (skips)
+		bl_buf_adds(&f->text, ", sql_log_bin=OFF in this user's sessions");
+	if (strcasecmp(found.completion, "NO_CHAIN") != 0)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set completion_type to NO_CHAIN: after a COMMIT of your own, the next "
+		          "transaction is open, and its locks stay (CHAIN), or the connection is "
+		          "gone (RELEASE)");
+	if (skips)
+		bl_advise(f, BIZLOCK_WARN,
+		          "do not set sql_log_bin to OFF, in init_connect for example: a replica "
+		          "that takes over knows nothing of the locks, and gives them again");
+	return rc;
 }
 
 /* What bizlock_tx.h meets in transactions of the user's own. */

@@ -7,6 +7,8 @@
 
 #include "store/errclass.h"
 
+#define TRIES 20 /* after the first */
+
 unsigned bl_schema_newest(void)
 {
 	return bl_migrations[bl_migration_count - 1].version;
@@ -149,7 +151,7 @@ static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, s
 	return BIZLOCK_OK;
 }
 
-int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	unsigned start = 0;
 	int rc = find_start(s, prefix, &start, err);
@@ -160,6 +162,21 @@ int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *e
 		if (bl_migrations[i].version > start)
 			rc = apply(s, &bl_migrations[i], prefix, err);
 	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
+}
+
+/* Those who migrate the same database at once meet in the data dictionary, and MySQL ends some of
+ * them as deadlocks. The files may be applied again; each time somebody gets further. */
+int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	int rc = migrate(s, prefix, err);
+
+	for (int again = 0;
+	     rc == BIZLOCK_DB && again < TRIES && bl_classify(err->native) == BL_CLASS_RETRY;
+	     again++) {
+		bl_err_clear(err);
+		rc = migrate(s, prefix, err);
+	}
+	return rc;
 }
 
 static void note_applied(const char *version, const char *at, struct bl_applied *ret)

@@ -43,6 +43,8 @@ static void note(struct bl_server *ret, struct variables *v, const char *name, c
 	if (strcasecmp(name, "server_id") == 0)
 		snprintf(v->id, sizeof(v->id), "%s", value);
 	ret->snapshot_isolation |= strcasecmp(name, "innodb_snapshot_isolation") == 0;
+	ret->secure_timestamp |=
+	        strcasecmp(name, "secure_timestamp") == 0 && strcasecmp(value, "NO") != 0;
 	ret->rollback_on_timeout |= strcasecmp(name, "innodb_rollback_on_timeout") == 0 && on;
 	ret->galera |= strcasecmp(name, "wsrep_on") == 0 && on;
 	v->log_bin |= strcasecmp(name, "log_bin") == 0 && on;
@@ -57,7 +59,8 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	static const char query[] = "SHOW SESSION VARIABLES WHERE Variable_name IN ("
 	                            "'version', 'version_comment', 'binlog_format', 'log_bin', "
 	                            "'innodb_snapshot_isolation', 'wsrep_on', 'hostname', "
-	                            "'port', 'server_id', 'innodb_rollback_on_timeout')";
+	                            "'port', 'server_id', 'innodb_rollback_on_timeout', "
+	                            "'secure_timestamp')";
 	struct variables v = {.hostname = ""};
 	MYSQL_RES *rows;
 	MYSQL_ROW row;

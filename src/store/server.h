@@ -10,6 +10,7 @@ struct bl_server {
 	unsigned version;         /* 100619 for 10.6.19 */
 	bool snapshot_isolation;  /* MariaDB knows innodb_snapshot_isolation */
 	bool rollback_on_timeout; /* MariaDB: error 1205, NOWAIT's, ends the transaction */
+	bool secure_timestamp;    /* MariaDB: sessions of plain users may not set their clock */
 	bool galera;
 	char identity[320]; /* "host:port:id"; "": one of several that share their tables */
 	char text[64];      /* as the server says it */

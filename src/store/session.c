@@ -11,17 +11,9 @@
 
 #include "core/hosts.h"
 #include "store/errclass.h"
+#include "store/settings.h"
 
 #define TEXT_MAX (1 << 20)
-
-/* Short lock waits: a statement that meets a locked row or a running ALTER
- * TABLE comes back soon, and the deadline of the call decides what then.
- * Strict: a value that does not fit is refused, never cut off. READ COMMITTED:
- * no gap locks, so that different keys do not meet. */
-static const char settings[] =
-        "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-        "innodb_lock_wait_timeout = 1, lock_wait_timeout = 1;"
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
 int bl_session_error(struct bl_session *s, struct bl_err *err)
 {
@@ -65,10 +57,21 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
+static int run_text(struct bl_session *s, struct bl_err *err)
+{
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+}
+
+/* Nothing that was set for everybody may change what our statements mean: settings.c has the table,
+ * one row for each variable, and why. */
 static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
 {
-	int rc = bl_session_run(s, settings, strlen(settings), NULL, err);
+	int rc;
 
+	bl_settings_all(&s->text, c->database);
+	rc = run_text(s, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
 	rc = bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
@@ -91,8 +94,10 @@ static int open_any(struct bl_session *s, const struct bl_config *c, const struc
 {
 	int rc = connect_to(s, c, host, NULL, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_session_run(s, settings, strlen(settings), NULL, err);
+	if (rc == BIZLOCK_OK) {
+		bl_settings_variables(&s->text);
+		rc = run_text(s, err);
+	}
 	return s->mysql && !s->gone && rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
 

@@ -33,25 +33,25 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 	return bl_err_native(err, mysql_errno(tx->mysql), mysql_error(tx->mysql));
 }
 
-/* What settings of the caller's would spoil, where the server can do without for one
- * statement: MariaDB may refuse to lock a row that was changed since the snapshot was
- * taken, as each renewal does; a `timestamp` of the session's own stops the clock; and
- * an INSERT must not wait for the caller's patience. */
-static void begin_statement(const struct bl_tx *tx, struct bl_buf *text)
+/* Begins a statement with this verb; `settings` are more of MariaDB's, or "". What the caller's
+ * session has set would spoil some, and each server can do without for one statement: a `timestamp`
+ * of the session's own stops the clock by which a lease is judged; and MariaDB may refuse to lock a
+ * row that was changed since the snapshot was taken, as each renewal does. Where MariaDB refuses to
+ * set the clock, nobody can have stopped it. */
+static void begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
+                  const char *settings)
 {
-	*text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
-	if (!tx->server->mariadb)
-		return;
-	bl_buf_adds(text, "SET STATEMENT timestamp = 0");
-	if (tx->server->snapshot_isolation)
-		bl_buf_adds(text, ", innodb_snapshot_isolation = OFF");
-}
+	const struct bl_server *server = tx->server;
 
-static void begin_read(const struct bl_tx *tx, struct bl_buf *text)
-{
-	begin_statement(tx, text);
-	if (tx->server->mariadb)
-		bl_buf_adds(text, " FOR ");
+	*text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
+	if (!server->mariadb) {
+		bl_buf_addf(text, "%s /*+ SET_VAR(timestamp = 0) */ ", verb);
+		return;
+	}
+	bl_buf_addf(text, "SET STATEMENT sql_safe_updates = 0%s%s%s FOR %s ",
+	            server->secure_timestamp ? "" : ", timestamp = 0",
+	            server->snapshot_isolation ? ", innodb_snapshot_isolation = OFF" : "", settings,
+	            verb);
 }
 
 static void add_hold(struct bl_buf *text, struct bl_ref hold)
@@ -137,8 +137,8 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, str
 	struct bl_buf text;
 	int rc;
 
-	begin_read(tx, &text);
-	bl_buf_addf(&text, "UPDATE %s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
+	begin(tx, &text, "UPDATE", "");
+	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
 	add_hold(&text, hold);
 	rc = send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -153,24 +153,28 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, stru
 
 	if (tx->server->galera)
 		return touch(tx, hold, ret_held, err);
-	begin_read(tx, &text);
-	bl_buf_addf(&text, "SELECT " IDENTITY " FROM %s", tx->sql->lock_table);
+	begin(tx, &text, "SELECT", "");
+	bl_buf_addf(&text, IDENTITY " FROM %s", tx->sql->lock_table);
 	add_hold(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE");
 	rc = send(tx, &text, err);
 	return rc == BIZLOCK_OK ? read_result(tx, ret_held, err) : rc;
 }
 
+/* Whatever the caller's completion_type: COMMIT means that the transaction is over, not that the
+ * next one is open (CHAIN) or the connection gone (RELEASE). */
+#define TO_THE_END " AND NO CHAIN NO RELEASE"
+
 void bl_tx_rollback(const struct bl_tx *tx)
 {
-	mysql_query(tx->mysql, "ROLLBACK"); /* lost, it is rolled back all the same */
+	mysql_query(tx->mysql, "ROLLBACK" TO_THE_END); /* lost, it is rolled back all the same */
 }
 
 static int commit(const struct bl_tx *tx, struct bl_err *err)
 {
 	int rc;
 
-	if (mysql_query(tx->mysql, "COMMIT") == 0)
+	if (mysql_query(tx->mysql, "COMMIT" TO_THE_END) == 0)
 		return BIZLOCK_OK;
 	rc = tx_error(tx, err);
 	return bl_may_have_run(err) ? err->code = BIZLOCK_UNKNOWN : rc;
@@ -190,8 +194,8 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 {
 	struct bl_buf text;
 
-	begin_read(tx, &text);
-	bl_buf_adds(&text, "SELECT 18446744073709551615 + (COUNT(*) <> 1");
+	begin(tx, &text, "SELECT", "");
+	bl_buf_adds(&text, "18446744073709551615 + (COUNT(*) <> 1");
 	if (tx->server->identity[0]) {
 		bl_buf_adds(&text, " OR " IDENTITY " <> ");
 		bl_sql_literal(&text, "_utf8mb4", tx->server->identity,
@@ -199,7 +203,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 	}
 	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
 	add_hold(&text, hold);
-	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT");
+	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT" TO_THE_END);
 	return send(tx, &text, err);
 }
 
@@ -268,8 +272,8 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	bool any = false;
 	int rc;
 
-	begin_read(tx, &text);
-	bl_buf_addf(&text, "SELECT " IDENTITY " FROM %s", tx->sql->row_table);
+	begin(tx, &text, "SELECT", "");
+	bl_buf_addf(&text, IDENTITY " FROM %s", tx->sql->row_table);
 	bl_sql_key(&text, key);
 	bl_buf_addf(&text, " LIMIT 1 FOR UPDATE%s", ends[how]);
 	rc = send(tx, &text, err);
@@ -283,9 +287,10 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	return BIZLOCK_OK;
 }
 
+/* What follows INSERT. */
 static void add_insert(struct bl_buf *text, const char *table, const struct bl_key *key)
 {
-	bl_buf_addf(text, "INSERT INTO %s (biz_id, biz_type, gmt_create) VALUES (", table);
+	bl_buf_addf(text, "INTO %s (biz_id, biz_type, gmt_create) VALUES (", table);
 	bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
 	bl_buf_adds(text, ", ");
 	bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
@@ -298,9 +303,8 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	struct bl_buf text;
 	int rc;
 
-	begin_statement(tx, &text);
-	if (tx->server->mariadb)
-		bl_buf_adds(&text, ", innodb_lock_wait_timeout = 0 FOR ");
+	begin(tx, &text, "INSERT",
+	      ", innodb_lock_wait_timeout = 0"); /* not the caller's patience */
 	add_insert(&text, tx->sql->row_table, key);
 	rc = send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -369,6 +373,7 @@ int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_the
 	if (rc != BIZLOCK_OK || there)
 		return rc;
 	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "INSERT ");
 	add_insert(&s->text, s->sql->row_table, key);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

@@ -8,7 +8,6 @@
  * TIMES: 2, or 20 where BIZLOCK_FAULT_LONG=1. The clock is that of a private
  * server under libfaketime, which reads the offset from a file. */
 #define _GNU_SOURCE 1
-#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,21 +67,6 @@ static void step_to(long seconds)
 {
 	write_offset(seconds);
 	eventually(llabs(offset_of_server() - seconds) < 60);
-}
-
-/* Its path; false: it is not installed. */
-static bool find_library(char *ret, size_t size)
-{
-	glob_t found = {0};
-	bool is_there;
-
-	glob("/usr/lib*/*/faketime/libfaketimeMT.so.1", 0, NULL, &found);
-	glob("/usr/lib*/faketime/libfaketimeMT.so.1", GLOB_APPEND, NULL, &found);
-	is_there = found.gl_pathc > 0;
-	if (is_there)
-		snprintf(ret, size, "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return is_there;
 }
 
 /* The monotonic clock is left alone: real clocks that are set do not touch it. */
@@ -327,7 +311,7 @@ int main(int argc, char **argv)
 	char library[256];
 	bool good;
 
-	if (!own_server_possible() || !find_library(library, sizeof(library))) {
+	if (!own_server_possible() || !faketime_library(library, sizeof(library))) {
 		puts(own_server_possible() ? "no libfaketime" : "no BIZLOCK_SERVER_SH");
 		return 77;
 	}

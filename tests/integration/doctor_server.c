@@ -42,6 +42,19 @@ static struct findings look(const char *const *options)
 	return doctor_of(&world, options, BIZLOCK_OK);
 }
 
+/* One to whom init_connect applies, and who may leave the binary log out. */
+static void make_user(void)
+{
+	bool mariadb = db_number(world.admin, "SELECT VERSION() LIKE '%%MariaDB%%'");
+
+	for (const char *const *host = OPTIONS("%", "localhost"); *host; host++)
+		db_run(world.admin,
+		       "CREATE USER '%s'@'%s' IDENTIFIED BY '" PASSWORD "';"
+		       "GRANT ALL ON `%s`.* TO '%s'@'%s'; GRANT %s ON *.* TO '%s'@'%s'",
+		       world.schema, *host, world.schema, world.schema, *host,
+		       mariadb ? "BINLOG ADMIN" : "SESSION_VARIABLES_ADMIN", world.schema, *host);
+}
+
 /* ---- settings ---------------------------------------------------------------------- */
 
 Test(own_doctor, settings_with_which_promises_break)
@@ -173,32 +186,56 @@ Test(own_doctor, a_server_that_forgets_its_counters)
 
 /* ---- the clock ------------------------------------------------------------------------- */
 
-/* For users who are not administrators the server's clock is another by so much. */
-static struct findings with_clock_off(int seconds)
+/* The monotonic clock is left alone: real clocks that are off do not touch it. */
+static struct findings with_clock_off(const char *library, int seconds)
 {
-	db_run(world.admin, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + %d'",
-	       seconds);
-	return look(OPTIONS("user", world.schema, "password", PASSWORD));
+	char args[512];
+	struct findings f;
+
+	snprintf(args, sizeof(args),
+	         "LD_PRELOAD='%s' FAKETIME='%+ds' FAKETIME_DONT_FAKE_MONOTONIC=1", library,
+	         seconds);
+	begin_own_world(args);
+	f = look(NULL);
+	world_drop(&world);
+	own_server_end(&server);
+	return f;
 }
 
 Test(own_doctor, clocks_that_differ)
 {
+	char library[256];
 	struct findings f;
 
-	begin_own_world("");
-	db_run(world.admin,
-	       "CREATE USER '%s'@'%%' IDENTIFIED BY '" PASSWORD "';"
-	       "CREATE USER '%s'@'localhost' IDENTIFIED BY '" PASSWORD "';"
-	       "GRANT ALL ON `%s`.* TO '%s'@'%%', '%s'@'localhost'",
-	       world.schema, world.schema, world.schema, world.schema, world.schema);
-	f = with_clock_off(3600);
+	skip_unless(faketime_library(library, sizeof(library)), "no libfaketime");
+	f = with_clock_off(library, 3600);
 	expect_finding(&f, "clock", BIZLOCK_WARN, "s ahead of this host's");
-	expect_good(&f, "clock");
-	f = with_clock_off(-3600);
+	expect_good(&f, "clock durability");
+	f = with_clock_off(library, -3600);
 	expect_finding(&f, "clock", BIZLOCK_WARN, "s behind this host's");
-	f = with_clock_off(-60);
-	expect_finding(&f, "clock", BIZLOCK_WARN, "s behind this host's");
-	db_run(world.admin, "SET GLOBAL init_connect = ''");
-	f = look(OPTIONS("user", world.schema, "password", PASSWORD));
+	begin_own_world("");
+	f = look(NULL);
 	expect_finding(&f, "clock", BIZLOCK_GOOD, "0.");
+}
+
+/* ---- what sessions inherit -------------------------------------------------------------- */
+
+Test(own_doctor, settings_for_everybody_that_weaken_sessions_of_the_users_own)
+{
+	struct findings f;
+
+	begin_own_world("--log-bin --server-id=1 --sync-binlog=1");
+	f = look(NULL);
+	expect_finding(&f, "inherited", BIZLOCK_GOOD, "completion_type=NO_CHAIN");
+	db_run(world.admin, "SET GLOBAL completion_type = 'CHAIN'");
+	f = look(NULL);
+	expect_finding(&f, "inherited", BIZLOCK_WARN, "set completion_type to NO_CHAIN");
+	expect_good(&f, "inherited");
+	db_run(world.admin, "SET GLOBAL completion_type = 'NO_CHAIN'");
+	db_run(world.admin, "SET GLOBAL init_connect = 'SET sql_log_bin = 0'");
+	make_user();
+	f = look(OPTIONS("user", world.schema, "password", PASSWORD));
+	expect_finding(&f, "inherited", BIZLOCK_WARN, "init_connect=SET sql_log_bin");
+	expect_finding(&f, "inherited", BIZLOCK_WARN, "do not set sql_log_bin");
+	expect_good(&f, "inherited");
 }

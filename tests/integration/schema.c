@@ -178,7 +178,7 @@ static void *migrate(void *arg)
 
 Test(schema, migrations_at_the_same_time_all_succeed)
 {
-	enum { MIGRATIONS = 4, ROUNDS = 3 };
+	enum { MIGRATIONS = 16, ROUNDS = 3 };
 	pthread_t threads[MIGRATIONS];
 	int rc[MIGRATIONS];
 

@@ -24,6 +24,9 @@ static const char *const settings[] = {
         "SET SESSION innodb_lock_wait_timeout = 7, lock_wait_timeout = 5",
         "SET SESSION autocommit = 0",
         "SET SESSION completion_type = CHAIN",
+        "SET SESSION completion_type = 'RELEASE'",
+        "SET SESSION unique_checks = 0, foreign_key_checks = 0",
+        "SET SESSION timestamp = 86400",
         "SET SESSION sql_auto_is_null = 1",
         "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
@@ -89,6 +92,7 @@ static void works_with(bizlock *b, const char *setting, unsigned long flags, int
 	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("other"), NULL, other));
 	with(setting, OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
 	cr_assert(ledger_has(id), "%s", setting);
+	cr_assert(!tx_is_open(tx), "%s", setting);
 	stays_as_it_was(tx, before, setting);
 	tx_close(tx);
 	db_run(other, "ROLLBACK"); /* the server may notice late that it was closed */
@@ -147,21 +151,37 @@ TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_all_the_sam
 }
 
 /* A session may have a time of its own, for what it writes. The lease has none. */
+static void judges(bizlock *b, unsigned long flags, int id)
+{
+	MYSQL *tx = tx_connect(&world.at, world.schema, flags);
+
+	tx_begin(tx, 0);
+	db_run(tx, "SET SESSION timestamp = 86400");
+	expect(LOST, b, bizlock_fence(b, KEY("over"), "task", tx));
+	db_run(tx, "INSERT INTO ledger VALUES (%d)", id);
+	expect(LOST, b, bizlock_commit(b, KEY("over"), "task", tx));
+	cr_assert(!ledger_has(id));
+	db_run(tx, "START TRANSACTION");
+	db_run(tx, "SET SESSION timestamp = 2000000000, time_zone = '-11:30'");
+	db_run(tx, "INSERT INTO ledger VALUES (%d)", id);
+	expect(OK, b, bizlock_fence(b, KEY("long"), "task", tx));
+	expect(OK, b, bizlock_commit(b, KEY("long"), "task", tx));
+	cr_assert(ledger_has(id));
+	cr_assert_eq(db_number(tx, "SELECT UNIX_TIMESTAMP()"), 2000000000);
+	tx_close(tx);
+}
+
 TX_TEST(tx_session, with_a_time_of_its_own_judges_leases_by_the_servers_clock)
 {
 	bizlock *b = client(NULL);
-	MYSQL *tx = tx_open();
 
 	expect(OK, b, acquire_as(b, "long", "task", 0));
 	expect(OK, b, acquire_as(b, "over", "task", 0));
 	db_run(world.admin,
 	       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE %s",
 	       row_where(KEY("over")));
-	tx_begin(tx, 0);
-	db_run(tx, "SET SESSION timestamp = 86400");
-	expect(LOST, b, bizlock_fence(b, KEY("over"), "task", tx));
-	db_run(tx, "SET SESSION timestamp = 2000000000");
-	expect(OK, b, bizlock_fence(b, KEY("long"), "task", tx));
+	judges(b, 0, 1);
+	judges(b, CLIENT_MULTI_STATEMENTS, 2);
 }
 
 /* ---- databases ------------------------------------------------------------------- */
@@ -243,6 +263,27 @@ Test(tx_server, another_one_is_misuse)
 	cr_assert(tx_is_open(tx));
 	cr_assert_eq(db_number(tx, "SELECT COUNT(*) FROM ledger"), 1);
 	mysql_close(there.admin);
+}
+
+/* There plain users may not set their clock, not even to what it is; and root may not, either. */
+Test(tx_server, that_guards_its_clock_fences_all_the_same)
+{
+	MYSQL *tx;
+	bizlock *b;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "--loose-secure-timestamp=YES");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	db_run(world.admin, "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB");
+	b = client(NULL);
+	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	tx = tx_new();
+	expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, 0));
+	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	db_run(tx, "INSERT INTO ledger VALUES (1)");
+	expect(OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
+	cr_assert(ledger_has(1));
 }
 
 /* Where a lock wait that ends is made to end the transaction, NOWAIT would too;

@@ -2,6 +2,7 @@
 #include "own_server.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,20 @@ static const char *script(void)
 bool own_server_possible(void)
 {
 	return script()[0] != '\0';
+}
+
+bool faketime_library(char *ret, size_t size)
+{
+	glob_t found = {0};
+	bool is_there;
+
+	glob("/usr/lib*/*/faketime/libfaketimeMT.so.1", 0, NULL, &found);
+	glob("/usr/lib*/faketime/libfaketimeMT.so.1", GLOB_APPEND, NULL, &found);
+	is_there = found.gl_pathc > 0;
+	if (is_there)
+		snprintf(ret, size, "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return is_there;
 }
 
 static void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

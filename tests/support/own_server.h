@@ -26,6 +26,9 @@ void own_server_start(struct own_server *s, const char *args);
 /* For the start of s: a copy of the data of `of`, which must be stopped. */
 void own_server_copy(struct own_server *s, const struct own_server *of);
 
+/* The path of libfaketime, for LD_PRELOAD; false: it is not installed. */
+bool faketime_library(char *ret, size_t size);
+
 /* "stop", "kill", "restart", "freeze", "thaw": as server.sh has them. */
 void own_server_do(struct own_server *s, const char *what);
 
