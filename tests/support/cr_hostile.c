@@ -186,7 +186,8 @@ static void tables(const struct world *plain)
 	db_run(world.admin, "DROP TABLE new_biz_lock, new_biz_row_lock, new_biz_lock_schema");
 }
 
-/* A row of somebody else's that is locked all the time: who reads more than was asked for, waits.
+/* A row of somebody else's that is locked all the time: a statement that reads more than its own
+ * keys waits for it.
  */
 static void lock_a_row(void)
 {
