@@ -335,7 +335,7 @@ static int prepare(struct cli_exec *x)
 	if (code != CLI_GO_ON)
 		return code;
 	cli_inherited_note(&x->inherited);
-	if (!cli_guard_start(&x->guard)) {
+	if (!cli_guard_start(x, &x->guard)) {
 		cli_say("no process can be had: %s", strerror(errno));
 		return CLI_SYSTEM;
 	}

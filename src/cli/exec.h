@@ -6,6 +6,7 @@
  *   guard     a small process that sends SIGKILL to that group when the lease that the wrapper
  *             last told it of is nearly over, or the wrapper has gone: so a wrapper that is
  *             stopped, hangs or was killed by SIGKILL leaves nobody at work without the lock.
+ *             It has a name of its own, so that "pkill bizlock" does not find it as well.
  *             The command itself also dies with its parent by PR_SET_PDEATHSIG, which does not
  *             reach its children, and which the kernel forgets for a set-user-ID program.
  *
@@ -25,18 +26,20 @@
 
 /* ---- the guard --------------------------------------------------------------- */
 
+struct cli_exec;
+
 struct cli_guard {
 	pid_t pid; /* 0: none */
 	int orders;
 };
 
 /* Before there are threads. false: errno. */
-bool cli_guard_start(struct cli_guard *ret);
+bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret);
 
 /* To kill `group` at that time of CLOCK_BOOTTIME, unless told otherwise until then. */
 void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns);
 
-/* Sends it home: has it killed? From when this returns it kills nobody. */
+/* Sends it home, or ends it: has it killed? From when this returns it kills nobody. */
 bool cli_guard_end(struct cli_guard *g);
 
 /* ---- the terminal -------------------------------------------------------------- */

@@ -2,14 +2,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/exec.h"
 
-#define HAS_KILLED 1 /* its exit code */
+#define HAS_KILLED 1  /* its exit code */
+#define LEAVE_MS 1000 /* to go home; a machine that is late may take some of it */
 
 struct order {
 	int64_t kill_at_ns;
@@ -46,12 +50,31 @@ static _Noreturn void guard(int orders, int timer)
 	}
 }
 
+/* "pkill bizlock", by name or by command line, shall not find it: killed together with the
+ * wrapper, it would leave the command's children at work without the lock. The words of the
+ * command line lie in a row in memory, from the program's name to the command's last word. */
+static void change_name(const struct cli_exec *x, pid_t wrapper)
+{
+	char *from = program_invocation_name, *last = x->command[0];
+
+	for (char **word = x->command; *word; word++)
+		last = *word;
+	prctl(PR_SET_NAME, "exec-guard");
+	if (last > from) {
+		size_t size = (size_t)(last - from) + strlen(last) + 1;
+
+		memset(from, 0, size);
+		snprintf(from, size, "exec-guard of %d", (int)wrapper);
+	}
+}
+
 /* Out of reach of what is sent to the wrapper's group and terminal, and nobody's files held. */
-static _Noreturn void become_guard(int orders)
+static _Noreturn void become_guard(const struct cli_exec *x, pid_t wrapper, int orders)
 {
 	sigset_t all;
 	int timer;
 
+	change_name(x, wrapper);
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
@@ -64,15 +87,16 @@ static _Noreturn void become_guard(int orders)
 	guard(0, timer);
 }
 
-bool cli_guard_start(struct cli_guard *ret)
+bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret)
 {
+	pid_t wrapper = getpid();
 	int ends[2], why;
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
 	ret->pid = fork();
 	if (ret->pid == 0)
-		become_guard(ends[0]);
+		become_guard(x, wrapper, ends[0]);
 	why = errno;
 	close(ends[0]);
 	ret->orders = ends[1];
@@ -93,6 +117,15 @@ void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns)
 		return;
 }
 
+/* Its end of the pipe closes with it. */
+static bool leaves(const struct cli_guard *g)
+{
+	struct pollfd gone = {g->orders, 0, 0};
+
+	return poll(&gone, 1, LEAVE_MS) == 1;
+}
+
+/* One that was stopped would keep us, and we the lock, for ever. */
 bool cli_guard_end(struct cli_guard *g)
 {
 	int status = 0;
@@ -100,6 +133,8 @@ bool cli_guard_end(struct cli_guard *g)
 	if (!g->pid)
 		return false;
 	cli_guard_order(g, 0, 0);
+	if (!leaves(g))
+		kill(g->pid, SIGKILL);
 	close(g->orders);
 	while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
 		continue;

@@ -30,16 +30,70 @@ test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
 	await free_or_over job a
 }
 
+# Of $wrapper, when $child is known.
+find_guard() {
+	guard=$(ps -o pid= --ppid "$wrapper" | grep -vw "$child" | tr -d ' ')
+	[[ $guard =~ ^[0-9]+$ ]] || fail "no guard"
+}
+
 test_the_command_dies_with_its_parent_even_without_the_guard() {
-	local pid
 	start_stubborn
-	for pid in $(ps -o pid= --ppid "$wrapper"); do
-		((pid == child)) || kill -KILL "$pid"
-	done
+	find_guard
+	kill -KILL "$guard"
 	kill -KILL "$wrapper"
 	await is_gone "$child"
 	kill -KILL "$grandchild"
 	await free_or_over job a
+}
+
+# As "pkill -9 bizlock" does, under a name that is nobody else's on this machine.
+test_nothing_is_at_work_when_all_of_that_name_are_killed() {
+	local how
+	ln -s "$program" "$work/bizl$$"
+	program=$work/bizl$$
+	for how in "--exact bizl$$" "--full $program"; do
+		start_stubborn
+		find_guard
+		pkill -KILL $how
+		await is_gone "$wrapper"
+		await_silence
+		await is_gone "$guard"
+		await free_or_over job a
+	done
+}
+
+# Whatever the words of the command line are, and however short.
+test_the_guard_does_not_bear_the_name() {
+	local line
+	"$program" exec job bizlock --note bizlock -- "$(command -v sleep)" 1000 &
+	wrapper=$!
+	await held job bizlock
+	await pgrep -P "$wrapper" -x sleep >/dev/null
+	child=$(pgrep -P "$wrapper" -x sleep)
+	find_guard
+	line=$(tr '\0' ' ' <"/proc/$guard/cmdline")
+	expect_equal "$(cat "/proc/$guard/comm")" exec-guard
+	expect_equal "${line%%  *}" "exec-guard of $wrapper"
+	[[ $line != *bizlock* && $line != *sleep* ]] || fail "it is called $line"
+	tr '\0' ' ' <"/proc/$wrapper/cmdline" >"$out"
+	expect_out ' exec job bizlock --note bizlock -- '
+	kill "$wrapper"
+	exit_of "$wrapper"
+	expect_equal "$code" 143
+}
+
+test_a_guard_that_is_stopped_does_not_keep_the_lock() {
+	"$program" exec job a -- sleep 1000 &
+	wrapper=$!
+	await pgrep -P "$wrapper" -x sleep >/dev/null
+	child=$(pgrep -P "$wrapper" -x sleep)
+	find_guard
+	kill -STOP "$guard"
+	kill -TERM "$wrapper"
+	exit_of "$wrapper"
+	expect_equal "$code" 143
+	is_gone "$guard" || fail "the guard is left"
+	free job a || fail "still held"
 }
 
 # It can not renew. Whoever takes over finds nobody at work.
