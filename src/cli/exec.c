@@ -311,19 +311,34 @@ static int release(struct cli_exec *x, bool is_lost)
 	return x->status;
 }
 
+/* Nothing has run, so nothing rests: one machine without the program would keep the job from
+ * all others. A release would leave the rest behind, so the row is removed before it. */
+static void give_back(const struct cli_exec *x)
+{
+	int rc = bizlock_break(x->c->lock, x->key, x->fence);
+
+	if (rc == BIZLOCK_OK || rc == BIZLOCK_LOST)
+		rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_LOST && rc != BIZLOCK_NOT_OWNER)
+		cli_failed(x->c, rc);
+}
+
 static int run_command(struct cli_exec *x)
 {
 	int code = cli_exec_start(x);
+	bool is_lost;
 
 	if (code != CLI_GO_ON) {
-		if (code == CLI_LOST)
-			return release(x, true);
-		cli_guard_end(&x->guard);
+		give_back(x);
 		return code;
 	}
 	cli_exec_watch(x);
 	cli_tty_take_back(&x->tty, x->signalled != 0);
-	return release(x, bury(x));
+	is_lost = bury(x);
+	if (!*x->never_ran)
+		return release(x, is_lost);
+	give_back(x);
+	return x->status;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

@@ -166,6 +166,40 @@ test_at_most_once_per_period() {
 	expect 0 locked --at-most-once-per 300ms job brief -- true
 }
 
+# One machine without the program must not keep the job from all others.
+test_what_could_not_be_started_uses_up_no_period() {
+	once="--wait 0 --at-most-once-per 1h job once"
+	expect 127 locked $once -- "$work/is-not-there"
+	expect 126 locked $once -- /etc/passwd
+	for call in clone pipe2; do # the first of each is the guard's
+		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 expect 71 strace -qq -o "$work/trace" \
+			-e signal=none -e trace=$call -e "inject=$call:error=EAGAIN:when=2" \
+			"$program" exec $once -- echo ran
+		expect_no_out
+		expect_err 'can be had'
+		free job once || fail "still held"
+	done
+	expect 127 locked $once -- sh -c 'echo ran; exit 127'
+	expect_out ran
+	expect 75 locked $once -- echo ran
+}
+
+test_a_waiter_follows_at_once_what_could_not_be_started() {
+	hold job once
+	"$program" exec -v --at-most-once-per 1h job once -- "$work/is-not-there" 2>"$err" &
+	local first=$!
+	await file_says "$err" 'held by exec@'
+	"$program" exec -v job once -- echo mine >"$out" 2>"$work/err2" &
+	local second=$!
+	await file_says "$work/err2" 'held by exec@'
+	kill "$holder"
+	exit_of $first
+	expect_equal "$code" 127
+	exit_of $second
+	expect_equal "$code" 0
+	expect_out '^mine$'
+}
+
 test_the_same_lock_within_itself_is_refused() {
 	expect 81 locked job a -- "$program" exec job a -- true
 	expect_err 'job/a is held by the exec that runs this one'
