@@ -54,7 +54,8 @@ struct cli_tty {
 
 void cli_tty_begin(struct cli_tty *t);
 void cli_tty_end(struct cli_tty *t);
-bool cli_tty_is_ours(const struct cli_tty *t); /* we are in the foreground */
+bool cli_tty_is_ours(const struct cli_tty *t);     /* we are in the foreground */
+bool cli_tty_is_anothers(const struct cli_tty *t); /* false: nobody's, too */
 void cli_tty_lend(struct cli_tty *t, pid_t group);
 void cli_tty_take_back(struct cli_tty *t, bool mend_modes);
 
@@ -92,6 +93,7 @@ struct cli_exec {
 	char *owner; /* as the row has it */
 
 	pid_t child;        /* and the group's number */
+	bool awaits_tty;    /* it was stopped because it has no terminal, and stays so */
 	bool ending;        /* SIGTERM was sent, for the lock */
 	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
 	int signalled;      /* the signal that ended it, 0: none */

@@ -31,6 +31,14 @@ bool cli_tty_is_ours(const struct cli_tty *t)
 	return t->fd >= 0 && tcgetpgrp(t->fd) == getpgrp();
 }
 
+/* One that was hung up has no group. */
+bool cli_tty_is_anothers(const struct cli_tty *t)
+{
+	pid_t group = t->fd >= 0 ? tcgetpgrp(t->fd) : -1;
+
+	return group >= 0 && group != getpgrp();
+}
+
 void cli_tty_lend(struct cli_tty *t, pid_t group)
 {
 	if (!cli_tty_is_ours(t))

@@ -121,16 +121,18 @@ static int mind_lease(struct cli_exec *x)
 /* ---- stopping ------------------------------------------------------------------------ */
 
 /* As if the terminal had sent it to us: our group, for we may be part of a script or a
- * pipeline. In a group that nobody could continue, the kernel stops nobody. */
-static void stop_ourselves(void)
+ * pipeline. In a group that nobody could continue, the kernel stops nobody. Has it stopped us,
+ * and somebody has continued us? */
+static bool stop_ourselves(void)
 {
-	sigset_t stop;
+	sigset_t stop, pending;
 
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
-	kill(0, SIGTSTP);
+	kill(0, SIGTSTP); /* an older SIGCONT is forgotten by that */
 	pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT);
 }
 
 /* While we stand nobody renews, so the guard's order stands too: if nobody continues us
@@ -139,19 +141,31 @@ static void command_stopped(struct cli_exec *x, int number)
 {
 	bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
 
+	x->awaits_tty = false;
 	if (x->tty.fd < 0)
 		return; /* stopped by somebody's hand, who will continue it */
 	if (!wants_terminal || !cli_tty_is_ours(&x->tty)) {
 		bool had = x->tty.lent != 0;
 
 		cli_tty_take_back(&x->tty, false);
-		stop_ourselves();
+		/* Continued while the terminal is somebody else's, it would be stopped again,
+		 * thousands of times a second. */
+		x->awaits_tty = !stop_ourselves() && wants_terminal && cli_tty_is_anothers(&x->tty);
 		wants_terminal = wants_terminal || had;
 	}
 	if (wants_terminal)
 		cli_tty_lend(&x->tty, x->child);
-	if (mind_lease(x) > 0)
+	if (mind_lease(x) > 0 && !x->awaits_tty)
 		send(x, SIGCONT);
+}
+
+/* It asks for the terminal again, and gets it; or an error, where there is none any more. */
+static void look_for_terminal(struct cli_exec *x)
+{
+	if (!x->awaits_tty || cli_tty_is_anothers(&x->tty))
+		return;
+	x->awaits_tty = false;
+	send(x, SIGCONT);
 }
 
 /* ---- what happens ---------------------------------------------------------------------- */
@@ -184,6 +198,8 @@ static void take_signals(struct cli_exec *x)
 		if (number == SIGCONT && x->tty.alone)
 			cli_tty_lend(&x->tty, x->child);
 		send(x, number);
+		if (x->awaits_tty)
+			send(x, SIGCONT); /* as above; then it asks again */
 	}
 }
 
@@ -195,6 +211,7 @@ void cli_exec_watch(struct cli_exec *x)
 	while (!has_ended(x)) {
 		int sleep_ms = mind_lease(x);
 
+		look_for_terminal(x);
 		if (poll(fds, 2, sleep_ms) <= 0)
 			continue;
 		if (fds[1].revents && read(x->wake, &count, sizeof(count)) < 0)

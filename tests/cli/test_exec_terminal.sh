@@ -116,6 +116,88 @@ test_in_the_background_it_runs_until_it_reads() {
 	await_screen '^got words$'
 }
 
+# state_of PID: a letter; T: stopped.
+state_of() {
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null)
+	stat=${stat##*) }
+	echo "${stat:0:1}"
+}
+
+# switches PID: how often it has stopped running.
+switches() {
+	awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$1/status"
+}
+
+# The command asks for the terminal, has not got it, and is left alone; its number: $child.
+await_rest() {
+	local before
+	await test -s "$work/child"
+	child=$(cat "$work/child")
+	await eval '[[ $(state_of $child) == T ]]'
+	before=$(switches "$child")
+	sleep 1.2 # a tick, and more
+	expect_equal "$(state_of "$child") $(switches "$child")" "T $before"
+	held job a || fail "it gave the lock up"
+}
+
+asks_the_terminal() {
+	rm -f "$work/child" "$work/got" # another test's
+	cat >"$work/asks" <<-EOF
+		#!/bin/bash
+		echo \$\$ >$work/child
+		read x </dev/tty
+		echo "got \$x" >$work/got
+	EOF
+	chmod +x "$work/asks"
+}
+
+test_in_the_background_with_sigtstp_ignored() {
+	asks_the_terminal
+	shell
+	type_line "(trap '' TSTP; exec bizlock exec job a -- $work/asks) &"
+	await_rest
+	type_line fg
+	type_line words
+	await file_says "$work/got" '^got words$'
+	await free job a
+}
+
+# Its group has nobody who could continue it, so the kernel does not stop it.
+test_in_the_background_without_a_parent() {
+	local wrapper
+	asks_the_terminal
+	shell
+	type_line "( (until [ -e $work/go ]; do sleep 0.05; done; exec bizlock exec job a -- $work/asks) & )"
+	await_screen '^ready>$' # the terminal is the shell's again
+	touch "$work/go"
+	await_rest
+	wrapper=$(ps -o ppid= "$child" | tr -d ' ')
+	cat >"$work/lend" <<-EOF
+		import os, time
+		os.tcsetpgrp(0, os.getpgid($wrapper))
+		while not os.path.exists("$work/got"):
+		    time.sleep(0.05)
+	EOF
+	type_line "python3 $work/lend"
+	await eval '[[ $(state_of $child) == S ]]'
+	type_line words
+	await file_says "$work/got" '^got words$'
+	await free job a
+}
+
+test_it_heeds_signals_while_it_waits_for_the_terminal() {
+	asks_the_terminal
+	shell
+	type_line "(trap '' TSTP; exec bizlock exec job a -- $work/asks) &"
+	await_rest
+	kill -TERM "$(ps -o ppid= "$child" | tr -d ' ')"
+	await is_gone "$child"
+	await free job a
+	type_line 'wait $!; echo code $?'
+	await_screen '^code 143$'
+}
+
 test_a_pager_keeps_the_terminal() {
 	shell
 	type_line 'bizlock exec job a -- seq 1 100 | (read first; read reply </dev/tty; echo $first $reply)'
