@@ -94,6 +94,12 @@ __attribute__((format(printf, 2, 3))) int cli_misused(const struct cli *c, const
  * out of memory. */
 char *cli_safe(const char *text);
 
+/* The same as a JSON string, in its quotes: \uNNNN, and U+FFFD for broken UTF-8. */
+char *cli_json_string(const char *text);
+
+/* How many bytes of `len`, made by cli_safe(), fit into so many columns of a terminal. */
+size_t cli_fit(const char *text, size_t len, unsigned columns);
+
 /* Opens /dev/null in the place of standard files that are closed: a connection to
  * the server that got number 1 would be written to by printf(). */
 void cli_guard_files(void);

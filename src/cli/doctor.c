@@ -53,9 +53,14 @@ static bool add_finding(struct libscols_table *table, const bizlock_finding *f)
 	const char *cells[] = {f->name, level_name(f->level), f->text, f->remedy};
 	struct libscols_line *line = scols_table_new_line(table, NULL);
 
-	for (size_t i = 0; line && i < sizeof(cells) / sizeof(cells[0]); i++)
-		if (scols_line_set_data(line, i, cells[i]) != 0)
+	for (size_t i = 0; line && i < sizeof(cells) / sizeof(cells[0]); i++) {
+		char *cell = cli_json_string(cells[i]);
+
+		if (!cell || scols_line_refer_data(line, i, cell) != 0) {
+			free(cell);
 			return false;
+		}
+	}
 	return line != NULL;
 }
 
@@ -76,10 +81,15 @@ static struct libscols_table *new_table(void)
 	static const char *const names[] = {"name", "level", "text", "remedy"};
 	struct libscols_table *table = scols_new_table();
 	bool done = table && scols_table_enable_json(table, 1) == 0 &&
+	            scols_table_enable_noencoding(table, 1) == 0 &&
 	            scols_table_set_name(table, "findings") == 0;
 
-	for (size_t i = 0; done && i < sizeof(names) / sizeof(names[0]); i++)
-		done = scols_table_new_column(table, names[i], 0, 0) != NULL;
+	for (size_t i = 0; done && i < sizeof(names) / sizeof(names[0]); i++) {
+		struct libscols_column *column = scols_table_new_column(table, names[i], 0, 0);
+
+		/* as in the JSON of locks */
+		done = column && scols_column_set_json_type(column, SCOLS_JSON_NUMBER) == 0;
+	}
 	if (done)
 		return table;
 	scols_unref_table(table);

@@ -10,56 +10,6 @@
 
 #include "cli/cli.h"
 
-/* The code point at `at`, and its length; 0: not UTF-8. */
-static size_t decode(const unsigned char *at, uint32_t *ret)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t len = *at < 0x80 ? 1 : *at < 0xc2 ? 0 : *at < 0xe0 ? 2 : *at < 0xf0 ? 3 : 4;
-	uint32_t point = len == 1 ? *at : *at & (0x7fu >> len);
-
-	if (len == 0 || *at > 0xf4)
-		return 0;
-	for (size_t i = 1; i < len; i++) {
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-		point = point << 6 | (at[i] & 0x3fu);
-	}
-	*ret = point;
-	return point < least[len] || point > 0x10ffff ? 0 : len;
-}
-
-static bool harmless(uint32_t point)
-{
-	if (point < 0x20 || (point >= 0x7f && point < 0xa0))
-		return false;
-	/* line and paragraph separators, and what turns the direction of writing */
-	return !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2066 && point <= 0x2069) &&
-	       point != 0x200e && point != 0x200f && !(point >= 0xd800 && point < 0xe000);
-}
-
-char *cli_safe(const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
-	uint32_t point = 0;
-
-	while (ret && *at) {
-		size_t len = decode(at, &point);
-
-		if (len > 0 && harmless(point)) {
-			memcpy(to, at, len);
-			to += len;
-			at += len;
-			continue;
-		}
-		for (len = len ? len : 1; len > 0; len--, at++, to += 4)
-			snprintf(to, 5, "\\x%02x", *at);
-	}
-	if (ret)
-		*to = '\0';
-	return ret;
-}
-
 static void say(const char *format, va_list args)
 {
 	char *text = NULL, *safe = NULL;

@@ -124,7 +124,7 @@ static const char *waiting(const struct cli_lock *lock, char buf[CELL_SIZE])
 struct column {
 	const char *name;
 	cell_fn *cell;
-	int flags, json;
+	int flags, json; /* what it is in JSON */
 };
 
 static const struct column table_columns[] = {
@@ -177,28 +177,38 @@ static const struct column *columns_of(enum cli_form form)
 	return json_columns;
 }
 
+/* To libsmartcols all JSON is numbers, which it prints as they are: of an empty string it would
+ * make null, and it lets through what harms a terminal. */
 static bool add_columns(struct libscols_table *table, const struct column *columns)
 {
 	for (; columns->name; columns++) {
 		struct libscols_column *c =
 		        scols_table_new_column(table, columns->name, 0, columns->flags);
 
-		if (!c || scols_column_set_json_type(c, columns->json) != 0)
+		if (!c || scols_column_set_json_type(c, SCOLS_JSON_NUMBER) != 0)
 			return false;
 	}
 	return true;
 }
 
-/* In tables strangers' words are made harmless here; JSON has escapes of its own. */
+/* Strangers' words are made harmless here. To be freed. */
+static char *cell_text(const struct column *column, const struct cli_lock *lock, bool json)
+{
+	char buf[CELL_SIZE];
+	const char *text = column->cell(lock, buf);
+
+	if (!json)
+		return cli_safe(text);
+	return column->json == SCOLS_JSON_STRING ? cli_json_string(text) : strdup(text);
+}
+
 static bool add_line(struct libscols_table *table, const struct column *columns,
                      const struct cli_lock *lock, bool json)
 {
 	struct libscols_line *line = scols_table_new_line(table, NULL);
 
 	for (size_t i = 0; line && columns[i].name; i++) {
-		char buf[CELL_SIZE];
-		const char *text = columns[i].cell(lock, buf);
-		char *cell = json ? strdup(text) : cli_safe(text);
+		char *cell = cell_text(&columns[i], lock, json);
 
 		if (!cell || scols_line_refer_data(line, i, cell) != 0) {
 			free(cell);
@@ -217,7 +227,7 @@ static bool fill(struct libscols_table *table, const struct cli_locks *locks, en
 		done = add_line(table, columns, &locks->list[i], json);
 	return done && scols_table_enable_json(table, json) == 0 &&
 	       scols_table_set_name(table, "locks") == 0 &&
-	       scols_table_enable_noencoding(table, !json) == 0;
+	       scols_table_enable_noencoding(table, true) == 0;
 }
 
 static void fit(struct libscols_table *table, size_t width)

@@ -48,12 +48,28 @@ test_json_is_json() {
 }
 
 test_words_of_strangers_do_no_harm_to_the_terminal() {
-	hold $'t\e[2J' $'i\n' --note $'\a\u202eevil\u00e9'
+	hold $'t\e[2J' $'i\n' --note $'\a\xe2\x80\xaeevilé'
 	LC_ALL=C.UTF-8 expect 0 "$program" list
 	expect_equal "$(wc -l <"$out")" 2
 	expect_out '^t\\x1b\[2J +i\\x0a .* \\x07\\xe2\\x80\\xaeevilé$'
 	expect 0 "$program" show $'t\e[2J' $'i\n'
 	expect_out '^type +t\\x1b\[2J$'
+}
+
+test_json_does_no_harm_to_the_terminal() {
+	local locale
+	hold job a --note $'\xc2\x9b2J \x7f \xe2\x80\xaeevil\xe2\x81\xa9 "\\ \a é🔒'
+	stale_row job b
+	sql "UPDATE biz_lock SET owner = 'somebody', note = '' WHERE biz_id = 'b'"
+	for locale in C C.UTF-8; do
+		LC_ALL=$locale expect 0 "$program" list --json
+		expect_out ': *"\\u009b2J \\u007f \\u202eevil\\u2069 \\"\\\\ \\u0007 é🔒"'
+		expect_equal "$(json "d['locks'][0]['note'] == '\x9b2J \x7f \u202eevil\u2069 \"\\\\ \a é🔒'")" True
+		expect_equal "$(json "[d['locks'][1][x] for x in ('owner', 'host', 'pid', 'note')]")" \
+			"['somebody', '', None, '']"
+		LC_ALL=$locale expect 0 "$program" show --json job a
+		expect_out '\\u009b2J'
+	done
 }
 
 test_many_locks_are_listed() {
