@@ -15,10 +15,13 @@
 
 #define LOCKS_MAX 1000 /* more fit no screen, and are only counted up to here */
 
-#define ENTER "\033[?1049h\033[?25l" /* the other screen, no cursor */
-#define LEAVE "\033[?25h\033[?1049l"
+/* The other screen, no cursor; and a line that the terminal takes for wider than we do shall not
+ * go on in the next row. */
+#define ENTER "\033[?1049h\033[?25l\033[?7l"
+#define LEAVE "\033[?7h\033[?25h\033[?1049l"
 #define HOME "\033[H"
-#define END_OF_LINE "\033[K\r\n"
+#define ERASE_LINE "\033[K"
+#define NEXT_LINE "\r\n"
 #define END_OF_SCREEN "\033[J"
 
 struct options {
@@ -95,17 +98,16 @@ static bool begin(struct watch *w)
 
 /* ---- a look --------------------------------------------------------------------------- */
 
-static void print_lines(const char *text, int lines)
+/* Up to the width: a line that goes on in the next row would push the head off the screen. What
+ * was there is erased before: behind the last column, that would erase the last character. */
+static void print_line(const char *text, unsigned width)
 {
-	while (*text && lines-- > 0) {
-		size_t len = strcspn(text, "\n");
+	size_t len = strcspn(text, "\n");
 
-		printf("%.*s" END_OF_LINE, (int)len, text);
-		text += len + (text[len] == '\n');
-	}
+	printf(ERASE_LINE "%.*s", (int)cli_fit(text, len, width), text);
 }
 
-static void print_head(const struct cli_locks *locks, const char *trouble, int width)
+static void print_head(const struct cli_locks *locks, const char *trouble, unsigned width)
 {
 	struct tm tm;
 	time_t now = time(NULL);
@@ -121,20 +123,49 @@ static void print_head(const struct cli_locks *locks, const char *trouble, int w
 	else
 		snprintf(line, sizeof(line), "%s  %zu%s locks, %u waiting  (q: quit)", clock,
 		         locks->count, locks->more ? " and more" : "", waiting);
-	printf(HOME "%.*s" END_OF_LINE END_OF_LINE, width, line);
+	printf(HOME);
+	print_line(line, width);
+}
+
+/* Locks, under their heading, in up to `rows`; the last one says what is left out. How many it
+ * took. */
+static unsigned print_rows(const struct cli_locks *locks, const char *text, unsigned rows,
+                           unsigned width)
+{
+	bool all = locks->count < rows && !locks->more;
+	unsigned room = all ? rows : rows - 1, used = 0;
+	char line[64];
+
+	for (; *text && used < room; used++) {
+		printf(NEXT_LINE);
+		print_line(text, width);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	if (all)
+		return used;
+	snprintf(line, sizeof(line), "%zu%s not shown", locks->count - (used ? used - 1 : 0),
+	         locks->more ? " and more" : "");
+	printf(NEXT_LINE);
+	print_line(line, width);
+	return used + 1;
 }
 
 static void draw(const struct cli_locks *locks, const char *trouble)
 {
-	struct winsize size = {.ws_row = 24, .ws_col = 80};
+	struct winsize size;
+	unsigned rows, used = 0;
 	char *text;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0)
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
 		size = (struct winsize){.ws_row = 24, .ws_col = 80};
 	text = cli_locks_text(locks, CLI_FORM_WATCH, size.ws_col);
 	print_head(locks, trouble, size.ws_col);
-	print_lines(text ? text : "", size.ws_row - 3);
-	printf(END_OF_SCREEN);
+	rows = size.ws_row - 1u;
+	if (rows > 0)
+		used = print_rows(locks, text ? text : "", rows, size.ws_col);
+	if (used < rows)
+		printf(NEXT_LINE END_OF_SCREEN);
 	fflush(stdout);
 	free(text);
 }

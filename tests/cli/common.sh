@@ -88,7 +88,8 @@ write_options() {
 }
 
 sql() {
-	"$(sql_client)" --defaults-file="$work/client.cnf" -N -B "${sql_database:-$database}" -e "$1"
+	"$(sql_client)" --defaults-file="$work/client.cnf" --default-character-set=utf8mb4 -N -B \
+		"${sql_database:-$database}" -e "$1"
 }
 
 make_database() {
@@ -108,14 +109,19 @@ clean_up() {
 
 # ---- a terminal ------------------------------------------------------------------
 
-# terminal COMMAND: in a terminal of 80 x 24; it stays when the command has ended.
+# terminal COMMAND [COLUMNS LINES]: in a terminal of that size; it stays when the command has
+# ended.
 terminal() {
-	tmux -S "$socket" -f /dev/null new-session -d -x 80 -y 24 \; set -g remain-on-exit on \
-		\; respawn-pane -k "$1"
+	tmux -u -S "$socket" -f /dev/null new-session -d -x "${2:-80}" -y "${3:-24}" \
+		\; set -g status off \; set -g remain-on-exit on \; respawn-pane -k "$1"
+}
+
+resize_terminal() {
+	tmux -S "$socket" resize-window -x "$1" -y "$2"
 }
 
 screen() {
-	tmux -S "$socket" capture-pane -p
+	tmux -u -S "$socket" capture-pane -p
 }
 
 type_keys() {

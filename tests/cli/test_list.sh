@@ -181,6 +181,53 @@ test_watch_is_refreshed_and_leaves_the_terminal_as_it_was() {
 	cmp "$work/before" "$work/after"
 }
 
+# screen_is LINE...: regular expressions; up to the last one, nothing else.
+screen_is() {
+	local lines line
+	mapfile -t lines < <(screen)
+	while ((${#lines[@]})) && [[ -z ${lines[-1]} ]]; do
+		unset 'lines[-1]'
+	done
+	((${#lines[@]} == $#)) || return 1
+	for line in "${lines[@]}"; do
+		[[ $line =~ ^$1$ ]] || return 1
+		shift
+	done
+}
+
+await_screen_is() {
+	local end=$((SECONDS + PATIENCE_S))
+	until screen_is "$@"; do
+		((SECONDS < end)) || fail "not the screen: $*
+$(screen | sed 's/^/    |/')"
+		sleep 0.02
+	done
+}
+
+test_watch_fits_any_terminal() {
+	local i rows=() head='[0-9:]+  6 locks'
+	for i in {1..6}; do
+		stale_row job "宽字宽字宽字宽字宽字é$i"
+	done
+	terminal "LC_ALL=C.UTF-8 $program watch -n 100ms" 20 4
+	await_screen_is "$head, 0" 'TYPE ID' 'job  宽字宽字宽字宽' '5 not shown'
+	resize_terminal 25 5
+	await_screen_is "$head, 0 wait" 'TYPE ID' 'job  宽字宽字宽字宽字宽字' 'job .*' '4 not shown'
+	resize_terminal 27 8
+	for i in {1..6}; do
+		rows+=("job  宽字宽字宽字宽字宽字é$i")
+	done
+	await_screen_is "$head, 0 waitin" 'TYPE ID' "${rows[@]}"
+	resize_terminal 40 3
+	await_screen_is "$head, 0 waiting  .*" 'TYPE ID .*' '6 not shown'
+	resize_terminal 40 1
+	await_screen_is "$head, 0 waiting  .*"
+	sql "DELETE FROM biz_lock"
+	resize_terminal 20 4
+	await_screen_is '[0-9:]+  0 locks, 0'
+	type_keys q
+}
+
 test_watch_ends_by_ctrl_c_and_lives_through_an_outage() {
 	own_server
 	terminal "$program watch -n 100ms; echo code \$?; stty -a | grep -o ' echo '; read x"
