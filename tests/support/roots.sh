@@ -116,6 +116,7 @@ prepare_root() {
 mount_and_run() {
 	local folder=$1 path
 	shift
+	mount --bind "$folder" "$folder" # inside, its top is to be a mount like any other
 	for path in /dev /proc /sys /tmp "$root" "$BIZLOCK_BUILD_DIR" "${TMPDIR:-/tmp}"; do
 		mkdir -p "$folder$path"
 		mount --rbind "$path" "$folder$path"
