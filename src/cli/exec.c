@@ -304,10 +304,6 @@ static int release(struct cli_exec *x, bool is_lost)
 	}
 	if (rc != BIZLOCK_OK)
 		cli_failed(x->c, rc); /* it stays locked until the lease ends; the work is done */
-	/* A shell script goes on behind a program that exits by 130, but not behind one that
-	 * was interrupted as it was. */
-	if (x->signalled == SIGINT)
-		x->c->die_by = SIGINT;
 	return x->status;
 }
 
@@ -315,9 +311,11 @@ static int release(struct cli_exec *x, bool is_lost)
  * all others. A release would leave the rest behind, so the row is removed before it. */
 static void give_back(const struct cli_exec *x)
 {
-	int rc = bizlock_break(x->c->lock, x->key, x->fence);
+	int rc = BIZLOCK_OK;
 
-	if (rc == BIZLOCK_OK || rc == BIZLOCK_LOST)
+	if (x->o.min_hold_ms > 0)
+		rc = bizlock_break(x->c->lock, x->key, x->fence);
+	if (rc == BIZLOCK_OK)
 		rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 	if (rc != BIZLOCK_OK && rc != BIZLOCK_LOST && rc != BIZLOCK_NOT_OWNER)
 		cli_failed(x->c, rc);
@@ -335,10 +333,17 @@ static int run_command(struct cli_exec *x)
 	cli_exec_watch(x);
 	cli_tty_take_back(&x->tty, x->signalled != 0);
 	is_lost = bury(x);
-	if (!*x->never_ran)
-		return release(x, is_lost);
-	give_back(x);
-	return x->status;
+	if (*x->ran) {
+		code = release(x, is_lost);
+	} else {
+		give_back(x);
+		code = is_lost ? CLI_LOST : x->status;
+	}
+	/* A shell script goes on behind a program that exits by 130, but not behind one that
+	 * was interrupted as it was. */
+	if (x->signalled == SIGINT && code != CLI_LOST)
+		x->c->die_by = SIGINT;
+	return code;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */

@@ -98,7 +98,7 @@ struct cli_exec {
 	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
 	int signalled;      /* the signal that ended it, 0: none */
 	int status;         /* its exit code, 128 + signal */
-	bool *never_ran;    /* told by the child: there is no such program, for example */
+	bool *ran;          /* shared with it: false where there is no such program, for example */
 };
 
 void cli_inherited_note(struct cli_inherited *ret);

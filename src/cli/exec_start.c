@@ -151,21 +151,15 @@ struct launch {
 	int go[2]; /* a byte: begin. Its end: the wrapper has gone */
 };
 
-static _Noreturn void never_run(const struct launch *l, int code)
-{
-	*l->x->never_ran = true;
-	_exit(code);
-}
-
-static _Noreturn void cannot_run(const struct launch *l)
+static _Noreturn void not_run(const char *name)
 {
 	int code = errno == ENOENT ? 127 : 126;
-	const char *words[] = {"bizlock: ", l->x->command[0], ": ", strerrordesc_np(errno), "\n"};
+	const char *words[] = {"bizlock: ", name, ": ", strerrordesc_np(errno), "\n"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (write(STDERR_FILENO, words[i], strlen(words[i])) < 0)
 			break;
-	never_run(l, code);
+	_exit(code);
 }
 
 /* After a fork beside other threads: nothing here takes memory or a lock. */
@@ -179,16 +173,18 @@ static _Noreturn void become(const struct launch *l)
 	close(l->go[1]);
 	/* A wrapper that died before this was asked for sends no signal any more. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != l->wrapper)
-		never_run(l, 126);
+		_exit(126);
 	if (read(l->go[0], &go, 1) != 1)
-		never_run(l, 126);
+		_exit(126);
 	if (!l->x->c->pipe_ignored)
 		sigaction(SIGPIPE, &normal, NULL);
 	sigaction(SIGCHLD, &in->child, NULL);
 	sigprocmask(SIG_SETMASK, &in->mask, NULL);
 	close_others(in);
+	*l->x->ran = true;
 	execvpe(l->x->command[0], l->x->command, l->environment.entries);
-	cannot_run(l);
+	*l->x->ran = false;
+	not_run(l->x->command[0]);
 }
 
 /* It stands in its group, and waits: now it is told to the guard, and to nobody later. */
@@ -225,12 +221,12 @@ static int fork_child(struct cli_exec *x, struct launch *l)
 	return code;
 }
 
-/* The exit code alone would not do: a command may exit by 127 after an hour's work. */
-static bool share_outcome(struct cli_exec *x)
+/* The exit code would not tell: a command may exit by 127 after an hour's work. */
+static bool share_ran(struct cli_exec *x)
 {
-	x->never_ran = mmap(NULL, sizeof(*x->never_ran), PROT_READ | PROT_WRITE,
-	                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return x->never_ran != MAP_FAILED;
+	x->ran = mmap(NULL, sizeof(*x->ran), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	              0);
+	return x->ran != MAP_FAILED;
 }
 
 int cli_exec_start(struct cli_exec *x)
@@ -238,7 +234,7 @@ int cli_exec_start(struct cli_exec *x)
 	struct launch l = {.x = x, .wrapper = getpid()};
 	int code = CLI_SYSTEM;
 
-	if (!share_outcome(x) || !make_environment(x, &l.environment)) {
+	if (!share_ran(x) || !make_environment(x, &l.environment)) {
 		cli_say("out of memory");
 		code = CLI_INTERNAL;
 	} else if (pipe2(l.go, O_CLOEXEC) != 0) {

@@ -34,7 +34,7 @@ static bool harmless(uint32_t point)
 		return false;
 	/* line and paragraph separators, and what turns the direction of writing */
 	return !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2066 && point <= 0x2069) &&
-	       point != 0x200e && point != 0x200f;
+	       point != 0x200e && point != 0x200f && point != 0x061c;
 }
 
 char *cli_safe(const char *text)

@@ -58,13 +58,13 @@ test_words_of_strangers_do_no_harm_to_the_terminal() {
 
 test_json_does_no_harm_to_the_terminal() {
 	local locale
-	hold job a --note $'\xc2\x9b2J \x7f \xe2\x80\xaeevil\xe2\x81\xa9 "\\ \a é🔒'
+	hold job a --note $'\xc2\x9b2J \x7f \xe2\x80\xaeevil\xe2\x81\xa9\xd8\x9c "\\ \a é🔒'
 	stale_row job b
 	sql "UPDATE biz_lock SET owner = 'somebody', note = '' WHERE biz_id = 'b'"
 	for locale in C C.UTF-8; do
 		LC_ALL=$locale expect 0 "$program" list --json
-		expect_out ': *"\\u009b2J \\u007f \\u202eevil\\u2069 \\"\\\\ \\u0007 é🔒"'
-		expect_equal "$(json "d['locks'][0]['note'] == '\x9b2J \x7f \u202eevil\u2069 \"\\\\ \a é🔒'")" True
+		expect_out ': *"\\u009b2J \\u007f \\u202eevil\\u2069\\u061c \\"\\\\ \\u0007 é🔒"'
+		expect_equal "$(json "d['locks'][0]['note'] == '\x9b2J \x7f \u202eevil\u2069\u061c \"\\\\ \a é🔒'")" True
 		expect_equal "$(json "[d['locks'][1][x] for x in ('owner', 'host', 'pid', 'note')]")" \
 			"['somebody', '', None, '']"
 		LC_ALL=$locale expect 0 "$program" show --json job a
