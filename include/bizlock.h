@@ -205,7 +205,8 @@ typedef struct bizlock_acquire_opts {
 	uint32_t flags;
 	const char *owner;    /* NULL: the calling thread. Else a name of 1 to 64
 	                         printable ASCII bytes without space and '@', not
-	                         only digits; the same in every call on this hold */
+	                         only digits, nor "export-" and 16 hexadecimal digits; the
+	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
 	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
 	                         what is to run at most once in a period, whatever the

@@ -40,7 +40,7 @@ static int make_ticket(struct bl_call *call, const struct bl_hold *h, struct bl_
 	                          .depth = h->depth,
 	                          .lease_ms = h->lease_ms,
 	                          .min_hold_ms = h->min_hold_ms};
-	snprintf(ret->owner, sizeof(ret->owner), "export-%016" PRIx64 "%s", number,
+	snprintf(ret->owner, sizeof(ret->owner), BL_OWNER_EXPORT "%016" PRIx64 "%s", number,
 	         call->client->process.suffix);
 	return BIZLOCK_OK;
 }
@@ -101,6 +101,7 @@ static int import(struct bl_call *call, const struct bl_ticket *ticket, bl_time 
 {
 	struct bl_change change = {.what = BL_CHANGE_ADOPT,
 	                           .ref = {&call->key, ticket->owner, ticket->fence},
+	                           .exported = true,
 	                           .heir = call->owner_full,
 	                           .depth = ticket->depth,
 	                           .lease_ms = ticket->lease_ms};

@@ -50,8 +50,8 @@ static int change_on(struct bl_call *call, struct bl_session *s, struct bl_chang
 	case BL_CHANGE_RENEW:
 		return bl_lock_renew(s, ch->ref, ch->lease_ms, &ch->matched, err);
 	case BL_CHANGE_ADOPT:
-		return bl_lock_adopt(s, ch->ref, ch->heir, ch->depth, ch->lease_ms, &ch->matched,
-		                     err);
+		return bl_lock_adopt(s, ch->ref, ch->heir, ch->depth, ch->lease_ms, ch->exported,
+		                     &ch->matched, err);
 	case BL_CHANGE_DROP:
 		return bl_lock_drop(s, ch->ref, bell, ch->rest_us, &ch->matched, err);
 	case BL_CHANGE_DROP_SET:

@@ -32,6 +32,7 @@ struct bl_change {
 	uint32_t depth, lease_ms;
 	int64_t rest_us;             /* DROP */
 	const char *heir;            /* ADOPT */
+	bool exported;               /* ADOPT: see bl_lock_adopt() */
 	const struct bl_item *items; /* DROP_SET */
 	size_t count;
 	struct bl_set_row *rows;

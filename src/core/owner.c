@@ -39,9 +39,26 @@ void bl_process_make(struct bl_process *ret, int64_t pid, const uint8_t nonce[8]
 	         clean);
 }
 
+static bool is_hex(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+bool bl_owner_is_export(const char *text, size_t *ret_len)
+{
+	size_t len = strlen(BL_OWNER_EXPORT), end = len + 16;
+
+	if (strncmp(text, BL_OWNER_EXPORT, len) != 0)
+		return false;
+	while (len < end && is_hex(text[len]))
+		len++;
+	*ret_len = len;
+	return len == end;
+}
+
 static int check_name(const char *name, size_t len, struct bl_err *err)
 {
-	size_t digits = 0;
+	size_t digits = 0, head;
 
 	if (len == 0 || len > BIZLOCK_OWNER_NAME_MAX)
 		return bl_err_set(err, BIZLOCK_INVALID, "owner is %s: 1 to %d bytes are needed",
@@ -54,6 +71,9 @@ static int check_name(const char *name, size_t len, struct bl_err *err)
 			                  (unsigned)(unsigned char)name[i], i);
 		digits += is_digit(name[i]);
 	}
+	if (bl_owner_is_export(name, &head) && head == len)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "owner \"%s\" is the name of an exported hold", name);
 	if (digits == len)
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "owner \"%s\" has only digits: those names are for threads",

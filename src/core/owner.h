@@ -5,6 +5,7 @@
 #define BL_CORE_OWNER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -27,8 +28,16 @@ struct bl_owner {
 	char name[BIZLOCK_OWNER_NAME_MAX + 1];
 };
 
-/* name NULL: the calling thread. INVALID: empty, over 64 bytes, a byte that is
- * not printable ASCII, a space or '@', or digits alone (they are threads). */
+/* What owns a hold on its way from one client to another: this, 16 hexadecimal digits drawn at
+ * random, and its exporter's suffix. Nobody else may be called so: owners and fences are there for
+ * all to see, and who knows them could import what nobody has exported. */
+#define BL_OWNER_EXPORT "export-"
+
+/* Does a name, or an owner as stored, begin like that? *ret_len: with how many bytes. */
+bool bl_owner_is_export(const char *text, size_t *ret_len);
+
+/* name NULL: the calling thread. INVALID: empty, over 64 bytes, a byte that is not printable
+ * ASCII, a space or '@', digits alone (they are threads), or the name of an exported hold. */
 int bl_owner_make(struct bl_owner *ret, const char *name, struct bl_err *err);
 
 bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b);

@@ -102,9 +102,9 @@ static bool read_hex(const char **at, char *ret, size_t size)
 
 static bool read_owner(const char *at, char ret[BL_OWNER_MAX + 1])
 {
-	size_t len = strnlen(at, BL_OWNER_MAX + 1);
+	size_t len = strnlen(at, BL_OWNER_MAX + 1), head;
 
-	if (len > BL_OWNER_MAX || !strchr(at, '@'))
+	if (len > BL_OWNER_MAX || !bl_owner_is_export(at, &head) || at[head] != '@')
 		return false;
 	for (size_t i = 0; i < len; i++)
 		if (at[i] < '!' || at[i] > '~')

@@ -226,7 +226,7 @@ int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim
 }
 
 int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
-                  uint32_t lease_ms, bool *ret_matched, struct bl_err *err)
+                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
@@ -235,6 +235,8 @@ int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, ui
 	bl_sql_adopt(s->sql, &s->text, heir, depth, us(lease_ms));
 	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(&s->text);
+	if (exported)
+		bl_sql_exported(&s->text, depth, us(lease_ms));
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);

@@ -87,9 +87,10 @@ struct bl_passed {
 int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                  struct bl_passed *ret, struct bl_err *err);
 
-/* Makes it heir's, for lease_ms at least. No doorbell goes with it. */
+/* Makes it heir's, for lease_ms at least. No doorbell goes with it. exported: only if it was made
+ * its present owner's with this depth and lease, for both are somebody's word. */
 int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
-                  uint32_t lease_ms, bool *ret_matched, struct bl_err *err);
+                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 
 /* Whatever row hold.owner has but the one with hold.fence. */
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);

@@ -335,6 +335,15 @@ void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir
 	            lease_us);
 }
 
+/* The lease was lease_us then, or longer already. */
+void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
+{
+	bl_buf_addf(ret,
+	            " AND reentrant = %" PRIu32 " AND timeout >= gmt_modified + INTERVAL %" PRId64
+	            " MICROSECOND",
+	            depth, lease_us);
+}
+
 void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
                           int64_t lease_us)
 {

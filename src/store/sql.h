@@ -89,6 +89,9 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
 
+/* And that bl_sql_adopt() has made it what it is. */
+void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
+
 /* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL
  * or released as well. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,

@@ -1,0 +1,84 @@
+/* Texts that bizlock_export() never wrote, by somebody who has read them, and the table. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "core/ticket.h"
+#include "cr_test.h"
+
+TestSuite(handover_forged, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define LEASE_MS 60000
+
+/* As a ticket for the row of "k" as it is. */
+static struct bl_ticket ticket_of_row(void)
+{
+	struct row row = row_of(&world, KEY("k"));
+	struct bl_ticket t = {.fence = row.fence, .depth = row.depth, .lease_ms = LEASE_MS};
+	struct bl_err err;
+
+	cr_assert_eq(bl_key_make(&t.key, KEY("k"), &err), BIZLOCK_OK);
+	snprintf(t.owner, sizeof(t.owner), "%s", row.owner);
+	return t;
+}
+
+static void write_ticket(const struct bl_ticket *t, char text[BIZLOCK_EXPORT_MAX])
+{
+	struct bl_err err;
+
+	cr_assert_eq(bl_ticket_write(t, text, BIZLOCK_EXPORT_MAX, &err), BIZLOCK_OK);
+}
+
+/* Who holds it, and under which fence, is there for all to see. */
+Test(handover_forged, one_for_a_lock_that_is_held_is_refused)
+{
+	bizlock *holder = client(NULL), *thief = client(NULL);
+	const char *const owners[] = {NULL, "task-1", "export-1", "export-0123456789abcdefg"};
+	char text[BIZLOCK_EXPORT_MAX];
+	const char *before;
+
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+		struct bl_ticket t;
+
+		expect(OK, holder, acquire_renewed(holder, "k", owners[i], LEASE_MS, NULL));
+		t = ticket_of_row();
+		write_ticket(&t, text);
+		before = row_text("k");
+		expect(INVALID, thief, bizlock_import(thief, text, "thief", NULL));
+		cr_assert_str_eq(row_text("k"), before);
+		expect(OK, holder, bizlock_verify(holder, KEY("k"), owners[i]));
+		expect(OK, holder, bizlock_release(holder, KEY("k"), owners[i], NULL));
+	}
+}
+
+/* So that nobody holds a lock under such a name. */
+Test(handover_forged, the_name_of_an_exported_hold_is_nobodys)
+{
+	bizlock *b = client(NULL);
+
+	expect(INVALID, b, acquire_as(b, "k", "export-0123456789abcdef", 0));
+	expect_message(b, "exported");
+}
+
+/* What else it says must be what the row says. */
+Test(handover_forged, one_that_was_changed_is_refused)
+{
+	bizlock *giver = client(NULL), *heir = client(NULL);
+	char text[BIZLOCK_EXPORT_MAX], real[BIZLOCK_EXPORT_MAX];
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct bl_ticket t;
+
+	expect(OK, giver, acquire_renewed(giver, "k", NULL, LEASE_MS, NULL));
+	expect(OK, giver, acquire_renewed(giver, "k", NULL, LEASE_MS, NULL));
+	expect(OK, giver, bizlock_export(giver, KEY("k"), NULL, real, sizeof(real)));
+	t = ticket_of_row();
+	t.lease_ms = 10 * LEASE_MS;
+	write_ticket(&t, text);
+	expect(LOST, heir, bizlock_import(heir, text, NULL, NULL));
+	t = ticket_of_row();
+	t.depth = 1;
+	write_ticket(&t, text);
+	expect(LOST, heir, bizlock_import(heir, text, NULL, NULL));
+	expect(OK, heir, bizlock_import(heir, real, NULL, &grant));
+	cr_assert_eq(grant.depth, 2);
+	cr_assert_eq(grant.lease_ms, LEASE_MS);
+}
