@@ -145,7 +145,7 @@ int bl_bell_try(struct bl_session *s, struct bl_err *err)
 	snprintf(text, sizeof(text),
 	         "SELECT GET_LOCK('%s', 0), IS_USED_LOCK('%s'), RELEASE_LOCK('%s')", name, name,
 	         name);
-	rc = bl_session_query(s, text, &rows, err);
+	rc = bl_session_query(s, text, 3, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = mysql_fetch_row(rows);

@@ -86,7 +86,8 @@ bool bl_variable_on(const struct bl_doctor *d, const char *name)
 	return value[0] && strcasecmp(value, "OFF") != 0 && strcmp(value, "0") != 0;
 }
 
-int bl_doctor_query(struct bl_doctor *d, MYSQL_RES **ret, struct bl_err *err, const char *fmt, ...)
+int bl_doctor_query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, struct bl_err *err,
+                    const char *fmt, ...)
 {
 	struct bl_buf *text = &d->session.text;
 	va_list args;
@@ -97,7 +98,7 @@ int bl_doctor_query(struct bl_doctor *d, MYSQL_RES **ret, struct bl_err *err, co
 	va_end(args);
 	if (text->failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_query(&d->session, text->data, ret, err);
+	return bl_session_query(&d->session, text->data, columns, ret, err);
 }
 
 /* ---- begin and end -------------------------------------------------------------- */
@@ -109,7 +110,7 @@ static int read_variables(struct bl_doctor *d, struct bl_err *err)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	return bl_doctor_query(
-	        d, &d->variables, err,
+	        d, 2, &d->variables, err,
 	        "SHOW SESSION VARIABLES WHERE Variable_name IN ('sql_mode', 'tx_isolation', "
 	        "'transaction_isolation', 'innodb_snapshot_isolation', "
 	        "'innodb_rollback_on_timeout', 'log_bin', 'sql_log_bin', 'binlog_format', "
@@ -126,7 +127,7 @@ static void read_account(struct bl_doctor *d)
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
 
-	if (bl_doctor_query(d, &rows, &ignored, "SELECT CURRENT_USER()") != BIZLOCK_OK)
+	if (bl_doctor_query(d, 1, &rows, &ignored, "SELECT CURRENT_USER()") != BIZLOCK_OK)
 		return;
 	row = mysql_fetch_row(rows);
 	snprintf(d->account, sizeof(d->account), "%s", row && row[0] ? row[0] : "");

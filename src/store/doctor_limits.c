@@ -14,7 +14,7 @@ static int status_number(struct bl_doctor *d, const char *name, long long *ret, 
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = bl_doctor_query(d, &rows, err, "SHOW GLOBAL STATUS LIKE '%s'", name);
+	int rc = bl_doctor_query(d, 2, &rows, err, "SHOW GLOBAL STATUS LIKE '%s'", name);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -96,7 +96,7 @@ static int read_inherited(struct bl_doctor *d, struct inherited *ret, struct bl_
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = bl_doctor_query(d, &rows, err,
+	int rc = bl_doctor_query(d, 2, &rows, err,
 	                         "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
 	                         "('completion_type', 'init_connect')");
 
@@ -218,7 +218,7 @@ int bl_check_galera(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		bl_buf_adds(&f->text, "not a node of a cluster");
 		return BIZLOCK_OK;
 	}
-	rc = bl_doctor_query(d, &rows, err,
+	rc = bl_doctor_query(d, 2, &rows, err,
 	                     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', "
 	                     "'wsrep_cluster_status', 'wsrep_local_state_comment', "
 	                     "'wsrep_cluster_size')");

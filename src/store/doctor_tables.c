@@ -11,12 +11,12 @@
 enum { LOCK, ROW_LOCK, SCHEMA };
 
 /* select: its first column is TABLE_NAME. */
-static int query(struct bl_doctor *d, MYSQL_RES **ret, struct bl_err *err, const char *select,
-                 const char *tail)
+static int query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, struct bl_err *err,
+                 const char *select, const char *tail)
 {
 	const char *prefix = d->config->table_prefix;
 
-	return bl_doctor_query(d, ret, err,
+	return bl_doctor_query(d, columns, ret, err,
 	                       "%s WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "
 	                       "('%sbiz_lock', '%sbiz_row_lock', '%sbiz_lock_schema')%s",
 	                       select, prefix, prefix, prefix, tail);
@@ -45,7 +45,7 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = query(d, &rows, err, "SELECT TABLE_NAME FROM information_schema.TABLES", "");
+	int rc = query(d, 1, &rows, err, "SELECT TABLE_NAME FROM information_schema.TABLES", "");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -90,7 +90,7 @@ int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = query(d, &rows, err, "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES",
+	int rc = query(d, 2, &rows, err, "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES",
 	               " ORDER BY TABLE_NAME");
 
 	if (rc != BIZLOCK_OK)
@@ -143,7 +143,7 @@ int bl_check_primary_key(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 	struct indexes found = {{false}, {false}};
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = query(d, &rows, err,
+	int rc = query(d, 4, &rows, err,
 	               "SELECT TABLE_NAME, INDEX_NAME, GROUP_CONCAT(CONCAT(COLUMN_NAME, "
 	               "IFNULL(CONCAT('(', SUB_PART, ')'), '')) ORDER BY SEQ_IN_INDEX), "
 	               "MAX(NON_UNIQUE) FROM information_schema.TABLES LEFT JOIN "
@@ -197,7 +197,7 @@ int bl_check_collation(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = query(d, &rows, err,
+	int rc = query(d, 4, &rows, err,
 	               "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME, COLUMN_TYPE FROM "
 	               "information_schema.COLUMNS",
 	               " AND COLUMN_NAME IN ('biz_id', 'biz_type', 'owner') ORDER BY TABLE_NAME, "
@@ -247,7 +247,7 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = query(d, &rows, err,
+	int rc = query(d, 3, &rows, err,
 	               "SELECT TABLE_NAME, COLUMN_TYPE, EXTRA FROM information_schema.COLUMNS",
 	               " AND COLUMN_NAME = 'fence'");
 

@@ -127,7 +127,7 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	bind_look(&look);
 	bl_params_key(&s->params, key);
 	bl_params_bell(&s->params, bell ? bell : NO_BELL);
-	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, one_row, &look, err);
+	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, LOOK_COLUMNS, one_row, &look, err);
 	if (rc == BIZLOCK_OK)
 		*ret = look.row;
 	return rc;
@@ -151,7 +151,7 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	bind.buffer_type = MYSQL_TYPE_LONGLONG;
 	bind.buffer = &one;
 	bl_params_key(&s->params, key);
-	rc = bl_session_select(s, BL_STMT_PROBE, &bind, found, &got, err);
+	rc = bl_session_select(s, BL_STMT_PROBE, &bind, 1, found, &got, err);
 	if (rc == BIZLOCK_OK)
 		*ret_locked = !got;
 	return rc;

@@ -29,8 +29,8 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 	            mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, &rows, err);
-	row = rc == BIZLOCK_OK && mysql_num_fields(rows) == 2 ? mysql_fetch_row(rows) : NULL;
+	rc = bl_session_query(s, s->text.data, 2, &rows, err);
+	row = rc == BIZLOCK_OK ? mysql_fetch_row(rows) : NULL;
 	id = row && row[0] ? strtoll(row[0], NULL, 10) : 0;
 	idle_s = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
 	if (rc == BIZLOCK_OK)

@@ -104,7 +104,7 @@ static int read_rows(struct bl_session *s, enum bl_stmt stmt, const struct bl_pa
 	if (!r.page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	bind_columns(&r);
-	rc = bl_session_select(s, stmt, r.binds, keep_row, &r, err);
+	rc = bl_session_select(s, stmt, r.binds, COLUMNS, keep_row, &r, err);
 	if (rc == BIZLOCK_OK)
 		*ret = r.page;
 	else

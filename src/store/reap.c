@@ -7,11 +7,11 @@
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
 #define BATCH_TEXT_MAX (256 * 1024) /* far below what servers take in one packet */
 
-static int query(struct bl_session *s, MYSQL_RES **ret, struct bl_err *err)
+static int query(struct bl_session *s, unsigned columns, MYSQL_RES **ret, struct bl_err *err)
 {
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_query(s, s->text.data, ret, err);
+	return bl_session_query(s, s->text.data, columns, ret, err);
 }
 
 /* ---- how many there are ------------------------------------------------------------ */
@@ -37,7 +37,7 @@ int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
 	            r->row_locks ? s->sql->row_table : s->sql->lock_table);
-	rc = query(s, &result, err);
+	rc = query(s, 0, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	r->estimate = number_in(result, "rows");
@@ -87,7 +87,7 @@ static int fill(struct bl_reap *page, MYSQL_RES *result, struct bl_err *err)
 	while ((row = mysql_fetch_row(result)) != NULL) {
 		const unsigned long *len = mysql_fetch_lengths(result);
 
-		if (mysql_num_fields(result) != 3 || !row[0] || !row[1])
+		if (!row[0] || !row[1])
 			return bl_err_set(err, BIZLOCK_DB, "a row without a key");
 		keep(page, row, len);
 		if (page->rows == mysql_num_rows(result))
@@ -107,7 +107,7 @@ int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	bl_buf_reset(&s->text);
 	bl_sql_reap_page(s->sql, &s->text, r->row_locks, r->older_us, r->after_id.data,
 	                 r->after_type.data, r->page);
-	rc = query(s, &result, err);
+	rc = query(s, 3, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	page.items = NULL;

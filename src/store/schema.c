@@ -22,7 +22,7 @@ int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, s
 	int rc;
 
 	snprintf(query, sizeof(query), "SELECT MAX(version) FROM `%sbiz_lock_schema`", prefix);
-	rc = bl_session_query(s, query, &rows, err);
+	rc = bl_session_query(s, query, 1, &rows, err);
 	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING) {
 		*ret = 0;
 		return BIZLOCK_OK;
@@ -71,17 +71,17 @@ static int check_engines(struct bl_session *s, const char *prefix, struct bl_err
 	         "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
 	         "DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock')",
 	         prefix, prefix);
-	rc = bl_session_query(s, query, &rows, err);
+	rc = bl_session_query(s, query, 2, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the tables' engines");
 	while (rc == BIZLOCK_OK && (row = mysql_fetch_row(rows)) != NULL) {
-		const char *engine = row[1] ? row[1] : "none";
+		const char *table = row[0] ? row[0] : "", *engine = row[1] ? row[1] : "none";
 
 		tables++;
 		if (strcasecmp(engine, "InnoDB") != 0)
 			rc = bl_err_set(err, BIZLOCK_SCHEMA,
 			                "table %s has the engine %s: ALTER TABLE %s ENGINE=InnoDB",
-			                row[0], engine, row[0]);
+			                table, engine, table);
 	}
 	mysql_free_result(rows);
 	if (rc == BIZLOCK_OK && tables != 2)
@@ -198,7 +198,7 @@ static int read_applied(struct bl_session *s, const char *prefix, struct bl_appl
 
 	snprintf(query, sizeof(query), "SELECT version, applied_at FROM `%sbiz_lock_schema`",
 	         prefix);
-	rc = bl_session_query(s, query, &rows, err);
+	rc = bl_session_query(s, query, 2, &rows, err);
 	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
 		return BIZLOCK_OK;
 	if (rc != BIZLOCK_OK)

@@ -64,7 +64,7 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	struct variables v = {.hostname = ""};
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = bl_session_query(s, query, &rows, err);
+	int rc = bl_session_query(s, query, 2, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -84,7 +84,7 @@ static int read_database(struct bl_session *s, struct bl_server *ret, struct bl_
 {
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
-	int rc = bl_session_query(s, "SELECT DATABASE()", &rows, err);
+	int rc = bl_session_query(s, "SELECT DATABASE()", 1, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -341,15 +341,34 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
 	return rc;
 }
 
-int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err)
+int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
+                     unsigned long asked, struct bl_err *err)
+{
+	if (found == asked)
+		return BIZLOCK_OK;
+	bl_session_leave(s);
+	return bl_err_set(err, BIZLOCK_DB, "the server speaks of %lu %s where %lu are asked for",
+	                  found, what, asked);
+}
+
+int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, MYSQL_RES **ret,
+                     struct bl_err *err)
 {
 	MYSQL_RES *rows;
+	int rc = BIZLOCK_OK;
 
 	if (mysql_real_query(s->mysql, sql, (unsigned long)strlen(sql)) != 0)
 		return bl_session_error(s, err);
 	rows = mysql_store_result(s->mysql);
-	if (!rows)
+	if (!rows && failed(s))
 		return bl_session_error(s, err);
-	*ret = rows;
-	return BIZLOCK_OK;
+	if (!rows)
+		rc = bl_session_check(s, "columns", 0, columns ? columns : 1, err);
+	else if (columns)
+		rc = bl_session_check(s, "columns", mysql_num_fields(rows), columns, err);
+	if (rc == BIZLOCK_OK)
+		*ret = rows;
+	else
+		mysql_free_result(rows);
+	return rc;
 }

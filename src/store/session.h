@@ -105,8 +105,15 @@ typedef void bl_answer_fn(void *arg, unsigned statement, MYSQL_RES *rows);
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
                     struct bl_err *err);
 
-/* Runs one query as text; the caller frees the result. */
-int bl_session_query(struct bl_session *s, const char *sql, MYSQL_RES **ret, struct bl_err *err);
+/* Runs one query as text; the caller frees the result. columns: how many it must have, 0: as
+ * many as the server likes. */
+int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, MYSQL_RES **ret,
+                     struct bl_err *err);
+
+/* What comes from the server is its word: other columns than were asked for would be written
+ * where there is no room. DB, and the session is left; OK if there are as many. */
+int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
+                     unsigned long asked, struct bl_err *err);
 
 /* Is the server willing to run this? It is prepared, and no more. CONN, DB, NOMEM. */
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err);
@@ -131,10 +138,10 @@ struct bl_done {
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 
-/* Runs one that does. Each row is written to `binds` and `fn` called with arg;
- * what fn returns other than OK ends it. fn runs while the result is open: it
- * must not use the session. */
-int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds,
+/* Runs one that does. Each row is written to `binds`, one for each column, and `fn` called with
+ * arg; what fn returns other than OK ends it. fn runs while the result is open: it must not use the
+ * session. */
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
                       int (*fn)(void *arg), void *arg, struct bl_err *err);
 
 #endif

@@ -112,15 +112,19 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	const enum bl_param *params = bl_sql_params(which);
 	MYSQL_BIND binds[BL_PARAMS_MAX];
 	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
+	unsigned n = 0;
 	int rc = BIZLOCK_OK;
 
 	if (!stmt)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	memset(binds, 0, sizeof(binds));
-	for (size_t i = 0; i < BL_PARAMS_MAX && params[i] != BL_P_END; i++)
-		bind_param(&binds[i], params[i], &s->params);
-	if (mysql_stmt_prepare(stmt, text, (unsigned long)strlen(text)) != 0 ||
-	    mysql_stmt_bind_param(stmt, binds) != 0)
+	for (; n < BL_PARAMS_MAX && params[n] != BL_P_END; n++)
+		bind_param(&binds[n], params[n], &s->params);
+	if (mysql_stmt_prepare(stmt, text, (unsigned long)strlen(text)) != 0)
+		rc = stmt_error(s, stmt, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_check(s, "parameters", mysql_stmt_param_count(stmt), n, err);
+	if (rc == BIZLOCK_OK && mysql_stmt_bind_param(stmt, binds) != 0)
 		rc = stmt_error(s, stmt, err);
 	if (rc == BIZLOCK_OK)
 		s->stmts[which] = stmt;
@@ -185,6 +189,8 @@ int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret
 
 	if (as_text)
 		return bl_text_exec(s, stmt, ret, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_check(s, "columns", mysql_stmt_field_count(s->stmts[stmt]), 0, err);
 	if (rc == BIZLOCK_OK) {
 		ret->affected = mysql_stmt_affected_rows(s->stmts[stmt]);
 		ret->insert_id = mysql_stmt_insert_id(s->stmts[stmt]);
@@ -192,7 +198,7 @@ int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret
 	return rc;
 }
 
-int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds,
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
                       int (*fn)(void *arg), void *arg, struct bl_err *err)
 {
 	MYSQL_STMT *st;
@@ -202,9 +208,11 @@ int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (as_text)
-		return bl_text_select(s, stmt, binds, fn, arg, err);
+		return bl_text_select(s, stmt, binds, columns, fn, arg, err);
 	st = s->stmts[stmt];
-	if (mysql_stmt_bind_result(st, binds) != 0 || mysql_stmt_store_result(st) != 0)
+	rc = bl_session_check(s, "columns", mysql_stmt_field_count(st), columns, err);
+	if (rc == BIZLOCK_OK &&
+	    (mysql_stmt_bind_result(st, binds) != 0 || mysql_stmt_store_result(st) != 0))
 		rc = stmt_error(s, st, err);
 	while (rc == BIZLOCK_OK) {
 		int more = mysql_stmt_fetch(st);

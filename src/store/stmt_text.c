@@ -62,6 +62,8 @@ int bl_text_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret, s
 {
 	int rc = send(s, stmt, err);
 
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_check(s, "columns", mysql_field_count(s->mysql), 0, err);
 	if (rc == BIZLOCK_OK) {
 		ret->affected = mysql_affected_rows(s->mysql);
 		ret->insert_id = mysql_insert_id(s->mysql);
@@ -87,8 +89,8 @@ static void put_field(const MYSQL_BIND *bind, const char *field, unsigned long l
 		*(int64_t *)bind->buffer = strtoll(field, NULL, 10);
 }
 
-int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, int (*fn)(void *arg),
-                   void *arg, struct bl_err *err)
+int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
+                   int (*fn)(void *arg), void *arg, struct bl_err *err)
 {
 	MYSQL_RES *rows = NULL;
 	MYSQL_ROW row;
@@ -97,12 +99,13 @@ int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, i
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rows = mysql_store_result(s->mysql);
-	if (!rows)
+	if (!rows && mysql_errno(s->mysql))
 		return bl_session_error(s, err);
+	rc = bl_session_check(s, "columns", rows ? mysql_num_fields(rows) : 0, columns, err);
 	while (rc == BIZLOCK_OK && (row = mysql_fetch_row(rows)) != NULL) {
 		const unsigned long *lengths = mysql_fetch_lengths(rows);
 
-		for (unsigned i = 0; i < mysql_num_fields(rows); i++)
+		for (unsigned i = 0; i < columns; i++)
 			put_field(&binds[i], row[i], lengths[i]);
 		rc = fn(arg);
 	}

@@ -7,7 +7,7 @@
 
 /* As bl_session_exec() and bl_session_select(). */
 int bl_text_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret, struct bl_err *err);
-int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, int (*fn)(void *arg),
-                   void *arg, struct bl_err *err);
+int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
+                   int (*fn)(void *arg), void *arg, struct bl_err *err);
 
 #endif

@@ -18,7 +18,7 @@ int bl_waiters_read(struct bl_session *s, struct bl_waiters *ret, struct bl_err 
 	MYSQL_RES *rows;
 	MYSQL_ROW row;
 	size_t room;
-	int rc = bl_session_query(s, bl_sql_waiters(s->sql), &rows, err);
+	int rc = bl_session_query(s, bl_sql_waiters(s->sql), 5, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the process list");
