@@ -29,7 +29,7 @@ static const struct {
         {"sql_mode", "'TIME_TRUNCATE_FRACTIONAL'"},
         {"innodb_lock_wait_timeout", "1000"},
         {"max_execution_time", "1"},
-        {"max_statement_time", "0.000001"},
+        {"max_statement_time", "0.001"},
         {"auto_increment_increment", "1000"},
         {"auto_increment_offset", "999"},
         {"foreign_key_checks", "0"},
