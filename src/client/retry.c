@@ -235,7 +235,7 @@ static bool is_in_vain(struct bl_call *call, const struct bl_change *ch)
 {
 	bool lost;
 
-	if (ch->what != BL_CHANGE_DEPTH && ch->what != BL_CHANGE_RENEW)
+	if (!ch->hold || (ch->what != BL_CHANGE_DEPTH && ch->what != BL_CHANGE_RENEW))
 		return false;
 	pthread_mutex_lock(&call->client->mu);
 	lost = ch->hold->state == BL_HOLD_LOST;

@@ -7,9 +7,16 @@ static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 	return (struct bl_tx){mysql, &call->client->sql, &call->client->server};
 }
 
+/* stays: the row stays locked when the call has returned. */
+static struct bl_ref note_fence(const struct bl_call *call, struct bl_hold *h, bool stays)
+{
+	if (stays)
+		h->fenced = true;
+	return bl_hold_ref(call, h);
+}
+
 /* Not made busy: a transaction may take its time, and the lease must go on being
- * renewed. The fence does not change while the hold lasts. stays: the row stays locked when
- * the call has returned. */
+ * renewed. The fence does not change while the hold lasts. */
 static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 {
 	struct bizlock *b = call->client;
@@ -23,9 +30,7 @@ static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 	else if (h->state == BL_HOLD_LOST)
 		rc = bl_err_set(call->err, BIZLOCK_LOST, "the hold is over");
 	else
-		*ret = bl_hold_ref(call, h);
-	if (rc == BIZLOCK_OK && stays)
-		h->fenced = true;
+		*ret = note_fence(call, h, stays);
 	pthread_mutex_unlock(&b->mu);
 	return rc;
 }
