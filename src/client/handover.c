@@ -90,7 +90,7 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 	 * would keep it, and no release find it. */
 	h->exported = rc == BIZLOCK_UNKNOWN;
 	if (rc == BIZLOCK_OK || rc == BIZLOCK_UNKNOWN)
-		bl_hold_litter(b, h, h->exported); /* doorbells can not be handed over */
+		bl_hold_litter(b, h, h->exported); /* doorbells cannot be handed over */
 	else
 		bl_hold_done(b, h);
 	pthread_mutex_unlock(&b->mu);

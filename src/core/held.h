@@ -60,7 +60,7 @@ struct bl_hold {
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
 	bl_time due;     /* to be renewed; BL_NEVER: not */
-	unsigned tries;  /* LITTER: found fenced so often */
+	unsigned tries;  /* LITTER: how often it was found fenced */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 

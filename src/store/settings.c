@@ -13,8 +13,9 @@
 
 #include "store/sql.h"
 
-/* Who has the variable. A server that does not know it would refuse the whole statement; each
- * server runs its own comments and skips those of the other, behind whatever proxy it stands. */
+/* Which servers have the variable. A server that does not know it would refuse the whole statement;
+ * each server runs its own comments and skips those of the other, behind whatever proxy it stands.
+ */
 #define BOTH "", ""
 #define MYSQL_SINCE(version) "/*!" #version, " */"
 #define MARIADB_SINCE(version) "/*M!" #version, " */"

@@ -125,7 +125,7 @@ Test(closing, does_not_release_what_others_took_over)
 	cr_assert_str_eq(row_text("k"), before);
 }
 
-/* One that is fenced can not be released. The others are, in whatever way they go. */
+/* One that is fenced cannot be released. The others are, in whatever way they go. */
 Test(closing, releases_what_no_transaction_has_fenced)
 {
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);

@@ -28,7 +28,7 @@ static void write_ticket(const struct bl_ticket *t, char text[BIZLOCK_EXPORT_MAX
 	cr_assert_eq(bl_ticket_write(t, text, BIZLOCK_EXPORT_MAX, &err), BIZLOCK_OK);
 }
 
-/* Who holds it, and under which fence, is there for all to see. */
+/* Owner and fence of a lock are there for all to see. */
 Test(handover_forged, one_for_a_lock_that_is_held_is_refused)
 {
 	bizlock *holder = client(NULL), *thief = client(NULL);

@@ -70,7 +70,7 @@ const char *row_text(const char *id);
 			cr_skip_test("%s", (why));                                                 \
 	} while (0)
 
-/* The same, where this server or system can not be made to have it; no failure. */
+/* The same, where this server or system cannot be made to have it; no failure. */
 #define not_here_unless(cond, why)                                                                 \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
