@@ -1,12 +1,10 @@
 /* The public door for those who look after a server and its tables. */
-#include "client/admin.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/args.h"
 #include "api/door.h"
-#include "client/waiters.h"
+#include "client/ops/ops.h"
 #include "core/key.h"
 
 #define TEXT_MAX 65536 /* far more than there is to say */

@@ -1,35 +1,22 @@
 /* The public door: argument checks, struct sizes, the thread's last error. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/args.h"
 #include "api/door.h"
 #include "base/thread.h"
 #include "client/client.h"
+#include "client/lock/acquire.h"
+#include "client/lock/reentry.h"
+#include "client/lock/release.h"
+#include "client/lock/renew.h"
+#include "client/ops/ops.h"
 
 int bizlock_new(bizlock **ret)
 {
-	static atomic_uint_least64_t serials;
 	struct bl_err *err = bl_door_error();
-	bizlock *b;
+	int rc = ret ? bl_client_new(ret, err) : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
 
-	if (!ret)
-		return bl_door_finish(NULL, "new", err,
-		                      bl_err_set(err, BIZLOCK_INVALID, "ret is NULL"));
-	b = calloc(1, sizeof(*b));
-	if (!b)
-		return bl_door_finish(NULL, "new", err,
-		                      bl_err_set(err, BIZLOCK_NOMEM, "out of memory"));
-	b->serial = atomic_fetch_add(&serials, 1) + 1;
-	b->mark = bl_process_mark();
-	if (bl_config_init(&b->set, err) != BIZLOCK_OK) {
-		free(b);
-		return bl_door_finish(NULL, "new", err, err->code);
-	}
-	pthread_mutex_init(&b->mu, NULL);
-	bl_cond_init(&b->changed);
-	*ret = b;
-	return BIZLOCK_OK;
+	return bl_door_finish(NULL, "new", err, rc);
 }
 
 static int set(bizlock *b, const char *option, const char *value, struct bl_err *err)
@@ -81,10 +68,8 @@ int bizlock_migrate(bizlock *b)
 
 void bizlock_close(bizlock *b)
 {
-	if (!b)
-		return;
-	if (bl_client_close(b))
-		free(b);
+	if (b)
+		bl_client_close(b);
 }
 
 int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
@@ -96,7 +81,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	struct bl_request request;
 	struct bl_owner who;
 	struct bl_key checked;
-	struct bl_call call;
+	struct bl_member m;
 	bool deeper;
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
@@ -106,15 +91,16 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 		return bl_door_finish(b, "acquire", err, rc);
 	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, &grant);
 	if (!deeper) {
-		rc = bl_door_begin(&call, b, &checked, &who, o.wait_ms, "acquire", err);
+		memset(&m, 0, sizeof(m));
+		rc = bl_door_begin(&m.call, b, &checked, &who, o.wait_ms, "acquire", err);
 		if (rc != BIZLOCK_OK)
 			return rc;
 		request = bl_args_request(&o, &b->config);
-		rc = bl_client_acquire(&call, &request, &grant);
+		rc = bl_client_acquire(&m, 1, &request, &grant);
 	}
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grant(&grant, ret);
-	return deeper ? BIZLOCK_OK : bl_door_called(&call, "acquire", rc);
+	return deeper ? BIZLOCK_OK : bl_door_called(&m.call, "acquire", rc);
 }
 
 int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *ret_depth)

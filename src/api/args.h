@@ -2,7 +2,7 @@
 #ifndef BL_API_ARGS_H
 #define BL_API_ARGS_H
 
-#include "client/client.h"
+#include "client/state.h"
 
 /* Fills *ret_opts, with defaults where opts is NULL. ret may be NULL. */
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,

@@ -2,7 +2,7 @@
 #ifndef BL_API_DOOR_H
 #define BL_API_DOOR_H
 
-#include "client/client.h"
+#include "client/state.h"
 
 /* Where the calling thread's call at hand writes its error. */
 struct bl_err *bl_door_error(void);

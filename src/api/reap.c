@@ -1,6 +1,7 @@
 /* The public door of the reaper. */
 #include "api/args.h"
 #include "api/door.h"
+#include "client/ops/ops.h"
 
 int bizlock_reap(bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result *ret)
 {

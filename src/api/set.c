@@ -3,13 +3,14 @@
 
 #include "api/args.h"
 #include "api/door.h"
-#include "client/set.h"
+#include "client/lock/acquire.h"
+#include "client/lock/release.h"
 
 static int check_count(size_t n, struct bl_err *err)
 {
-	if (n >= 1 && n <= BL_SET_MAX)
+	if (n >= 1 && n <= BL_TAKE_MAX)
 		return BIZLOCK_OK;
-	return bl_err_set(err, BIZLOCK_INVALID, "n is %zu: 1 to %d keys", n, BL_SET_MAX);
+	return bl_err_set(err, BIZLOCK_INVALID, "n is %zu: 1 to %d keys", n, BL_TAKE_MAX);
 }
 
 static int check_keys(const bizlock_key *keys, size_t n, struct bl_member *members,
@@ -64,7 +65,7 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
 	struct bl_err *err = bl_door_error();
 	struct bl_member *members = NULL;
 	struct bl_request request;
-	bizlock_grant grants[BL_SET_MAX];
+	bizlock_grant grants[BL_TAKE_MAX];
 	bizlock_acquire_opts o;
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
@@ -73,7 +74,7 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_all", err, rc);
 	request = bl_args_request(&o, &b->config);
-	rc = bl_client_acquire_all(members, n, &request, grants);
+	rc = bl_client_acquire(members, n, &request, grants);
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grants(grants, n, ret);
 	free(members);

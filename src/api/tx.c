@@ -2,7 +2,7 @@
 #include "bizlock_tx.h"
 
 #include "api/door.h"
-#include "client/within.h"
+#include "client/lock/tx.h"
 
 int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 {
@@ -16,10 +16,10 @@ int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 		rc = bl_err_set(call.err, BIZLOCK_INVALID,
 		                "flags must be 0, BIZLOCK_ROW_WAIT or BIZLOCK_ROW_SKIP");
 	else
-		rc = bl_within_row_lock(&call, tx,
-		                        flags & BIZLOCK_ROW_WAIT   ? BL_ROW_WAIT
-		                        : flags & BIZLOCK_ROW_SKIP ? BL_ROW_SKIP
-		                                                   : BL_ROW_NOWAIT);
+		rc = bl_client_tx_row_lock(&call, tx,
+		                           flags & BIZLOCK_ROW_WAIT   ? BL_ROW_WAIT
+		                           : flags & BIZLOCK_ROW_SKIP ? BL_ROW_SKIP
+		                                                      : BL_ROW_NOWAIT);
 	return bl_door_called(&call, "row_lock", rc);
 }
 
@@ -28,7 +28,8 @@ int bizlock_fence(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 	struct bl_call call;
 	int rc = bl_door_call(&call, b, key, owner, 0, "fence", bl_door_error());
 
-	return rc == BIZLOCK_OK ? bl_door_called(&call, "fence", bl_within_fence(&call, tx)) : rc;
+	return rc == BIZLOCK_OK ? bl_door_called(&call, "fence", bl_client_tx_fence(&call, tx))
+	                        : rc;
 }
 
 int bizlock_commit(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
@@ -36,5 +37,6 @@ int bizlock_commit(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 	struct bl_call call;
 	int rc = bl_door_call(&call, b, key, owner, 0, "commit", bl_door_error());
 
-	return rc == BIZLOCK_OK ? bl_door_called(&call, "commit", bl_within_commit(&call, tx)) : rc;
+	return rc == BIZLOCK_OK ? bl_door_called(&call, "commit", bl_client_tx_commit(&call, tx))
+	                        : rc;
 }

@@ -1,8 +1,6 @@
-#include <inttypes.h>
-#include <stdio.h>
-
+/* One call: its identity, its deadlines, and how it sleeps. */
 #include "base/rnd.h"
-#include "client/client.h"
+#include "client/state.h"
 
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
@@ -38,19 +36,9 @@ int bl_call_check(const struct bl_call *call)
 	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
 }
 
-bool bl_call_closing(const struct bl_call *call)
-{
-	bool closing;
-
-	pthread_mutex_lock(&call->client->mu);
-	closing = call->client->state == BL_CLIENT_CLOSING;
-	pthread_mutex_unlock(&call->client->mu);
-	return closing;
-}
-
 static bool is_over(const struct bl_call *call)
 {
-	return bl_call_interrupted(call) || bl_call_closing(call);
+	return bl_call_interrupted(call) || call->client->state == BL_CLIENT_CLOSING;
 }
 
 static void sleep_unless(const struct bl_call *call, bl_time until,
@@ -58,10 +46,12 @@ static void sleep_unless(const struct bl_call *call, bl_time until,
 {
 	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
 
+	bl_unlock(call->client);
 	while (left > 0 && !over(call)) {
 		bl_sleep(left < BL_WAKE_NS ? left : BL_WAKE_NS);
 		left = end - bl_now();
 	}
+	bl_lock(call->client);
 }
 
 void bl_call_sleep(const struct bl_call *call, bl_time until)
@@ -76,29 +66,5 @@ void bl_call_pause(const struct bl_call *call, bl_time until)
 
 uint64_t bl_client_random(struct bizlock *b)
 {
-	uint64_t n;
-
-	pthread_mutex_lock(&b->mu);
-	n = bl_rnd_next(&b->jitter);
-	pthread_mutex_unlock(&b->mu);
-	return n;
-}
-
-void bl_describe(const struct bl_row *row, char *ret, size_t size)
-{
-	int64_t s = row->left_us / 1000000;
-	int ms = (int)(row->left_us / 1000 % 1000);
-
-	if (row->left_us > 0 && row->owner[0])
-		snprintf(ret, size,
-		         "held by %s (fence %" PRIu64 ", depth %" PRIu32 "), lease ends in %" PRId64
-		         ".%03d s",
-		         row->owner, row->fence, row->depth, s, ms);
-	else if (row->left_us > 0)
-		snprintf(ret, size, "released, and resting for %" PRId64 ".%03d s more", s, ms);
-	else if (row->locked)
-		snprintf(ret, size, "fenced by an open transaction of %s (fence %" PRIu64 ")",
-		         row->owner, row->fence);
-	else
-		snprintf(ret, size, "free, but another contender stands at its door");
+	return bl_rnd_next(&b->jitter);
 }

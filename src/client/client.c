@@ -1,33 +1,33 @@
-/* The life of a client: open, migrate, interrupt, close. */
+/* The life of a client, but for its end: close.c. */
 #include "client/client.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/rnd.h"
+#include "base/thread.h"
+#include "client/hold/hold.h"
+#include "client/sources.h"
 #include "core/hosts.h"
 #include "store/schema.h"
 
-/* What environment and files say goes into a copy: bizlock_set() may be called again after
- * a failed open, and by another thread meanwhile. */
-int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err)
+int bl_client_new(struct bizlock **ret, struct bl_err *err)
 {
-	struct bl_config config;
-	int rc;
+	static atomic_uint_least64_t serials;
+	struct bizlock *b = calloc(1, sizeof(*b));
 
-	memset(&config, 0, sizeof(config));
-	pthread_mutex_lock(&b->mu);
-	rc = bl_config_copy(&config, b->state >= BL_CLIENT_OPEN ? &b->config : &b->set, err);
-	pthread_mutex_unlock(&b->mu);
-	if (rc == BIZLOCK_OK)
-		rc = bl_sources_read(&config, err);
-	if (rc == BIZLOCK_OK)
-		*ret = config;
-	else
-		bl_config_free(&config);
-	return rc;
+	if (!b)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	b->serial = atomic_fetch_add(&serials, 1) + 1;
+	b->mark = bl_process_mark();
+	if (bl_config_init(&b->set, err) != BIZLOCK_OK) {
+		free(b);
+		return err->code;
+	}
+	pthread_mutex_init(&b->mu, NULL);
+	bl_cond_init(&b->changed);
+	*ret = b;
+	return BIZLOCK_OK;
 }
 
 static int make_identity(struct bizlock *b, struct bl_err *err)
@@ -91,7 +91,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		rc = bl_janitor_start(b, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_watch_start(b, err);
+		rc = bl_loss_watch_start(b, err);
 	return rc;
 }
 
@@ -102,7 +102,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 	} else {
 		bl_worker_stop(&b->janitor.worker, &b->mu);
 		bl_renewer_stop(b);
-		bl_watch_stop(b);
+		bl_loss_watch_stop(b);
 	}
 	bl_pool_free(&b->pool, forked);
 	bl_held_free(&b->held);
@@ -127,26 +127,6 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
-int bl_client_migrate(struct bizlock *b, struct bl_err *err)
-{
-	struct bl_config config;
-	struct bl_server server;
-	struct bl_session s;
-	int rc = bl_client_config(b, &config, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = bl_session_open(&s, &config, NULL, err);
-	if (rc == BIZLOCK_OK) {
-		rc = bl_server_probe(&s, &server, err);
-		if (rc == BIZLOCK_OK)
-			rc = bl_schema_migrate(&s, config.table_prefix, err);
-		bl_session_close(&s);
-	}
-	bl_config_free(&config);
-	return rc;
-}
-
 /* Nothing here but atomics and write(): it may run in a signal handler. */
 void bl_client_interrupt(struct bizlock *b)
 {
@@ -157,8 +137,20 @@ void bl_client_interrupt(struct bizlock *b)
 
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
-	pthread_mutex_lock(&b->mu);
-	b->watch.fn = fn;
-	b->watch.arg = arg;
-	pthread_mutex_unlock(&b->mu);
+	bl_lock(b);
+	b->loss_watch.fn = fn;
+	b->loss_watch.arg = arg;
+	bl_unlock(b);
+}
+
+void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret)
+{
+	const struct bl_hold *h = NULL;
+	uint64_t held = 0;
+
+	bl_lock(b);
+	while ((h = bl_held_walk(&b->held, h)) != NULL)
+		held += bl_hold_left_ms(h) > 0;
+	bl_unlock(b);
+	bl_numbers_read(&b->numbers, held, ret);
 }

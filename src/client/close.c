@@ -1,10 +1,14 @@
-/* The end of a client: it lasts no longer than a server may take to answer. */
+/* The end of a client: it lasts no longer than a server may take to answer. Calls, renewer and
+ * janitor have ended when holds are given back, and nobody but the loss watch is left. Its
+ * functions are entered with the mutex free, and take it to look at the holds. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "client/hold.h"
+#include "client/client.h"
+#include "client/hold/hold.h"
 #include "core/backoff.h"
+#include "store/many.h"
 
 /* Connections that are lost are replaced; a server that is not there is not waited
  * for, because leases end by themselves. */
@@ -13,10 +17,20 @@
 /* What closing may take beyond its time, at most. */
 #define SLACK_MS 200
 
+static void pause_before(struct bizlock *b, unsigned attempt)
+{
+	bl_time pause;
+
+	bl_lock(b);
+	pause = bl_backoff_ns(attempt, bl_client_random(b));
+	bl_unlock(b);
+	bl_sleep(pause);
+}
+
 /* Does its row have to go? What an ended thread held may be half done. */
 static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 {
-	if (h->state == BL_HOLD_LITTER)
+	if (h->state == BL_HOLD_ORPHAN)
 		return h->unsure && h->fence;
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
 }
@@ -26,29 +40,27 @@ static size_t pick(struct bizlock *b, bool fenced, struct bl_item *items)
 {
 	size_t n = 0;
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	for (struct bl_hold *h = NULL;
 	     n < BL_DROP_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
 		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0 || h->fenced != fenced)
 			continue;
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return n;
 }
 
 static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 {
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	for (size_t i = 0; i < n; i++) {
-		struct bl_hold *h = bl_held_of_key(&b->held, &items[i].key);
+		struct bl_hold *h = bl_held_with_fence(&b->held, &items[i].key, items[i].fence);
 
-		while (h && h->fence != items[i].fence)
-			h = bl_held_next_of_key(h);
 		if (h)
 			bl_held_remove(&b->held, h);
 	}
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 }
 
 /* One that has to rest. *ret_rest_us 0: there is none. */
@@ -59,7 +71,7 @@ static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 
 	struct bl_hold *h = NULL;
 
 	*ret_rest_us = 0;
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	while (*ret_rest_us <= 0 && (h = bl_held_walk(&b->held, h)) != NULL) {
 		if (!has_to_go(b, h))
 			continue;
@@ -67,7 +79,7 @@ static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 
 		bl_owner_full(&h->owner, &b->process, owner);
 		item = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return item;
 }
 
@@ -100,7 +112,7 @@ static int sweep_all(struct bizlock *b, struct bl_session *s)
 	struct bl_err ignored;
 	int rc = BIZLOCK_OK;
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	for (struct bl_hold *h = NULL; rc == BIZLOCK_OK && (h = bl_held_walk(&b->held, h));) {
 		char owner[BL_OWNER_MAX + 1];
 		struct bl_ref ref = {&h->key, owner, bl_hold_twin(b, h)};
@@ -109,13 +121,13 @@ static int sweep_all(struct bizlock *b, struct bl_session *s)
 		if (!bl_hold_unknown(h))
 			continue;
 		bl_owner_full(&h->owner, &b->process, owner);
-		pthread_mutex_unlock(&b->mu);
+		bl_unlock(b);
 		rc = bl_lock_sweep(s, ref, &matched, &ignored);
 		if (rc == BIZLOCK_DB)
 			rc = BIZLOCK_OK; /* somebody has that key locked: the others can go */
-		pthread_mutex_lock(&b->mu);
+		bl_lock(b);
 	}
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 
@@ -131,7 +143,7 @@ static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *i
 
 	for (unsigned i = 0; rc == BIZLOCK_OK && left > 0 && i < ATTEMPTS; i++) {
 		if (i > 0)
-			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
+			pause_before(b, i);
 		rc = bl_many_drop(s, items, n, suffix, &dropped, &ignored);
 		left -= rc == BIZLOCK_OK ? (int64_t)dropped : 0;
 		if (rc == BIZLOCK_OK && left > 0) /* others may have been gone before */
@@ -171,15 +183,15 @@ static int release_once(struct bizlock *b, struct bl_item *items, struct bl_pati
 	struct bl_conn *conn;
 	int rc;
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	rc = bl_pool_take(&b->pool, patience, &conn, &ignored);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = release_on(b, &conn->session, items);
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	bl_pool_put(&b->pool, conn);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 
@@ -199,7 +211,7 @@ static void release_all(struct bizlock *b, struct bl_patience patience)
 	for (unsigned i = 0; rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(patience.end); i++) {
 		rc = release_once(b, items, patience);
 		if (rc != BIZLOCK_OK)
-			bl_sleep(bl_backoff_ns(i, bl_client_random(b)));
+			pause_before(b, i);
 	}
 	free(items);
 }
@@ -209,22 +221,22 @@ static void leave_open_state(struct bizlock *b)
 	int64_t io_ms = b->config.io_timeout_ms, connect_ms = b->config.connect_timeout_ms;
 	bl_time deadline = bl_deadline_in_ms(io_ms);
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	b->state = BL_CLIENT_CLOSING;
 	bl_client_interrupt(b);
 	b->pool.connect_by =
 	        bl_deadline_in_ms((io_ms > connect_ms ? io_ms - connect_ms : 0) + SLACK_MS);
-	b->watch.cut_at = deadline;
-	bl_worker_by(&b->watch.worker, deadline);
+	b->loss_watch.cut_at = deadline;
+	bl_worker_by(&b->loss_watch.worker, deadline);
 	bl_renewer_stop_soon(b);
 	bl_worker_stop_soon(&b->janitor.worker);
 	while (b->calls > 0)
 		pthread_cond_wait(&b->changed, &b->mu);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
 	release_all(b, (struct bl_patience){.end = deadline});
-	bl_watch_stop(b);
+	bl_loss_watch_stop(b);
 }
 
 /* Is there something to close? What was begun before goes on to its end: an open, and,
@@ -233,11 +245,11 @@ static bool await_open(struct bizlock *b)
 {
 	bool open;
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	while (b->state == BL_CLIENT_OPENING || (b->state == BL_CLIENT_NEW && b->calls > 0))
 		pthread_cond_wait(&b->changed, &b->mu);
 	open = b->state == BL_CLIENT_OPEN;
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return open;
 }
 
@@ -249,12 +261,12 @@ static bool forked_whole(struct bizlock *b)
 	       pthread_mutex_trylock(&b->mu) == 0;
 }
 
-bool bl_client_close(struct bizlock *b)
+void bl_client_close(struct bizlock *b)
 {
 	bool forked = !bl_process_is(b->mark);
 
 	if (forked && !forked_whole(b))
-		return false;
+		return;
 	if (!forked && await_open(b))
 		leave_open_state(b);
 	bl_client_tear_down(b, forked);
@@ -264,5 +276,5 @@ bool bl_client_close(struct bizlock *b)
 		pthread_cond_destroy(&b->changed);
 		pthread_mutex_destroy(&b->mu);
 	}
-	return true;
+	free(b);
 }

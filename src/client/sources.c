@@ -1,10 +1,11 @@
 /* Where options come from besides bizlock_set(): environment and option files. */
+#include "client/sources.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/optfile.h"
-#include "client/client.h"
 
 #define GROUP_MAX 256 /* of a group's name, with its end */
 
@@ -104,7 +105,7 @@ static int from_files(struct bl_config *config, struct bl_err *err)
 	return rc;
 }
 
-int bl_sources_read(struct bl_config *config, struct bl_err *err)
+static int read_sources(struct bl_config *config, struct bl_err *err)
 {
 	int rc = from_environment(config, err);
 
@@ -113,5 +114,25 @@ int bl_sources_read(struct bl_config *config, struct bl_err *err)
 	if (rc == BIZLOCK_OK && !config->database)
 		rc = bl_err_set(err, BIZLOCK_INVALID,
 		                "option database: not given; it names where the tables are");
+	return rc;
+}
+
+/* What environment and files say goes into a copy: bizlock_set() may be called again after
+ * a failed open, and by another thread meanwhile. */
+int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err)
+{
+	struct bl_config config;
+	int rc;
+
+	memset(&config, 0, sizeof(config));
+	bl_lock(b);
+	rc = bl_config_copy(&config, b->state >= BL_CLIENT_OPEN ? &b->config : &b->set, err);
+	bl_unlock(b);
+	if (rc == BIZLOCK_OK)
+		rc = read_sources(&config, err);
+	if (rc == BIZLOCK_OK)
+		*ret = config;
+	else
+		bl_config_free(&config);
 	return rc;
 }

@@ -1,5 +1,6 @@
 #include "core/held.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
@@ -41,7 +42,7 @@ struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
 {
 	struct bl_hold *h = bl_held_of_key(t, key);
 
-	while (h && (h->state == BL_HOLD_LITTER || !bl_owner_equal(&h->owner, owner)))
+	while (h && (h->state == BL_HOLD_ORPHAN || !bl_owner_equal(&h->owner, owner)))
 		h = bl_held_next_of_key(h);
 	return h;
 }
@@ -94,6 +95,20 @@ void bl_hold_free(struct bl_hold *h)
 	free(h);
 }
 
+void bl_hold_move(struct bl_hold *h, enum bl_hold_state to)
+{
+	static const unsigned moves[] = {
+	        [BL_HOLD_ACQUIRING] = 1u << BL_HOLD_HELD | 1u << BL_HOLD_ORPHAN,
+	        [BL_HOLD_HELD] = 1u << BL_HOLD_LOST | 1u << BL_HOLD_ORPHAN,
+	        [BL_HOLD_LOST] = 1u << BL_HOLD_ORPHAN,
+	        [BL_HOLD_ORPHAN] = 0,
+	};
+
+	assert(moves[h->state] & 1u << to);
+	(void)moves;
+	h->state = to;
+}
+
 void bl_held_take_out(struct bl_held *t, struct bl_hold *h)
 {
 	struct bl_hold **link = bucket_of(t, &h->key);
@@ -126,6 +141,25 @@ struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h)
 {
 	return skip_to_key(h->next, &h->key);
+}
+
+bool bl_held_has_bell(const struct bl_held *t, const struct bl_key *key, uint64_t conn)
+{
+	const struct bl_hold *h = bl_held_of_key(t, key);
+
+	while (h && h->bell != conn)
+		h = bl_held_next_of_key(h);
+	return h != NULL;
+}
+
+struct bl_hold *bl_held_with_fence(const struct bl_held *t, const struct bl_key *key,
+                                   uint64_t fence)
+{
+	struct bl_hold *h = bl_held_of_key(t, key);
+
+	while (h && h->fence != fence)
+		h = bl_held_next_of_key(h);
+	return h;
 }
 
 struct bl_hold *bl_held_walk(const struct bl_held *t, const struct bl_hold *prev)

@@ -15,15 +15,16 @@
  *   (none) -----------> ACQUIRING -------------> HELD ---> LOST
  *     ^                  |  |                     | |       | last release, or
  *     |     not obtained |  | nobody knows        | |       | its thread ended
- *     +------------------+  +------> LITTER <-----|-+-------+
+ *     +------------------+  +------> ORPHAN <-----|-+-------+
  *     |                                |          | last release
  *     +--------------------------------+----------+
- */
+ *
+ * bl_hold_move() makes these moves, and no other. */
 enum bl_hold_state {
 	BL_HOLD_ACQUIRING, /* no row yet, as far as we know */
 	BL_HOLD_HELD,      /* the server said so; judge by `expires` */
 	BL_HOLD_LOST,      /* it is over; every call answers LOST */
-	BL_HOLD_LITTER     /* nobody's any more: the janitor cleans up at the server */
+	BL_HOLD_ORPHAN     /* nobody's any more: the janitor cleans up at the server */
 };
 
 enum bl_loss {
@@ -42,15 +43,14 @@ struct bl_hold {
 	int64_t step_us;         /* LOST: by which the server's clock was found set, or 0 */
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
-	bool stays;              /* busy, and renewed nevertheless: that call neither shortens the
-	                            lease nor gives the hold away */
-	bool renewing;           /* the renewer's statement has it: no call may shorten the lease */
+	bool stays;              /* busy, and renewed nevertheless: see client/state.h */
+	bool renewing;           /* the renewer's statement has it: see there */
 	atomic_bool fenced;      /* a transaction of the application's has had its row locked, and
 	                            may still: set at any time, by whoever fences */
 	bool untold;             /* it was lost, and that is not reported yet */
 	bool unsure;             /* ACQUIRING: a reply was lost, and the row may be there.
-	                            LITTER: it may still be, and has to go */
-	bool exported;           /* LITTER: perhaps, so its row may have another owner */
+	                            ORPHAN: it may still be, and has to go */
+	bool exported;           /* ORPHAN: perhaps, so its row may have another owner */
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
@@ -60,12 +60,12 @@ struct bl_hold {
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
 	bl_time due;     /* to be renewed; BL_NEVER: not */
-	unsigned tries;  /* LITTER: how often it was found fenced */
+	unsigned tries;  /* ORPHAN: how often it was found fenced */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 
-	/* It went from owner to owner of this client, so often in a row; since when. */
-	unsigned passed;
+	/* It went from owner to owner of this client: how often in a row, and since when. */
+	unsigned handoffs;
 	bl_time run;
 };
 
@@ -77,7 +77,7 @@ struct bl_held {
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
-/* Not litter, which belongs to nobody. */
+/* Not an orphan, which belongs to nobody. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 
@@ -90,9 +90,20 @@ void bl_held_take_out(struct bl_held *t, struct bl_hold *h);
 void bl_held_remove(struct bl_held *t, struct bl_hold *h); /* and frees it */
 void bl_hold_free(struct bl_hold *h);
 
+/* The one way to change h->state. */
+void bl_hold_move(struct bl_hold *h, enum bl_hold_state to);
+
 /* The holds of one key, whoever owns them: first, then the next after h. */
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key);
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h);
+
+/* Whether one of them has its doorbell on connection `conn`. A connection that has a doorbell
+ * may ring it again (GET_LOCK counts): that of one owner would tell another one "rung". */
+bool bl_held_has_bell(const struct bl_held *t, const struct bl_key *key, uint64_t conn);
+
+/* The hold with this fence, or NULL. */
+struct bl_hold *bl_held_with_fence(const struct bl_held *t, const struct bl_key *key,
+                                   uint64_t fence);
 
 /* Any hold, or NULL: for walking, pass the previous one, NULL at first. */
 struct bl_hold *bl_held_walk(const struct bl_held *t, const struct bl_hold *prev);

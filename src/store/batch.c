@@ -21,9 +21,9 @@ bool bl_batch_inserts(const struct bl_entry *e)
 	return bl_batch_acquires(e) && e->rung && !e->there;
 }
 
-const struct bl_key *bl_batch_key(const struct bl_entry *e)
+const struct bl_key *bl_entry_key(const struct bl_entry *e)
 {
-	return bl_batch_releases(e) ? e->hold.key : e->claim.key;
+	return bl_batch_releases(e) ? e->hold.key : e->goal->key;
 }
 
 static size_t count(const struct batch *b, bl_batch_filter *which)
@@ -46,9 +46,9 @@ static int order(const struct bl_key *key, const char *id, const char *type)
 
 static int by_key(const void *a, const void *b)
 {
-	const struct bl_key *y = bl_batch_key(*(struct bl_entry *const *)b);
+	const struct bl_key *y = bl_entry_key(*(struct bl_entry *const *)b);
 
-	return order(bl_batch_key(*(struct bl_entry *const *)a), y->id, y->type);
+	return order(bl_entry_key(*(struct bl_entry *const *)a), y->id, y->type);
 }
 
 static struct bl_entry *find(const struct batch *b, const char *id, const char *type)
@@ -57,7 +57,7 @@ static struct bl_entry *find(const struct batch *b, const char *id, const char *
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		int sign = order(bl_batch_key(b->entries[middle]), id, type);
+		int sign = order(bl_entry_key(b->entries[middle]), id, type);
 
 		if (sign == 0)
 			return b->entries[middle];
@@ -87,7 +87,8 @@ static void read_row(const struct batch *b, MYSQL_ROW row, bool first)
 		e->there = true;
 	} else if (is_owner(e->claim.owner, row[2])) {
 		e->done = true;
-		e->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
+		e->goal->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
+		e->goal->took_over = false;
 	}
 }
 

@@ -7,22 +7,25 @@
 #define BL_STORE_BATCH_H
 
 #include "base/clock.h"
-#include "store/lock.h"
+#include "store/take.h"
 
 #define BL_BATCH_MAX 128
 
 struct bl_entry {
-	struct bl_claim claim; /* an acquisition: key, owner, note, bell, lease_ms */
-	struct bl_ref hold;    /* a last release, when its key is not NULL; */
+	struct bl_claim claim; /* an acquisition, */
+	struct bl_goal *goal;  /* of this key; */
+	struct bl_ref hold;    /* or, when its key is not NULL, a last release, */
 	const char *bell;      /* with this doorbell, which the session has */
 
 	/* answers */
-	bool rung;      /* acquisition: the session has the doorbell now */
-	bool there;     /* the row was: in the way of an acquisition, or to be released */
-	bool done;      /* acquisition: row and doorbell are ours. Release: both are gone */
-	bool maybe;     /* not known to be done, but it may be */
-	uint64_t fence; /* of an acquisition that is done */
+	bool rung;  /* acquisition: the session has the doorbell now */
+	bool there; /* the row was: in the way of an acquisition, or to be released */
+	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled. Release: both
+	               are gone */
+	bool maybe; /* not known to be done, but it may be */
 };
+
+const struct bl_key *bl_entry_key(const struct bl_entry *e);
 
 /* Each key once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
  * of acquisitions. The order of entries changes. *ret_sent: when what changes the rows

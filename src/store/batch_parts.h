@@ -24,8 +24,6 @@ typedef bool bl_batch_filter(const struct bl_entry *e);
 bl_batch_filter bl_batch_releases, bl_batch_acquires;
 bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
 
-const struct bl_key *bl_batch_key(const struct bl_entry *e);
-
 /* All of them fill s->text. */
 void bl_batch_first(struct batch *b);
 void bl_batch_second(struct batch *b); /* and sets b->commit */

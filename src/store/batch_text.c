@@ -24,20 +24,15 @@
 static void add_where(struct batch *b, bl_batch_filter *which)
 {
 	struct bl_buf *text = &b->s->text;
-	const char *before = " WHERE (biz_id, biz_type) IN ((";
+	bool first = true;
 
 	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_key *key = bl_batch_key(b->entries[i]);
-
 		if (!which(b->entries[i]))
 			continue;
-		bl_buf_adds(text, before);
-		bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
-		bl_buf_adds(text, ",");
-		bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
-		before = "),(";
+		bl_sql_add_key(text, first, bl_entry_key(b->entries[i]));
+		first = false;
 	}
-	bl_buf_adds(text, "))");
+	bl_sql_end_keys(text);
 }
 
 static void add_from(struct batch *b, const char *columns, bl_batch_filter *which)
@@ -92,7 +87,7 @@ static void add_bells(struct batch *b, bl_batch_filter *which, const char *befor
 		if (!which(e))
 			continue;
 		bl_buf_addf(&b->s->text, "%s%s'%s'%s", comma, before,
-		            bl_batch_releases(e) ? e->bell : e->claim.bell, after);
+		            bl_batch_releases(e) ? e->bell : e->goal->bell, after);
 		comma = ",";
 	}
 }
@@ -113,16 +108,17 @@ static void add_insert(struct batch *b)
 
 	bl_sql_begin_set(b->s->sql, &b->s->text);
 	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_claim *claim = &b->entries[i]->claim;
-		struct bl_sql_row row = {.key = claim->key,
-		                         .owner = claim->owner,
-		                         .note = claim->note,
-		                         .lease_us = (int64_t)claim->lease_ms * 1000,
-		                         .bell = true};
+		const struct bl_entry *e = b->entries[i];
 
-		if (!bl_batch_inserts(b->entries[i]))
+		if (!bl_batch_inserts(e))
 			continue;
-		bl_sql_add_to_set(&b->s->text, first, &row);
+		bl_sql_add_to_set(
+		        &b->s->text, first,
+		        &(struct bl_sql_row){.key = e->goal->key,
+		                             .owner = e->claim.owner,
+		                             .note = e->claim.note,
+		                             .lease_us = (int64_t)e->claim.lease_ms * 1000,
+		                             .bell = true});
 		first = false;
 	}
 	bl_sql_end_batch(&b->s->text);

@@ -120,16 +120,6 @@ int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 	return rc;
 }
 
-int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err)
-{
-	int rc;
-
-	bl_buf_reset(&s->text);
-	bl_sql_kick_bell(&s->text, bell, by);
-	rc = run_text(s, err);
-	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
-}
-
 /* With a name nobody else has: the answer must not depend on other clients. */
 int bl_bell_try(struct bl_session *s, struct bl_err *err)
 {

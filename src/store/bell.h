@@ -26,11 +26,6 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
  * know of it any more. CONN, DB, NOMEM. */
 int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err);
 
-/* Ends the connection `by`, of whatever client, if it has the bell: for when its
- * holder is known to be of no use any more. A server that does not let us leaves
- * the waiters to the end of the lease they saw. CONN, NOMEM. */
-int bl_bell_kick(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err);
-
 /* Does GET_LOCK work on this server? Some clusters and proxies forbid it. OK, or why not:
  * CONN, DB. */
 int bl_bell_try(struct bl_session *s, struct bl_err *err);

@@ -1,61 +1,31 @@
 #include "store/lock.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "store/bell.h"
-#include "store/errclass.h"
 
 static int64_t us(uint32_t ms)
 {
 	return (int64_t)ms * 1000;
 }
 
-/* Affected rows of INSERT ... ON DUPLICATE KEY UPDATE: 1 inserted, 2 updated,
- * 0 left as it was. */
-static void read_answer(const struct bl_done *done, bool rung, struct bl_taken *ret)
+void bl_row_describe(const struct bl_row *row, char *ret, size_t size)
 {
-	memset(ret, 0, sizeof(*ret));
-	if (done->affected > 0) {
-		ret->what = BL_TOOK_ROW;
-		ret->fence = done->insert_id & ~(uint64_t)BL_SQL_RESTED;
-		ret->took_over = done->affected == 2 && ret->fence == done->insert_id;
-	} else {
-		ret->what = rung ? BL_TOOK_BELL : BL_TOOK_NOTHING;
-		ret->left_us = (int64_t)done->insert_id;
-	}
-}
+	int64_t s = row->left_us / 1000000;
+	int ms = (int)(row->left_us / 1000 % 1000);
 
-static void bind_claim(struct bl_params *p, const struct bl_claim *claim)
-{
-	bl_params_key(p, claim->key);
-	bl_params_owner(p, claim->owner);
-	bl_params_note(p, claim->note);
-	p->lease_us = us(claim->lease_ms);
-}
-
-int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_taken *ret,
-                 struct bl_err *err)
-{
-	struct bl_err ignored;
-	struct bl_done done;
-	bool ring = claim->bell && claim->ring;
-	int rc;
-
-	bind_claim(&s->params, claim);
-	bl_params_bell(&s->params, claim->bell ? claim->bell : "");
-	rc = bl_session_exec(s, ring ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
-	if (rc == BIZLOCK_OK) {
-		read_answer(&done, ring, ret);
-	} else if (ring && bl_classify(err->native) == BL_CLASS_NULL) {
-		memset(ret, 0, sizeof(*ret));
-		ret->what = BL_TOOK_NOTHING;
-		rc = BIZLOCK_OK;
-	} else if (ring && !s->gone) {
-		/* The bell may have been rung before the row was refused. Kept,
-		 * it would stop everybody else for nothing. */
-		bl_bell_free(s, claim->bell, &ignored);
-	}
-	return rc;
+	if (row->left_us > 0 && row->owner[0])
+		snprintf(ret, size,
+		         "held by %s (fence %" PRIu64 ", depth %" PRIu32 "), lease ends in %" PRId64
+		         ".%03d s",
+		         row->owner, row->fence, row->depth, s, ms);
+	else if (row->left_us > 0)
+		snprintf(ret, size, "released, and resting for %" PRId64 ".%03d s more", s, ms);
+	else if (row->locked)
+		snprintf(ret, size, "fenced by an open transaction of %s (fence %" PRIu64 ")",
+		         row->owner, row->fence);
+	else
+		snprintf(ret, size, "free, but another contender is about to take it");
 }
 
 enum { LOOK_COLUMNS = 7 };
@@ -207,32 +177,14 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return rc;
 }
 
-int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
-                 struct bl_passed *ret, struct bl_err *err)
-{
-	struct bl_done done;
-	int rc;
-
-	bind_claim(&s->params, claim);
-	bl_params_bell(&s->params, claim->bell ? claim->bell : "");
-	bl_params_giver(&s->params, hold.owner);
-	s->params.fence = hold.fence;
-	rc = bl_session_exec(s, BL_STMT_PASS, &done, err);
-	if (rc == BIZLOCK_OK)
-		*ret = (struct bl_passed){.taken = done.affected > 0,
-		                          .from_hold = done.affected == 2,
-		                          .fence = done.insert_id};
-	return rc;
-}
-
-int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
-                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
+int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
+                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_adopt(s->sql, &s->text, heir, depth, us(lease_ms));
+	bl_sql_give(s->sql, &s->text, new_owner, depth, us(lease_ms));
 	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(&s->text);
 	if (exported)

@@ -9,32 +9,6 @@
 #include "core/key.h"
 #include "store/session.h"
 
-/* What a first acquisition asks for. */
-struct bl_claim {
-	const struct bl_key *key;
-	const char *owner, *note;
-	const char *bell; /* NULL: do without */
-	bool ring;        /* the bell in the same statement; false: this session has it */
-	uint32_t lease_ms;
-};
-
-enum bl_took {
-	BL_TOOK_ROW,    /* ours: fence and took_over are set; with a bell, that too */
-	BL_TOOK_BELL,   /* the bell alone: somebody without one holds the row; left_us is set */
-	BL_TOOK_NOTHING /* somebody stands at the door, or (without a bell) holds the row */
-};
-
-struct bl_taken {
-	enum bl_took what;
-	uint64_t fence;
-	int64_t left_us; /* of the holder's lease */
-	bool took_over;
-};
-
-/* On an error other than CONN the bell is not held. */
-int bl_lock_take(struct bl_session *s, const struct bl_claim *claim, struct bl_taken *ret,
-                 struct bl_err *err);
-
 struct bl_row {
 	bool found;
 	uint64_t fence;
@@ -46,6 +20,11 @@ struct bl_row {
 	uint64_t bell_by; /* and of the one that has it now */
 	char owner[BL_OWNER_MAX + 1];
 };
+
+#define BL_ROW_TEXT_MAX 320
+
+/* For messages: "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
+void bl_row_describe(const struct bl_row *row, char *ret, size_t size);
 
 /* Reads without locking anything. bell: NULL where there are none. */
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
@@ -75,22 +54,10 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 
-struct bl_passed {
-	bool taken;     /* the claim has the row */
-	bool from_hold; /* and until then the hold had it; else nobody */
-	uint64_t fence;
-};
-
-/* As if the hold were dropped and its row taken at once, with a new fence: by somebody else,
- * or by its owner, who keeps what it took over. claim->bell: the session has it, and it stays
- * rung; claim->ring is not looked at. */
-int bl_lock_pass(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
-                 struct bl_passed *ret, struct bl_err *err);
-
-/* Makes it heir's, for lease_ms at least. No doorbell goes with it. exported: only if it was made
- * its present owner's with this depth and lease, for both are somebody's word. */
-int bl_lock_adopt(struct bl_session *s, struct bl_ref hold, const char *heir, uint32_t depth,
-                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
+/* Makes it new_owner's, for lease_ms at least. No doorbell goes with it. exported: only if it was
+ * made its present owner's with this depth and lease, for both are somebody's word. */
+int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
+                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 
 /* Whatever row hold.owner has but the one with hold.fence. */
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);

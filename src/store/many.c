@@ -3,24 +3,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void add_suffix(struct bl_buf *ret, const char *suffix)
+void bl_many_suffix(struct bl_buf *ret, const char *suffix)
 {
 	bl_buf_addf(ret, " AND RIGHT(owner, %zu) = ", strlen(suffix));
 	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
 }
 
-void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
+static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
-	bl_buf_adds(ret, " WHERE (biz_id, biz_type) IN (");
-	for (size_t i = 0; i < n; i++) {
-		bl_buf_adds(ret, i ? ",(" : "(");
-		bl_sql_literal(ret, "_utf8mb4", items[i].key.id, items[i].key.id_len);
-		bl_buf_adds(ret, ",");
-		bl_sql_literal(ret, "_utf8mb4", items[i].key.type, items[i].key.type_len);
-		bl_buf_adds(ret, ")");
-	}
-	bl_buf_adds(ret, ")");
-	add_suffix(ret, suffix);
+	for (size_t i = 0; i < n; i++)
+		bl_sql_add_key(ret, i == 0, &items[i].key);
+	bl_sql_end_keys(ret);
+	bl_many_suffix(ret, suffix);
 }
 
 /* `+ 0` keeps the index of `fence` out of it. */
@@ -34,7 +28,7 @@ static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n
 
 void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
-	bl_many_where(ret, items, n, suffix);
+	add_where(ret, items, n, suffix);
 	add_fences(ret, items, n);
 }
 

@@ -15,7 +15,7 @@
 struct bl_item {
 	struct bl_key key;
 	uint64_t fence;
-	const char *bell; /* of a set: the name of its doorbell */
+	const char *bell; /* of a set that is dropped: the name of its doorbell */
 };
 
 struct bl_renewed {
@@ -42,14 +42,13 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err);
 
-/* The WHERE of several, for reading alone: in a small table the optimizer may prefer to
- * read all of it, and who does that to change rows waits for rows of others. The owners'
- * common end guards against a fence that was given out twice: by a server restored from
- * a backup. */
-void bl_many_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
-
-/* The same, and that they are the holds of items still. */
+/* A WHERE, for reading alone: these holds. In a small table the optimizer may prefer to read all
+ * of it, and a statement that does so to change rows waits for rows of others. */
 void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
+
+/* To go on with: the owners' common end. It guards against a fence that was given out twice, by
+ * a server restored from a backup. */
+void bl_many_suffix(struct bl_buf *ret, const char *suffix);
 
 /* One DELETE, of BL_DROP_MAX at most. */
 void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,

@@ -42,22 +42,3 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 		s->idle_max = idle_s * 1000 * BL_NS_PER_MS;
 	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
 }
-
-/* By its number, too: another one of ours may have the mark by now, for it waits in here. */
-int bl_session_end_other(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
-{
-	struct bl_err mine;
-	int rc;
-
-	bl_buf_reset(&s->text);
-	bl_sql_kick_bell(&s->text, mark->name, mark->id);
-	bl_buf_addf(&s->text, ";SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')", mark->name,
-	            mark->name);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);
-	if (rc != BIZLOCK_CONN)
-		return BIZLOCK_OK;
-	*err = mine;
-	return rc;
-}

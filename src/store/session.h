@@ -70,12 +70,6 @@ void bl_session_forget(struct bl_session *s);
 /* Gives the connection its mark, and learns how long it may be idle. CONN, NOMEM. */
 int bl_session_mark(struct bl_session *s, struct bl_err *err);
 
-/* Ends the connection with this mark, if it is still there: what it has sent may
- * not have arrived yet, and must not arrive later. Waits until it has ended, a second
- * at most: rows that its last statement still has locked would be passed over by a
- * SKIP LOCKED. CONN; what the server refuses is ignored. */
-int bl_session_end_other(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
-
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */
 bool bl_session_ended(struct bl_session *s);

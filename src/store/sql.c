@@ -1,12 +1,11 @@
-#include "store/sql.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/sql_parts.h"
+
 #define SQL_MAX 4096
-#define NOW "UTC_TIMESTAMP(6)"
 
 /* In the templates @T is the table and @BELL the connection that has the doorbell.
  *
@@ -17,7 +16,6 @@
  * VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not know; VALUES()
  * is what both understand. */
 #define RESTED "4611686018427387904" /* BL_SQL_RESTED */
-#define OVER "timeout <= " NOW
 #define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
 #define TAKE(type, bell)                                                                           \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
@@ -35,9 +33,9 @@
 /* The row goes from giver to owner, as by a release and an acquisition; or stays with its owner,
  * taken from whom it was. Only a fence that is new here is that of VALUES(), so what follows it
  * knows by it whether the giver had the row. */
-#define ON_PASSING(column)                                                                         \
+#define ON_HANDOVER(column)                                                                        \
 	", " column " = IF(fence = VALUES(fence), VALUES(" column "), " column ")"
-#define PASS                                                                                       \
+#define HAND_OVER                                                                                  \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
 	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
@@ -45,9 +43,9 @@
 	"fence = IF(owner = ? AND fence = ? AND timeout > " NOW                                    \
 	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence), "                            \
 	"taken_from = IF(fence = VALUES(fence) AND owner <> VALUES(owner), 0, "                    \
-	"taken_from)" ON_PASSING("owner") ON_PASSING("reentrant") ON_PASSING("timeout")            \
-	        ON_PASSING("bell") ON_PASSING("note") ON_PASSING("gmt_create")                     \
-	                ON_PASSING("gmt_modified")
+	"taken_from)" ON_HANDOVER("owner") ON_HANDOVER("reentrant") ON_HANDOVER("timeout")         \
+	        ON_HANDOVER("bell") ON_HANDOVER("note") ON_HANDOVER("gmt_create")                  \
+	                ON_HANDOVER("gmt_modified")
 
 #define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
 
@@ -66,9 +64,9 @@ static const struct {
                                {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE}},
         [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE}},
-        [BL_STMT_PASS] = {PASS,
-                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
-                           BL_P_GIVER, BL_P_FENCE}},
+        [BL_STMT_HAND_OVER] = {HAND_OVER,
+                               {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
+                                BL_P_GIVER, BL_P_FENCE}},
         [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
@@ -202,11 +200,6 @@ void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell)
 	bl_buf_addf(ret, ", RELEASE_LOCK('%s')", bell);
 }
 
-void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by)
-{
-	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", bell, by, by);
-}
-
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len)
 {
 	bl_buf_adds(ret, "`");
@@ -221,81 +214,6 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, " x'");
 	bl_buf_add_hex(ret, text, len);
 	bl_buf_adds(ret, "'");
-}
-
-void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
-{
-	bl_buf_addf(ret,
-	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, bell, note, "
-	            "gmt_create, gmt_modified) VALUES ",
-	            sql->table);
-}
-
-/* As in TAKE: a NULL biz_type is refused. */
-static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
-{
-	if (row->if_rung)
-		bl_buf_adds(ret, "IF(@bizlock_rung=1,");
-	bl_sql_literal(ret, "_utf8mb4", row->key->type, row->key->type_len);
-	if (row->if_rung)
-		bl_buf_adds(ret, ",NULL)");
-}
-
-void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row)
-{
-	bl_buf_adds(ret, first ? "(" : ",(");
-	bl_sql_literal(ret, "_utf8mb4", row->key->id, row->key->id_len);
-	bl_buf_adds(ret, ",");
-	add_type(ret, row);
-	bl_buf_adds(ret, ",");
-	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
-	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", row->lease_us,
-	            row->bell ? "CONNECTION_ID()" : "0");
-	bl_sql_literal(ret, "_utf8mb4", row->note ? row->note : "",
-	               row->note ? strlen(row->note) : 0);
-	bl_buf_adds(ret, "," NOW "," NOW ")");
-}
-
-/* What is not the key must be there, and is not written; but where an operator has just deleted
- * the row: then it is one whose lease is over. */
-void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
-{
-	bl_buf_adds(ret, first ? "(" : ",(");
-	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
-	bl_buf_adds(ret, ",");
-	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
-	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
-}
-
-/* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
- * (1048), and all it did is undone. */
-void bl_sql_end_set(struct bl_buf *ret)
-{
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE "
-	                 "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
-	                 "taken_from = IF(owner = '', 0, fence), "
-	                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
-	                 "gmt_create = VALUES(gmt_create), "
-	                 "gmt_modified = VALUES(gmt_modified), "
-	                 "timeout = VALUES(timeout), fence = VALUES(fence);");
-}
-
-/* Refused in the same way if a row is not ours: one that was broken, and taken by another. */
-void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
-{
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_adds(ret, ", reentrant, NULL), fence = VALUES(fence);");
-}
-
-void bl_sql_end_batch(struct bl_buf *ret)
-{
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout;");
-}
-
-void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
-{
-	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
 }
 
 /* A lease that is longer already stays so. */
@@ -326,11 +244,11 @@ void bl_sql_living(struct bl_buf *ret)
 	bl_buf_adds(ret, " AND timeout > " NOW);
 }
 
-void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
-                  int64_t lease_us)
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us)
 {
 	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
-	bl_sql_literal(ret, "_ascii", heir, strlen(heir));
+	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
 	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, sql->table,
 	            lease_us);
 }

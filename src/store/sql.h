@@ -12,7 +12,7 @@
 enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go */
 	BL_STMT_TAKE,      /* the row alone */
-	BL_STMT_PASS,      /* from its owner to another one */
+	BL_STMT_HAND_OVER, /* from its owner to another one */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
 	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
@@ -74,14 +74,17 @@ const char *bl_sql_waiters(const struct bl_sql *sql);
 
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on with */
-void bl_sql_kick_bell(struct bl_buf *ret, const char *bell, uint64_t by);
 /* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
  * all else stands for itself. */
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
 
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_adopt(const struct bl_sql *sql, struct bl_buf *ret, const char *heir, uint32_t depth,
-                  int64_t lease_us);
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us);
+
+/* WHERE: several keys, one after the other, and the end of them. */
+void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
+void bl_sql_end_keys(struct bl_buf *ret);
 
 /* WHERE: a key, a hold (owner NULL: whosever it is); and, to go on with, that its lease
  * is not over. */
@@ -89,7 +92,7 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
 
-/* And that bl_sql_adopt() has made it what it is. */
+/* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
 /* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL

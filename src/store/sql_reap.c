@@ -1,9 +1,7 @@
 /* The texts of the reaper. */
 #include <inttypes.h>
 
-#include "store/sql.h"
-
-#define NOW "UTC_TIMESTAMP(6)"
+#include "store/sql_parts.h"
 
 static const char *table_of(const struct bl_sql *sql, bool row_locks)
 {

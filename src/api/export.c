@@ -1,0 +1,41 @@
+/* The public door of export and import. */
+#include "client/lock/export.h"
+#include "api/args.h"
+#include "api/door.h"
+
+int bizlock_export(bizlock *b, bizlock_key key, const char *owner, char *ret, size_t size)
+{
+	struct bl_err *err = bl_door_error();
+	struct bl_call call;
+	int rc = ret ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "export", err, rc);
+	rc = bl_door_call(&call, b, key, owner, 0, "export", err);
+	return rc == BIZLOCK_OK
+	               ? bl_door_called(&call, "export", bl_client_export(&call, ret, size))
+	               : rc;
+}
+
+int bizlock_import(bizlock *b, const char *text, const char *owner, bizlock_grant *ret)
+{
+	struct bl_err *err = bl_door_error();
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock_acquire_opts ignored;
+	struct bl_ticket ticket;
+	struct bl_call call;
+	int rc = bl_args_acquire(NULL, ret, &ignored, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_ticket_read(text, &ticket, err);
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "import", err, rc);
+	rc = bl_door_call(&call, b, (bizlock_key){ticket.key.type, ticket.key.id}, owner, 0,
+	                  "import", err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_client_import(&call, &ticket, &grant);
+	if (rc == BIZLOCK_OK && ret)
+		bl_args_grant(&grant, ret);
+	return bl_door_called(&call, "import", rc);
+}

@@ -1,0 +1,318 @@
+/* The thread that has the connection (its borrower, or the first in its line of jobs) leads:
+ * it takes the jobs out of the line, runs them as one batch with the mutex free, and wakes
+ * their threads with the answers. From RUNS to DONE a job is the leader's: its own thread
+ * waits without a limit, for what is under way cannot be withdrawn, and the leader's
+ * statement ends by itself, at io_timeout at the latest. */
+#include "client/conn/combine.h"
+
+#include "client/conn/retry.h"
+
+/* A batch takes two round trips and a dozen statements: fewer jobs are done sooner one by
+ * one. */
+#define WORTH_A_BATCH 6
+
+/* With CROWD calls under way, acquisitions stand in line where ENOUGH_AT_WORK connections are
+ * at work, although others may be idle: more would make smaller batches, and fewer leave the
+ * server idle while a batch is on its way. */
+#define CROWD 16
+#define ENOUGH_AT_WORK 2
+
+/* ---- a batch ------------------------------------------------------------------------ */
+
+struct batch {
+	struct bl_conn *conn;
+	struct bl_job *jobs[BL_BATCH_MAX];
+	struct bl_entry *entries[BL_BATCH_MAX];
+	size_t n;
+	unsigned bells;     /* to be rung */
+	bl_time rung, sent; /* see struct bl_job */
+};
+
+static const struct bl_key *job_key(const struct bl_job *job)
+{
+	return bl_entry_key(&job->entry);
+}
+
+static bool job_acquires(const struct bl_job *job)
+{
+	return !job->entry.hold.key;
+}
+
+/* A doorbell that the connection has already would be rung, whoever it is for. */
+static bool batch_suits(const struct bizlock *b, const struct batch *batch,
+                        const struct bl_job *job)
+{
+	const struct bl_conn *conn = batch->conn;
+
+	if (!job_acquires(job))
+		return true;
+	if (conn->bells + batch->bells >= BL_BELLS_MAX ||
+	    bl_held_has_bell(&b->held, job_key(job), conn->id))
+		return false;
+	for (size_t i = 0; i < batch->n; i++)
+		if (bl_key_equal(job_key(batch->jobs[i]), job_key(job)))
+			return false;
+	return true;
+}
+
+static void batch_add(const struct bizlock *b, struct batch *batch, struct bl_job *job)
+{
+	if (!batch_suits(b, batch, job)) {
+		bl_job_end(job, BL_JOB_ALONE);
+		return;
+	}
+	batch->bells += job_acquires(job);
+	batch->entries[batch->n] = &job->entry;
+	batch->jobs[batch->n++] = job;
+	job->state = BL_JOB_RUNS;
+}
+
+static void batch_answer(const struct batch *batch, struct bl_job *job, int rc,
+                         const struct bl_err *err)
+{
+	struct bl_entry *e = &job->entry;
+
+	if (rc == BIZLOCK_OK && e->rung) {
+		batch->conn->bells++;
+		*job->bell = batch->conn->id;
+	}
+	if (job_acquires(job) || !e->done)
+		job->rc = rc;
+	else
+		batch->conn->bells--;
+	if (job->rc != BIZLOCK_OK)
+		*job->err = *err;
+	job->sent = batch->sent;
+	job->rung = batch->rung;
+	bl_job_end(job, BL_JOB_DONE);
+}
+
+static void batch_run(struct bizlock *b, struct batch *batch)
+{
+	struct bl_err err;
+	bool undone;
+	int rc;
+
+	bl_err_clear(&err);
+	batch->conn->ringing = batch->bells;
+	bl_unlock(b);
+	batch->rung = bl_now();
+	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, &batch->sent, &err);
+	bl_lock(b);
+	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
+	if (undone)
+		bl_count_retry(&b->numbers, &err);
+	for (size_t i = 0; i < batch->n; i++)
+		if (undone)
+			bl_job_end(batch->jobs[i], BL_JOB_ALONE);
+		else
+			batch_answer(batch, batch->jobs[i], rc, &err);
+}
+
+static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
+{
+	struct batch batch = {.conn = conn};
+
+	for (; job; job = batch.n < BL_BATCH_MAX ? bl_jobs_next(&conn->jobs) : NULL)
+		batch_add(b, &batch, job);
+	if (batch.n > 0)
+		batch_run(b, &batch);
+}
+
+/* The connection is ours: with the jobs that were left for it, or, when they are few, alone.
+ * The connection to go alone on, or NULL. */
+static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
+{
+	bool acquires = job_acquires(job), full = acquires && conn->bells >= BL_BELLS_MAX;
+
+	conn->ringing = acquires;
+	if (acquires && bl_held_has_bell(&b->held, job_key(job), conn->id))
+		job->state = BL_JOB_ALONE;
+	else if (full || conn->jobs.count + 1 < WORTH_A_BATCH)
+		return conn;
+	else
+		run_with_line(b, job, conn);
+	bl_pool_put(&b->pool, conn);
+	return NULL;
+}
+
+/* ---- in line ------------------------------------------------------------------------- */
+
+static bl_time next_look(const struct bl_job *job, const struct bl_conn *conn,
+                         const struct bl_patience *patience)
+{
+	bl_time stalls = bl_conn_stalls(conn);
+
+	if (job->state != BL_JOB_WAITS)
+		return BL_NEVER;
+	if (bl_passed(stalls))
+		stalls = bl_now() + BL_WAKE_NS;
+	return bl_earlier(bl_pool_next_look(patience), stalls);
+}
+
+/* A job behind a connection that does not move is better off with another one. */
+static bool has_to_leave(const struct bizlock *b, const struct bl_conn *conn)
+{
+	return bl_passed(bl_conn_stalls(conn)) && bl_pool_others_move(&b->pool, conn);
+}
+
+static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
+                        const struct bl_patience *patience)
+{
+	int rc = BIZLOCK_OK;
+
+	bl_jobs_add(&conn->jobs, job);
+	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
+		bool leaves = job->state == BL_JOB_WAITS && has_to_leave(b, conn);
+
+		if (job->state == BL_JOB_WAITS && !leaves)
+			rc = bl_pool_patience_over(&b->pool, patience, job->err);
+		if (leaves || rc != BIZLOCK_OK) {
+			bl_jobs_withdraw(&conn->jobs, job);
+			job->state = BL_JOB_LEFT;
+		} else {
+			bl_cond_wait_until(&job->turn, &b->mu, next_look(job, conn, patience));
+		}
+	}
+	return rc;
+}
+
+static int join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
+                const struct bl_patience *patience, struct bl_conn **ret)
+{
+	int rc = wait_in_line(b, job, conn, patience);
+
+	if (rc == BIZLOCK_OK && job->state == BL_JOB_LEADS)
+		*ret = lead(b, job, conn);
+	return rc;
+}
+
+/* ---- an acquisition ------------------------------------------------------------------ */
+
+/* Are as many connections at work as there should be? */
+static bool is_crowded(const struct bizlock *b)
+{
+	unsigned most = b->pool.size - b->pool.at_bells;
+
+	if (b->calls >= CROWD && most > ENOUGH_AT_WORK)
+		most = ENOUGH_AT_WORK;
+	return b->pool.open >= most;
+}
+
+/* Always the first that will do: a few connections then have all the doorbells, and the
+ * releases of what is acquired together come together. */
+static struct bl_conn *line_for(const struct bizlock *b, const struct bl_job *job)
+{
+	for (unsigned i = 0; i < b->pool.size; i++) {
+		struct bl_conn *c = &b->pool.conns[i];
+
+		if (c->open && c->jobs.count < BL_BATCH_MAX &&
+		    c->bells + c->ringing + c->jobs.count < BL_BELLS_MAX && !has_to_leave(b, c) &&
+		    !bl_held_has_bell(&b->held, job_key(job), c->id))
+			return c;
+	}
+	return NULL;
+}
+
+/* On whatever connection there is, unless it has the doorbell already: then somebody of
+ * this client holds the key, and there is nothing to go for. */
+static int go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                    struct bl_conn **ret)
+{
+	struct bl_conn *conn;
+	int rc = bl_pool_take(&b->pool, patience, &conn, job->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bl_held_has_bell(&b->held, job_key(job), conn->id)) {
+		bl_pool_put(&b->pool, conn);
+		return rc;
+	}
+	conn->ringing = 1;
+	*ret = conn;
+	return rc;
+}
+
+static int acquire(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                   struct bl_conn **ret)
+{
+	struct bl_conn *conn = is_crowded(b) ? line_for(b, job) : NULL;
+	int rc;
+
+	if (conn) {
+		rc = join(b, job, conn, &patience, ret);
+	} else {
+		rc = bl_pool_take(&b->pool, patience, &conn, job->err);
+		if (rc == BIZLOCK_OK)
+			*ret = lead(b, job, conn);
+	}
+	if (rc == BIZLOCK_OK && (job->state == BL_JOB_ALONE || job->state == BL_JOB_LEFT))
+		rc = go_alone(b, job, patience, ret);
+	return rc;
+}
+
+static int release(struct bizlock *b, struct bl_job *job, uint64_t bell,
+                   struct bl_patience patience, struct bl_conn **ret)
+{
+	struct bl_conn *conn = bl_pool_find(&b->pool, bell);
+	int rc;
+
+	if (conn && conn->lent && patience.open)
+		return join(b, job, conn, &patience, ret);
+	rc = bl_pool_take_id(&b->pool, bell, patience, &conn, job->err);
+	if (rc == BIZLOCK_OK && conn)
+		*ret = lead(b, job, conn);
+	return rc;
+}
+
+static int begin(struct bl_job *job, struct bl_err *err)
+{
+	job->err = err;
+	job->state = BL_JOB_WAITS;
+	if (bl_cond_init(&job->turn) == 0)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+}
+
+static enum bl_combined outcome(const struct bl_job *job, int rc, const struct bl_conn *conn)
+{
+	bool in_batch = job->state == BL_JOB_DONE;
+
+	if (rc != BIZLOCK_OK || (in_batch && job->rc != BIZLOCK_OK))
+		return BL_COMBINED_FAILED;
+	if (conn)
+		return BL_COMBINED_LENT;
+	if (in_batch && job->entry.done)
+		return BL_COMBINED_DONE;
+	return job->state == BL_JOB_LEFT && !job_acquires(job) ? BL_COMBINED_STALLS
+	                                                       : BL_COMBINED_NOT_DONE;
+}
+
+enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
+                                    struct bl_patience patience, struct bl_conn **ret)
+{
+	int rc = begin(job, call->err);
+
+	*ret = NULL;
+	if (rc != BIZLOCK_OK)
+		return BL_COMBINED_FAILED;
+	patience.open = call->client->config.combine;
+	rc = acquire(call->client, job, patience, ret);
+	pthread_cond_destroy(&job->turn);
+	return outcome(job, rc, *ret);
+}
+
+enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
+                                    struct bl_conn **ret)
+{
+	struct bl_patience patience = {.end = call->io_deadline,
+	                               .open = call->client->config.combine};
+	int rc = begin(job, call->err);
+
+	*ret = NULL;
+	if (rc != BIZLOCK_OK)
+		return BL_COMBINED_FAILED;
+	rc = release(call->client, job, bell, patience, ret);
+	pthread_cond_destroy(&job->turn);
+	return outcome(job, rc, *ret);
+}

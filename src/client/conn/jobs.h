@@ -1,0 +1,44 @@
+/* What threads leave for whoever has the connection that they need: an acquisition, or a
+ * last release. In a line, one for each connection. Guarded by the client's mutex. */
+#ifndef BL_CLIENT_CONN_JOBS_H
+#define BL_CLIENT_CONN_JOBS_H
+
+#include <pthread.h>
+
+#include "store/batch.h"
+
+enum bl_job_state {
+	BL_JOB_WAITS, /* in line */
+	BL_JOB_RUNS,  /* in a batch that another thread runs */
+	BL_JOB_LEADS, /* its thread has the connection now */
+	BL_JOB_DONE,  /* was in a batch */
+	BL_JOB_ALONE, /* its connection is gone, or it does not suit a batch */
+	BL_JOB_LEFT   /* its connection does not move: it has left the line */
+};
+
+struct bl_job { /* lives on the stack of its thread */
+	struct bl_job *next;
+	enum bl_job_state state;
+	pthread_cond_t turn; /* signalled when the state changes */
+	struct bl_entry entry;
+	uint64_t *bell; /* of an acquisition: where it is noted which connection rang */
+
+	/* DONE */
+	int rc;
+	struct bl_err *err;
+	bl_time sent; /* see bl_batch_run() */
+	bl_time rung; /* when the doorbell was about to be */
+};
+
+struct bl_jobs {
+	struct bl_job *first, *last;
+	unsigned count;
+};
+
+void bl_jobs_add(struct bl_jobs *jobs, struct bl_job *job);
+struct bl_job *bl_jobs_next(struct bl_jobs *jobs); /* takes it out; NULL: none */
+void bl_jobs_withdraw(struct bl_jobs *jobs, struct bl_job *job);
+
+void bl_job_end(struct bl_job *job, enum bl_job_state state);
+
+#endif

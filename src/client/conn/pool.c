@@ -1,0 +1,384 @@
+#include "client/conn/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/conn/keepalive.h"
+#include "client/conn/lost_conn.h"
+
+struct bl_pool_waiter {
+	struct bl_pool_waiter *next;
+	uint64_t id; /* wants this connection; 0: any */
+	pthread_cond_t served;
+	struct bl_conn *got;
+	bool gone; /* the wanted connection is no more */
+};
+
+int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err)
+{
+	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql, .numbers = numbers};
+	p->last = &p->first;
+	p->connect_by = BL_NEVER;
+	p->conns = calloc(config->max_connections, sizeof(*p->conns));
+	if (!p->conns)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	p->size = config->max_connections;
+	for (unsigned i = 0; i < p->size; i++) {
+		p->conns[i].fd = -1;
+		p->conns[i].wake_fd = -1;
+	}
+	return BIZLOCK_OK;
+}
+
+void bl_pool_free(struct bl_pool *p, bool forked)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->id && forked)
+			bl_session_forget(&c->session);
+		else if (c->id)
+			bl_session_close(&c->session);
+		if (c->wake_fd >= 0)
+			close(c->wake_fd);
+	}
+	free(p->conns);
+	*p = (struct bl_pool){0};
+}
+
+/* Of the idle ones that can take `bells` more, one that has some already is better: the others
+ * stay fit for waiting at a doorbell. */
+static struct bl_conn *pick(struct bl_pool *p, unsigned bells, bool or_any)
+{
+	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
+
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->lent)
+			continue;
+		if (!c->id)
+			closed = closed ? closed : c;
+		else if (c->bells + bells > BL_BELLS_MAX)
+			full = c;
+		else if (!best || c->bells > best->bells)
+			best = c;
+	}
+	best = best ? best : closed;
+	return best || !or_any ? best : full;
+}
+
+struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].id == id)
+			return &p->conns[i];
+	return NULL;
+}
+
+/* Twice what went before on the connection says how slow the server is: up to a limit,
+ * for that may have been a stall itself. */
+#define STALL_NS (50 * BL_NS_PER_MS)
+#define STALL_SLOW_NS (500 * BL_NS_PER_MS)
+
+bl_time bl_conn_stalls(const struct bl_conn *c)
+{
+	return c->lent_at + STALL_NS + bl_earlier(2 * c->took, STALL_SLOW_NS);
+}
+
+bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		const struct bl_conn *c = &p->conns[i];
+
+		if (c != conn && (!c->lent || !bl_passed(bl_conn_stalls(c))))
+			return true;
+	}
+	return false;
+}
+
+static void mark_lent(struct bl_conn *c)
+{
+	c->lent = true;
+	c->lent_at = bl_now();
+}
+
+static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
+{
+	w->gone = w->id && !bl_pool_find(p, w->id);
+	return w->gone || !w->id || w->id == c->id;
+}
+
+/* Hands an idle connection to the first waiter it suits. Waiters whose
+ * connection is gone are told so on the way. */
+static void serve(struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_pool_waiter **at = &p->first;
+
+	while (*at && !c->lent) {
+		struct bl_pool_waiter *w = *at;
+
+		if (!satisfies(c, w, p)) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		if (!*at)
+			p->last = at;
+		if (!w->gone) {
+			mark_lent(c);
+			w->got = c;
+		}
+		pthread_cond_signal(&w->served);
+	}
+}
+
+static void give_up(struct bl_pool *p, struct bl_pool_waiter *w)
+{
+	struct bl_pool_waiter **at = &p->first;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	if (!*at)
+		p->last = at;
+}
+
+bl_time bl_pool_next_look(const struct bl_patience *patience)
+{
+	bl_time look = patience->wakes ? bl_now() + BL_WAKE_NS : BL_NEVER;
+
+	return bl_earlier(look, patience->end);
+}
+
+int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
+                          struct bl_err *err)
+{
+	if (patience->wakes && atomic_load(patience->wakes) != patience->seen)
+		return bl_err_set(err, BIZLOCK_CANCELLED, "the wait was interrupted");
+	if (bl_passed(patience->end))
+		return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);
+	return BIZLOCK_OK;
+}
+
+/* *ret: lent to us, or NULL when the wanted connection is gone. */
+static int wait_in_turn(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                        struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_pool_waiter w = {.id = id};
+	int rc = BIZLOCK_OK;
+
+	if (bl_cond_init(&w.served) != 0)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	*p->last = &w;
+	p->last = &w.next;
+	while (!w.got && !w.gone && rc == BIZLOCK_OK) {
+		bl_cond_wait_until(&w.served, p->mu, bl_pool_next_look(&patience));
+		if (!w.got && !w.gone)
+			rc = bl_pool_patience_over(p, &patience, err);
+	}
+	pthread_cond_destroy(&w.served);
+	*ret = w.got;
+	if (rc != BIZLOCK_OK)
+		give_up(p, &w);
+	return rc;
+}
+
+static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+{
+	if (c->wake_fd < 0)
+		c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (c->wake_fd < 0)
+		return bl_err_set(err, BIZLOCK_CONN, "connect: no file descriptor left");
+	return bl_session_open(&c->session, p->config, p->sql, err);
+}
+
+static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+{
+	int rc;
+
+	pthread_mutex_unlock(p->mu);
+	rc = connect_unlocked(p, c, err);
+	pthread_mutex_lock(p->mu);
+	if (rc != BIZLOCK_OK) {
+		bl_pool_put(p, c);
+		return rc;
+	}
+	if (c->was_lost)
+		bl_count(p->numbers, BL_COUNT_RECONNECTS);
+	c->was_lost = false;
+	c->id = ++p->last_id;
+	c->fd = bl_connector_fd(c->session.mysql);
+	bl_worker_by(p->janitor, bl_now()); /* to see how long it may be idle */
+	return rc;
+}
+
+/* From here on nobody finds it; what was left for it is for another one. */
+static void disconnect(struct bl_pool *p, struct bl_conn *c)
+{
+	c->id = 0;
+	c->used = false;
+	c->bells = 0;
+	c->fd = -1;
+	c->was_lost = !c->session.left;
+	pthread_mutex_unlock(p->mu);
+	bl_session_close(&c->session);
+	pthread_mutex_lock(p->mu);
+	for (struct bl_job *job; (job = bl_jobs_next(&c->jobs)) != NULL;)
+		bl_job_end(job, BL_JOB_ALONE);
+}
+
+static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	if (c->id && c->bells == 0 && bl_conn_is_stale(c))
+		bl_session_leave(&c->session);
+	mark_lent(c);
+	if (c->id && bl_session_ended(&c->session))
+		disconnect(p, c);
+	if (!c->id && bl_passed(p->connect_by)) {
+		bl_pool_put(p, c);
+		return bl_err_set(err, BIZLOCK_CONN, "no time is left to connect");
+	}
+	if (!c->id)
+		rc = connect_lent(p, c, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_lost_conns_end(p, c, err);
+	if (rc == BIZLOCK_OK)
+		*ret = c;
+	else
+		bl_pool_put(p, c);
+	return rc;
+}
+
+/* From here on, threads that need this connection may leave a job instead of waiting. */
+static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
+{
+	c->open = true;
+	c->lent_at = bl_now();
+	p->open++;
+}
+
+int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
+                 struct bl_err *err)
+{
+	struct bl_conn *c = pick(p, patience.bells ? patience.bells : 1, true);
+	int rc = BIZLOCK_OK;
+
+	if (!c)
+		rc = wait_in_turn(p, 0, patience, &c, err);
+	if (rc == BIZLOCK_OK)
+		rc = lend(p, c, ret, err);
+	if (rc == BIZLOCK_OK && patience.open)
+		open_for_jobs(p, c);
+	return rc;
+}
+
+int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                    struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c = bl_pool_find(p, id);
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
+	if (c && c->lent)
+		rc = wait_in_turn(p, id, patience, &c, err);
+	if (rc != BIZLOCK_OK || !c)
+		return rc;
+	mark_lent(c);
+	if (bl_session_ended(&c->session)) {
+		bl_pool_put(p, c);
+		return BIZLOCK_OK;
+	}
+	if (patience.open)
+		open_for_jobs(p, c);
+	*ret = c;
+	return BIZLOCK_OK;
+}
+
+int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c = p->at_bells + 1 < p->size ? pick(p, BL_BELLS_MAX, false) : NULL;
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
+	if (!c)
+		return BIZLOCK_OK;
+	p->at_bells++;
+	rc = lend(p, c, ret, err);
+	if (rc != BIZLOCK_OK)
+		bl_pool_bell_over(p);
+	return rc;
+}
+
+void bl_pool_bell_over(struct bl_pool *p)
+{
+	p->at_bells--;
+}
+
+/* The first in line has the connection, and runs the jobs of all that are behind it. */
+static void serve_job(struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_job *job = bl_jobs_next(&c->jobs);
+
+	if (!job)
+		return;
+	c->lent = true;
+	open_for_jobs(p, c);
+	bl_job_end(job, BL_JOB_LEADS);
+}
+
+void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
+{
+	bool jobs_first = c->jobs.first && !c->jobs_were_first;
+
+	p->open -= c->open;
+	c->open = false;
+	c->ringing = 0;
+	c->took = bl_now() - c->lent_at;
+	if (c->session.gone) {
+		bl_lost_conn_note(c);
+		disconnect(p, c);
+	}
+	c->lent = false;
+	c->jobs_were_first = jobs_first;
+	if (jobs_first)
+		serve_job(p, c);
+	if (!c->lent)
+		serve(p, c);
+	if (!c->lent)
+		serve_job(p, c);
+}
+
+void bl_pool_cut(struct bl_pool *p)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].lent && p->conns[i].fd >= 0)
+			shutdown(p->conns[i].fd, SHUT_RDWR);
+}
+
+void bl_conn_quiet(struct bl_conn *c)
+{
+	uint64_t ignored;
+
+	if (read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
+		return; /* it was not readable */
+}
+
+void bl_pool_wake(struct bl_pool *p)
+{
+	uint64_t one = 1;
+
+	for (unsigned i = 0; i < p->size; i++) {
+		int fd = p->conns[i].wake_fd;
+
+		if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+			continue; /* full: it is readable already */
+	}
+}

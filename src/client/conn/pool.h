@@ -1,0 +1,120 @@
+/* A client's connections: at most max_connections, opened when needed, lent to one thread at
+ * a time, in order of arrival. Guarded by the client's mutex, which is let go of while
+ * connecting, disconnecting, and waiting for a turn. */
+#ifndef BL_CLIENT_CONN_POOL_H
+#define BL_CLIENT_CONN_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/worker.h"
+#include "client/conn/jobs.h"
+#include "core/numbers.h"
+#include "store/session.h"
+
+/* Each doorbell a connection holds makes its statements a little slower on
+ * MariaDB: 1.4 times with 1,000. */
+#define BL_BELLS_MAX 256
+
+struct bl_conn {
+	struct bl_session session;
+	uint64_t id;              /* never used twice; 0: not connected */
+	unsigned bells;           /* it holds */
+	int fd;                   /* of the connection, to be cut off; -1: none */
+	struct bl_mark lost_mark; /* of the one lost before: what it sent may still arrive,
+	                             until it is ended at the server */
+	bool used;                /* it has no lost ones to end first */
+	bool lent;
+	bool open;            /* lent for a moment: others may leave jobs */
+	bool jobs_were_first; /* when it was given back last */
+	struct bl_jobs jobs;
+	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
+	bl_time lent_at;
+	bl_time took;       /* how long it was lent the last time; since then it is idle */
+	bool was_lost;      /* the connection that was here before, by no doing of ours */
+	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
+	                       open as long as the pool, for a signal handler may write */
+};
+
+/* A thread that a signal handler cannot wake looks this often whether it should be awake:
+ * an interrupt may take 50 ms. */
+#define BL_WAKE_NS (25 * BL_NS_PER_MS)
+
+struct bl_pool_waiter;
+
+struct bl_pool {
+	pthread_mutex_t *mu;
+	const struct bl_config *config;
+	const struct bl_sql *sql;
+	struct bl_numbers *numbers;
+	struct bl_worker *janitor; /* looks after idle connections */
+	struct bl_conn *conns;
+	unsigned size;
+	unsigned open;     /* lent, and open for jobs */
+	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
+	uint64_t last_id;
+	bl_time connect_by; /* no new connection is begun after that: it cannot be cut off */
+	struct bl_pool_waiter *first, **last;
+};
+
+/* NOMEM. */
+int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
+                 const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err);
+
+/* forked: in a child, where the connections are the parent's. Takes an all-zero
+ * pool. Nothing may be lent. */
+void bl_pool_free(struct bl_pool *p, bool forked);
+
+/* All of these with the mutex held. */
+
+/* How long a thread waits for its turn. */
+struct bl_patience {
+	bl_time end;
+	const atomic_uint *wakes; /* NULL: interrupts do not end it */
+	unsigned seen;            /* of *wakes: another value is an interrupt */
+	unsigned bells;           /* how many doorbells it is to take; 0 is as 1 */
+	bool open;                /* others may leave jobs for who has it */
+};
+
+/* When to look again whether it is over; and is it? OK, CANCELLED, TIMEOUT. */
+bl_time bl_pool_next_look(const struct bl_patience *patience);
+int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
+                          struct bl_err *err);
+
+/* Any connection that can take patience.bells more doorbells, or else any at all.
+ * TIMEOUT: none became free; CANCELLED; CONN, NOMEM, DB: connecting failed. */
+int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
+                 struct bl_err *err);
+
+/* The connection with this id, which is where a doorbell is released. *ret is
+ * NULL if it is gone, and the bell with it. TIMEOUT, CANCELLED. */
+int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
+                    struct bl_conn **ret, struct bl_err *err);
+
+struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
+
+/* When a connection that is lent still has to be taken for one that does not move. */
+bl_time bl_conn_stalls(const struct bl_conn *conn);
+bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
+
+/* One that holds no doorbell, to wait at one. *ret is NULL if there is none
+ * now: the caller polls. One connection is always left for everybody else, or
+ * nobody could release what these wait for. */
+int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
+void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
+
+/* Gives it back, or closes it if its session is gone. The threads that left jobs for it are
+ * next, in turn with those that wait for the connection. */
+void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
+
+/* Ends every connection that is lent: whoever waits for an answer gets an error. */
+void bl_pool_cut(struct bl_pool *p);
+
+/* Makes its wake_fd unreadable. Look for interrupts after this, not before. */
+void bl_conn_quiet(struct bl_conn *conn);
+
+/* Makes every wake_fd readable. Async-signal-safe; needs no mutex. */
+void bl_pool_wake(struct bl_pool *p);
+
+#endif

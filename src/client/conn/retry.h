@@ -1,0 +1,51 @@
+/* A statement of a call, seen through: after a lost reply or a conflict it is sent again, while
+ * the call's io_deadline has not passed. */
+#ifndef BL_CLIENT_CONN_RETRY_H
+#define BL_CLIENT_CONN_RETRY_H
+
+#include "client/state.h"
+
+/* Runs with the mutex free. */
+typedef int bl_statement(struct bl_session *s, void *arg, struct bl_err *err);
+
+/* What became of a statement, over all its tries. All zero to begin with. */
+struct bl_tried {
+	bool repeated;     /* a try whose reply was lost may have done it already */
+	bl_time sent;      /* before the try that was answered; 0: nothing was sent */
+	bl_time fenced_at; /* when the row was first found fenced; 0: it was not */
+};
+
+/* On any connection. UNKNOWN: sent, and never answered. CONN: never sent. CANCELLED: its wait
+ * was interrupted. DB, NOMEM, TIMEOUT. *ret: its story, or NULL. */
+int bl_run(struct bl_call *call, bl_statement *fn, void *arg, struct bl_tried *ret);
+
+/* The same for what only reads: no answer is CONN. */
+int bl_read(struct bl_call *call, bl_statement *fn, void *arg);
+
+/* The row of the call's key. */
+int bl_look(struct bl_call *call, struct bl_row *ret);
+
+/* For reads that are no call on a key: on any connection, and once more if that one, after a
+ * rest, turns out to be closed. The mutex is free. CONN, TIMEOUT, NOMEM, DB. */
+int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
+
+/* ---- the parts, for calls that choose their connections ------------------------------- */
+
+int bl_lend(struct bl_call *call, struct bl_conn **ret); /* any connection */
+
+/* One try, on a connection that is lent to the call and stays so. */
+int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *arg,
+           struct bl_tried *tried);
+
+/* After a try that failed: pauses and answers true if another one may do better. BUSY, which
+ * means that the row is locked, is given a moment: a statement of bizlock's own has it. */
+bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt);
+
+/* How the call answers in the end, when the last try has answered rc. */
+int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc);
+
+/* A statement failed with err and will be sent again. Where it could not be sent, for want of
+ * a connection, nothing is repeated, and nothing is counted. */
+void bl_count_retry(struct bl_numbers *n, const struct bl_err *err);
+
+#endif

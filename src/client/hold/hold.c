@@ -1,0 +1,190 @@
+#include "client/hold/hold.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/conn/retry.h"
+#include "core/lease.h"
+
+/* ---- taking it, and letting go --------------------------------------------------------- */
+
+struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+
+	*ret_rc = BIZLOCK_OK;
+	while ((h = bl_held_find(&b->held, &call->key, &call->owner)) != NULL && h->busy &&
+	       h->state != BL_HOLD_ACQUIRING) {
+		*ret_rc = bl_call_interrupted(call) ? bl_call_check(call) : BIZLOCK_OK;
+		if (*ret_rc != BIZLOCK_OK)
+			return NULL;
+		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline)) {
+			*ret_rc = bl_err_set(call->err, BIZLOCK_TIMEOUT,
+			                     "another call of this owner is at work on it");
+			return NULL;
+		}
+	}
+	if (!h || h->state == BL_HOLD_ACQUIRING)
+		return NULL;
+	h->busy = true;
+	h->stays = false;
+	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
+		bl_hold_lose(b, h, BL_LOSS_OVER);
+	return h;
+}
+
+struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc)
+{
+	struct bl_hold *h = bl_hold_begin(call, ret_rc);
+
+	if (!h && *ret_rc == BIZLOCK_OK)
+		*ret_rc = bl_hold_none(call);
+	return h;
+}
+
+void bl_hold_done(struct bizlock *b, struct bl_hold *h)
+{
+	h->busy = false;
+	pthread_cond_broadcast(&b->changed);
+}
+
+/* A loss that nobody was told of yet outlives its hold. */
+void bl_hold_drop(struct bizlock *b, struct bl_hold *h)
+{
+	bl_queue_wake_first(&b->queues, &h->key);
+	if (h->untold) {
+		bl_held_take_out(&b->held, h);
+		h->next = b->loss_watch.dropped;
+		b->loss_watch.dropped = h;
+		bl_worker_by(&b->loss_watch.worker, 0);
+	} else {
+		bl_held_remove(&b->held, h);
+	}
+	pthread_cond_broadcast(&b->changed);
+}
+
+void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
+{
+	bl_hold_move(h, BL_HOLD_ORPHAN);
+	h->due = 0;
+	h->unsure = unsure;
+	bl_queue_wake_first(&b->queues, &h->key);
+	bl_worker_by(&b->janitor.worker, 0);
+	bl_hold_done(b, h);
+}
+
+/* ---- its lease --------------------------------------------------------------------------- */
+
+void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
+{
+	bl_time expires = bl_lease_end(sent, lease_ms * 1000LL);
+	bl_time due = bl_lease_due(sent, h->lease_ms);
+	bool renewed = b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && due < h->until;
+
+	h->expires = expires > h->expires ? expires : h->expires;
+	h->due = renewed ? due : BL_NEVER;
+	bl_worker_by(&b->loss_watch.worker, h->expires);
+	bl_worker_by(&b->renewer.worker, h->due);
+}
+
+void bl_hold_let_renew(struct bizlock *b, struct bl_hold *h)
+{
+	h->stays = true;
+	bl_worker_by(&b->renewer.worker, h->due);
+}
+
+int64_t bl_hold_left_ms(const struct bl_hold *h)
+{
+	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
+}
+
+/* A row that is made to rest too late is stale at once; one that is deleted too
+ * early lets somebody in. So our clock may be wrong by a little. */
+int64_t bl_hold_rest_us(const struct bl_hold *h)
+{
+	bl_time rest = h->min_hold_ms * BL_NS_PER_MS;
+
+	if (rest == 0 || bl_now() > h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS)
+		return 0;
+	return rest / 1000;
+}
+
+struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
+{
+	return (struct bl_ref){&call->key, call->owner_full, h->fence};
+}
+
+uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
+{
+	const struct bl_hold *h = bl_held_of_key(&b->held, &hold->key);
+
+	while (h && (h->fence == 0 || strcmp(h->owner.name, hold->owner.name) != 0))
+		h = bl_held_next_of_key(h);
+	return h ? h->fence : 0;
+}
+
+/* ---- its loss ---------------------------------------------------------------------------- */
+
+void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
+{
+	bl_hold_move(h, BL_HOLD_LOST);
+	h->why = why;
+	h->untold = true;
+	bl_queue_wake_first(&b->queues, &h->key);
+	bl_count(&b->numbers, BL_COUNT_LOST);
+	bl_worker_by(&b->loss_watch.worker, 0);
+}
+
+static const char *why_lost(const struct bl_hold *h)
+{
+	switch (h->why) {
+	case BL_LOSS_OVER:
+		return "the lease was over before it was renewed";
+	case BL_LOSS_THREAD:
+		return "the thread that held it has ended";
+	case BL_LOSS_BROKEN:
+		return "it was broken by this process";
+	case BL_LOSS_GONE:
+		break;
+	}
+	return "the server has it no more";
+}
+
+/* A renewer that was told so knows whether the server's clock was set. */
+static int lost_before(struct bl_call *call, const struct bl_hold *h)
+{
+	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s", why_lost(h));
+	if (h->step_us)
+		bl_err_set(call->err, BIZLOCK_LOST,
+		           "%s; the server's clock was set %s by %" PRId64 " ms", call->err->msg,
+		           h->step_us > 0 ? "forward" : "back",
+		           (h->step_us > 0 ? h->step_us : -h->step_us) / 1000);
+	return BIZLOCK_LOST;
+}
+
+/* The new holder is worth a look; a look that fails is not worth a word. */
+static int lost_now(struct bl_call *call, struct bl_hold *h)
+{
+	struct bl_row row = {.found = false};
+	struct bl_call quiet = *call;
+	struct bl_err ignored;
+	char holder[BL_ROW_TEXT_MAX] = "nobody has taken it since";
+
+	quiet.err = &ignored;
+	bl_hold_lose(call->client, h, BL_LOSS_GONE);
+	if (bl_look(&quiet, &row) == BIZLOCK_OK && row.found && row.left_us > 0)
+		bl_row_describe(&row, holder, sizeof(holder));
+	return bl_err_set(call->err, BIZLOCK_LOST, "the hold is over; %s", holder);
+}
+
+int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
+{
+	return h->state == BL_HOLD_HELD ? lost_now(call, h) : lost_before(call, h);
+}
+
+int bl_hold_none(struct bl_call *call)
+{
+	return bl_err_set(call->err, BIZLOCK_NOT_OWNER, "%s holds no such lock here",
+	                  call->owner_full);
+}

@@ -1,0 +1,125 @@
+/* What happens to a hold when its lease ends, or its thread: it is lost, that is told to the
+ * user, and what an ended thread left goes to the janitor. */
+#include "base/thread.h"
+#include "client/hold/hold.h"
+
+#define CUT_NS (50 * BL_NS_PER_MS)
+
+/* How late the end of a thread is noticed: nothing tells us. */
+#define THREADS_NS (1000 * BL_NS_PER_MS)
+
+/* What one hold has come to; when to look at it again. */
+static bl_time look_at(struct bizlock *b, struct bl_hold *h, bl_time now)
+{
+	bool ended = bl_token_ended(h->thread);
+
+	if (h->state == BL_HOLD_HELD && h->expires <= now)
+		bl_hold_lose(b, h, BL_LOSS_OVER);
+	else if (h->state == BL_HOLD_HELD && ended)
+		bl_hold_lose(b, h, BL_LOSS_THREAD);
+	if (h->state == BL_HOLD_LOST && !h->untold && ended && !h->busy)
+		bl_hold_orphan(b, h, false); /* nobody is left to give it back */
+	if (h->state == BL_HOLD_HELD && !h->thread)
+		return h->expires;
+	if (h->state == BL_HOLD_HELD)
+		return bl_earlier(h->expires, now + THREADS_NS);
+	return h->state == BL_HOLD_LOST && h->thread ? now + THREADS_NS : BL_NEVER;
+}
+
+static bl_time look_at_all(struct bizlock *b)
+{
+	bl_time now = bl_now(), next = BL_NEVER;
+
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
+		next = bl_earlier(next, look_at(b, h, now));
+	return next;
+}
+
+static struct bl_hold *untold(struct bizlock *b)
+{
+	struct bl_hold *h = NULL;
+
+	while ((h = bl_held_walk(&b->held, h)) != NULL)
+		if (h->untold)
+			return h;
+	return NULL;
+}
+
+static void tell_one(struct bizlock *b, const struct bl_hold *h)
+{
+	bl_lost_fn *fn = b->loss_watch.fn;
+	void *arg = b->loss_watch.arg;
+	struct bl_key key = h->key;
+	uint64_t fence = h->fence;
+
+	if (!fn)
+		return;
+	bl_unlock(b);
+	fn(arg, (bizlock_key){key.type, key.id}, fence);
+	bl_lock(b);
+}
+
+/* Nothing may be assumed of the table after each: the mutex was free. */
+static void tell_all(struct bizlock *b)
+{
+	struct bl_hold *h;
+
+	while ((h = b->loss_watch.dropped) != NULL) {
+		b->loss_watch.dropped = h->next;
+		tell_one(b, h);
+		bl_hold_free(h);
+	}
+	while ((h = untold(b)) != NULL) {
+		h->untold = false;
+		tell_one(b, h);
+	}
+}
+
+/* Again and again, once the time is over: a thread that was cut off may have sent anew, and
+ * one that was connecting could not be cut off. */
+static void cut(struct bizlock *b)
+{
+	if (!bl_passed(b->loss_watch.cut_at))
+		return;
+	b->loss_watch.cut_at = bl_now() + CUT_NS;
+	bl_pool_cut(&b->pool);
+}
+
+static void *watch(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_worker *w = &b->loss_watch.worker;
+
+	bl_lock(b);
+	while (!w->stop) {
+		bl_time next = look_at_all(b);
+
+		w->at = BL_NEVER; /* whoever loses one from here on lowers it again */
+		tell_all(b);
+		cut(b);
+		w->at = bl_earlier(w->at, bl_earlier(next, b->loss_watch.cut_at));
+		bl_worker_sleep(w, &b->mu);
+	}
+	bl_unlock(b);
+	return NULL;
+}
+
+int bl_loss_watch_start(struct bizlock *b, struct bl_err *err)
+{
+	b->loss_watch.worker = (struct bl_worker){.running = false};
+	b->loss_watch.cut_at = BL_NEVER;
+	return bl_worker_start(&b->loss_watch.worker, watch, b, err);
+}
+
+void bl_loss_watch_stop(struct bizlock *b)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+
+	bl_worker_stop(&w->worker, &b->mu);
+	while (w->dropped) {
+		struct bl_hold *h = w->dropped;
+
+		w->dropped = h->next;
+		bl_hold_free(h);
+	}
+}

@@ -1,0 +1,23 @@
+/* The thread that sees losses: it looks at the clock and at threads that have ended, sends
+ * nothing, and so is never kept by a server that hangs. It calls the function of
+ * bizlock_on_lost(), and cuts off what a close waits for too long. */
+#ifndef BL_CLIENT_HOLD_LOSS_H
+#define BL_CLIENT_HOLD_LOSS_H
+
+#include "base/worker.h"
+#include "core/held.h"
+
+typedef void bl_lost_fn(void *arg, bizlock_key key, uint64_t fence);
+
+struct bl_loss_watch { /* guarded by the client's mutex */
+	struct bl_worker worker;
+	bl_time cut_at;          /* closing: connections that still wait then are cut off */
+	struct bl_hold *dropped; /* lost and given back before they were told */
+	bl_lost_fn *fn;
+	void *arg;
+};
+
+int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
+void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */
+
+#endif

@@ -1,0 +1,213 @@
+/* Runs with the mutex free, but where a function takes it for a moment: to note an answer, or
+ * to look how long there is for one. The holds are `renewing` meanwhile, and are found again
+ * by key and fence, for their calls may have given them back. */
+#include "client/hold/renewal.h"
+
+#include <sys/socket.h>
+
+#include "core/lease.h"
+#include "store/errclass.h"
+
+/* A server's clock that differs by more from what it was, next to ours, was set. */
+#define STEP_US 1000000
+
+/* What an answer may take at least, after a failure: twice that, and so on. */
+#define PATIENCE_NS (50 * BL_NS_PER_MS)
+
+/* What an item stands for, if it is still there. */
+static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
+{
+	return bl_held_with_fence(&b->held, &item->key, item->fence);
+}
+
+static void close_session(struct bizlock *b)
+{
+	bl_lock(b);
+	b->renewer.fd = -1;
+	bl_unlock(b);
+	bl_session_close(&b->renewer.session);
+}
+
+/* Is it renewed by this statement, or due before another connection has to be tried? */
+static bool waits_for_this(const struct bl_hold *h, bl_time now)
+{
+	return h->state == BL_HOLD_HELD && h->expires > now &&
+	       (h->renewing || h->due < bl_lease_give_up(now, h->expires, h->lease_ms));
+}
+
+/* Until when an answer is waited for: while there is time to renew by another connection. But a
+ * server that is slow, and not gone, would be given up again and again: each failure in a row
+ * doubles what it gets at least, up to 1.6 s. */
+static bl_time patience(struct bizlock *b)
+{
+	bl_time give_up = BL_NEVER, now = bl_now();
+	unsigned doublings = b->renewer.failures < 5 ? b->renewer.failures : 5;
+	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
+
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
+		if (waits_for_this(h, now))
+			give_up =
+			        bl_earlier(give_up, bl_lease_give_up(now, h->expires, h->lease_ms));
+	return give_up > least ? give_up : least;
+}
+
+static void set_patience(struct bizlock *b)
+{
+	bl_lock(b);
+	b->renewer.session.answer_by = patience(b);
+	bl_unlock(b);
+}
+
+static int connect_session(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc = BIZLOCK_OK;
+
+	if (r->session.mysql && bl_session_ended(&r->session))
+		close_session(b);
+	if (r->session.mysql)
+		return rc;
+	rc = bl_session_open(&r->session, &b->config, &b->sql, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_lock(b);
+	r->fd = bl_connector_fd(r->session.mysql);
+	if (r->worker.stop)
+		shutdown(r->fd, SHUT_RDWR);
+	bl_unlock(b);
+	return rc;
+}
+
+/* Leases are the server's time: a clock that was set ends them early or late. When within
+ * a statement's time the server looked at it, nobody knows: a slow answer is no step. */
+static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
+{
+	struct bl_renewer *r = &b->renewer;
+	int64_t vague = (bl_now() - sent) / 2 / 1000;
+	int64_t offset = server_us - sent / 1000 - vague;
+	int64_t step = r->offset_us ? offset - r->offset_us : 0;
+	int64_t tolerance = STEP_US + vague + r->vague_us;
+
+	r->offset_us = offset;
+	r->vague_us = vague;
+	if (step <= tolerance && step >= -tolerance)
+		return;
+	r->step_us = step;
+	bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
+}
+
+static void count_renewal(struct bizlock *b, const struct bl_hold *h)
+{
+	bl_time late = bl_now() - h->due;
+
+	bl_count(&b->numbers, BL_COUNT_RENEWALS);
+	if (late <= 0)
+		return;
+	bl_count_add(&b->numbers, BL_COUNT_RENEW_LAG_US, (uint64_t)late / 1000);
+	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
+}
+
+static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
+                     uint32_t lease_ms, bool matched)
+{
+	bl_lock(b);
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h = item_hold(b, &items[i]);
+
+		if (!h || h->state != BL_HOLD_HELD)
+			continue;
+		if (matched) {
+			count_renewal(b, h);
+			bl_hold_confirm(b, h, sent, lease_ms);
+		} else if (!h->busy || h->stays) { /* else a release took it away */
+			h->step_us = b->renewer.step_us;
+			bl_hold_lose(b, h, BL_LOSS_GONE);
+		}
+	}
+	bl_unlock(b);
+}
+
+static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lease_ms)
+{
+	struct bl_hold *h;
+
+	bl_lock(b);
+	h = item_hold(b, item);
+	if (h && h->state == BL_HOLD_HELD)
+		h->due = bl_now() + bl_lease_early(lease_ms);
+	bl_unlock(b);
+}
+
+/* One that was not renewed: gone, or skipped because its row is locked. */
+static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time sent,
+                       uint32_t lease_ms, struct bl_err *err)
+{
+	int64_t there = 0;
+	int rc;
+
+	set_patience(b);
+	rc = bl_many_count(&b->renewer.session, item, 1, b->process.suffix, true, &there, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (there)
+		postpone(b, item, lease_ms);
+	else
+		answered(b, item, 1, sent, lease_ms, false);
+	return rc;
+}
+
+static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                        struct bl_renewed *ret, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	struct bl_renewal renewal = {items, n, b->process.suffix, lease_ms, !r->plain};
+	int rc = bl_many_renew(&r->session, &renewal, ret, err);
+
+	if (rc != BIZLOCK_DB || r->plain || bl_classify(err->native) != BL_CLASS_OTHER)
+		return rc;
+	r->plain = true;
+	renewal.skip_locked = false;
+	return bl_many_renew(&r->session, &renewal, ret, err);
+}
+
+/* Halves what did not go through as a whole, down to the hold that is lost or
+ * whose row is locked. */
+static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                 struct bl_err *err)
+{
+	struct bl_renewed got;
+	bl_time sent;
+	int rc;
+
+	set_patience(b);
+	sent = bl_now();
+	rc = send_renewal(b, items, n, lease_ms, &got, err);
+	if (rc == BIZLOCK_OK) {
+		compare_clocks(b, got.server_us, sent);
+		if (got.matched == n) {
+			answered(b, items, n, sent, lease_ms, true);
+			return rc;
+		}
+		if (n == 1)
+			return not_renewed(b, items, sent, lease_ms, err);
+	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
+		return rc;
+	}
+	rc = renew(b, items, n / 2, lease_ms, err);
+	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
+		rc = renew(b, items + n / 2, n - n / 2, lease_ms, err);
+	return rc;
+}
+
+int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc = connect_session(b, err);
+
+	r->step_us = 0;
+	if (rc == BIZLOCK_OK)
+		rc = renew(b, r->items, n, lease_ms, err);
+	if (r->session.gone)
+		close_session(b);
+	return rc;
+}

@@ -1,0 +1,173 @@
+#include "client/hold/renewal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/rnd.h"
+#include "base/thread.h"
+#include "core/backoff.h"
+#include "core/lease.h"
+#include "store/errclass.h"
+
+/* A hold that a call is at work on: look again then. */
+#define BUSY_NS (50 * BL_NS_PER_MS)
+
+static bl_time later(bl_time a, bl_time b)
+{
+	return a > b ? a : b;
+}
+
+/* By a call that may shorten its lease, or give it away. */
+static bool is_taken(const struct bl_hold *h)
+{
+	return h->busy && !h->stays;
+}
+
+static bl_time due_at(const struct bizlock *b, const struct bl_hold *h, bl_time now)
+{
+	if (h->state != BL_HOLD_HELD || h->due == BL_NEVER || bl_token_ended(h->thread))
+		return BL_NEVER;
+	return later(b->renewer.not_before, is_taken(h) ? later(h->due, now + BUSY_NS) : h->due);
+}
+
+static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
+{
+	struct bl_hold *first = NULL;
+	bl_time now = bl_now();
+
+	*ret_when = BL_NEVER;
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		bl_time when = due_at(b, h, now);
+
+		if (when < *ret_when) {
+			*ret_when = when;
+			first = h;
+		}
+	}
+	return first;
+}
+
+static void failed(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_rnd_next(&b->jitter));
+}
+
+/* ---- renewing ---------------------------------------------------------------- */
+
+static bool make_room(struct bl_renewer *r, size_t n)
+{
+	struct bl_item *items;
+
+	if (n <= r->room)
+		return true;
+	items = realloc(r->items, 2 * n * sizeof(*items));
+	if (!items)
+		return false;
+	r->items = items;
+	r->room = 2 * n;
+	return true;
+}
+
+/* All that share the lease of `first` and are due soon: in one statement. */
+static size_t gather(struct bizlock *b, const struct bl_hold *first)
+{
+	struct bl_renewer *r = &b->renewer;
+	bl_time soon = bl_now() + bl_lease_early(first->lease_ms);
+	size_t n = 0, bytes = 0;
+
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon)
+			continue;
+		bytes += h->key.id_len + h->key.type_len;
+		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))
+			break;
+		h->renewing = true;
+		r->items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
+	}
+	return n;
+}
+
+static void renew_due(struct bizlock *b, const struct bl_hold *first)
+{
+	struct bl_renewer *r = &b->renewer;
+	uint32_t lease_ms = first->lease_ms;
+	size_t n = gather(b, first);
+	struct bl_err err;
+	int rc;
+
+	bl_err_clear(&err);
+	r->worker.at_work = true;
+	bl_unlock(b);
+	rc = n == 0 ? BIZLOCK_NOMEM : bl_renewal_run(b, n, lease_ms, &err);
+	bl_lock(b);
+	r->worker.at_work = false;
+	for (size_t i = 0; i < n; i++) {
+		struct bl_hold *h =
+		        bl_held_with_fence(&b->held, &r->items[i].key, r->items[i].fence);
+
+		if (h)
+			h->renewing = false;
+	}
+	pthread_cond_broadcast(&b->changed);
+	if (rc == BIZLOCK_OK)
+		r->failures = 0;
+	else
+		failed(b);
+}
+
+/* ---- the thread ---------------------------------------------------------------- */
+
+static void *renew_always(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_worker *w = &b->renewer.worker;
+
+	bl_lock(b);
+	while (!w->stop) {
+		struct bl_hold *h = first_due(b, &w->at);
+
+		if (w->at > bl_now())
+			bl_worker_sleep(w, &b->mu);
+		else
+			renew_due(b, h);
+	}
+	bl_unlock(b);
+	return NULL;
+}
+
+int bl_renewer_start(struct bizlock *b, struct bl_err *err)
+{
+	b->renewer = (struct bl_renewer){.fd = -1};
+	return bl_worker_start(&b->renewer.worker, renew_always, b, err);
+}
+
+void bl_renewer_stop_soon(struct bizlock *b)
+{
+	bl_worker_stop_soon(&b->renewer.worker);
+	if (b->renewer.fd >= 0)
+		shutdown(b->renewer.fd, SHUT_RDWR); /* it may be waiting for an answer */
+}
+
+void bl_renewer_stop(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	if (!r->worker.running)
+		return;
+	bl_lock(b);
+	bl_renewer_stop_soon(b);
+	bl_unlock(b);
+	bl_worker_stop(&r->worker, &b->mu);
+	bl_session_close(&r->session);
+	free(r->items);
+}
+
+void bl_renewer_forget(struct bizlock *b)
+{
+	if (b->renewer.session.mysql)
+		bl_session_forget(&b->renewer.session);
+	free(b->renewer.items);
+}

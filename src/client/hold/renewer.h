@@ -1,0 +1,35 @@
+/* The thread that renews leases: on a connection of its own, all that is due in one
+ * statement, and nothing else, for whatever it waits for costs leases. A connection that
+ * gives no answer is given up while there is time to renew by another one: see
+ * bl_lease_give_up(). */
+#ifndef BL_CLIENT_HOLD_RENEWER_H
+#define BL_CLIENT_HOLD_RENEWER_H
+
+#include <pthread.h>
+
+#include "base/worker.h"
+#include "store/many.h"
+
+struct bl_renewer { /* guarded by the client's mutex, but for what follows `room` */
+	struct bl_worker worker;
+	bl_time not_before; /* after a failure */
+	unsigned failures;  /* in a row */
+	int fd;             /* of the connection, to be cut off; -1: none */
+	struct bl_item *items;
+	size_t room;
+
+	/* Its own. */
+	struct bl_session session;
+	bool plain;        /* the server does not take the statement that skips locked rows */
+	int64_t offset_us; /* server's clock less ours, 0: not known yet */
+	int64_t vague_us;  /* that may be off by so much */
+	int64_t step_us;   /* by which it was found set in this round, or 0 */
+};
+
+int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
+void bl_renewer_stop(struct bizlock *b);                     /* mutex free; takes a stopped one */
+void bl_renewer_stop_soon(struct bizlock *b); /* with the mutex held: begin nothing more */
+
+void bl_renewer_forget(struct bizlock *b); /* in a forked child */
+
+#endif

@@ -1,0 +1,82 @@
+#include "client/hold/wait_queue.h"
+
+#include <stdlib.h>
+
+static struct bl_queue **find(struct bl_queues *queues, const struct bl_key *key)
+{
+	struct bl_queue **at = &queues->buckets[key->hash % BL_QUEUES];
+
+	while (*at && !bl_key_equal(&(*at)->key, key))
+		at = &(*at)->next;
+	return at;
+}
+
+struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key)
+{
+	struct bl_queue *queue = queues->buckets[key->hash % BL_QUEUES];
+
+	while (queue && !bl_key_equal(&queue->key, key))
+		queue = queue->next;
+	return queue;
+}
+
+void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key)
+{
+	struct bl_queue *queue = bl_queue_find(queues, key);
+
+	if (queue)
+		pthread_cond_signal(&queue->head->first);
+}
+
+struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
+                               struct bl_place *place)
+{
+	struct bl_queue **at = find(queues, key), *queue = *at;
+
+	place->next = NULL;
+	if (bl_cond_init(&place->first) != 0)
+		return NULL;
+	if (!queue) {
+		queue = calloc(1, sizeof(*queue));
+		if (!queue) {
+			pthread_cond_destroy(&place->first);
+			return NULL;
+		}
+		queue->key = *key;
+		*at = queue;
+	}
+	if (queue->tail)
+		queue->tail->next = place;
+	else
+		queue->head = place;
+	queue->tail = place;
+	return queue;
+}
+
+static void unlink_place(struct bl_queue *queue, struct bl_place *place)
+{
+	struct bl_place *before = NULL;
+
+	for (struct bl_place *p = queue->head; p != place; p = p->next)
+		before = p;
+	if (before)
+		before->next = place->next;
+	else
+		queue->head = place->next;
+	if (queue->tail == place)
+		queue->tail = before;
+}
+
+void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place)
+{
+	bool was_first = bl_queue_first(queue, place);
+
+	unlink_place(queue, place);
+	pthread_cond_destroy(&place->first);
+	if (!queue->head) {
+		*find(queues, &queue->key) = queue->next;
+		free(queue);
+	} else if (was_first) {
+		pthread_cond_signal(&queue->head->first);
+	}
+}

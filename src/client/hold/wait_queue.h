@@ -1,0 +1,62 @@
+/* Where threads of this process wait for one key, in order of arrival: only the
+ * first goes to the server. Guarded by the client's mutex. */
+#ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
+#define BL_CLIENT_HOLD_WAIT_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "core/key.h"
+
+#define BL_QUEUES 64 /* buckets */
+
+enum bl_place_state {
+	BL_PLACE_WAITS,   /* once it is the first, the lock may be handed over to it: handoff.h */
+	BL_PLACE_OFFERED, /* that is under way, and cannot be called off */
+	BL_PLACE_HOLDS,   /* that is done */
+	BL_PLACE_ASKS     /* it asks the server itself */
+};
+
+struct bl_contest;
+
+struct bl_place { /* lives on the stack of its thread */
+	struct bl_place *next;
+	pthread_cond_t first; /* signalled when this place becomes the first, and, of the
+	                         first one, when its state or what it hopes for changes */
+	enum bl_place_state state;
+	struct bl_contest *whose;
+};
+
+struct bl_queue {
+	struct bl_queue *next; /* in its bucket */
+	struct bl_key key;
+	struct bl_place *head, *tail;
+	char holder[320]; /* what the first one saw last, for the others' messages */
+};
+
+struct bl_queues {
+	struct bl_queue *buckets[BL_QUEUES];
+};
+
+/* Joins the queue of `key`, at its end, and makes it if there is none.
+ * NULL: out of memory. Every join needs a leave. */
+struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
+                               struct bl_place *place);
+
+/* NULL: nobody waits for that key. */
+struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key);
+
+/* The first one in queue, if there is a queue, looks again at what it waits for. */
+void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);
+
+static inline bool bl_queue_first(const struct bl_queue *queue, const struct bl_place *place)
+{
+	return queue->head == place;
+}
+
+/* Leaves from wherever in the queue; the next first one is signalled. Frees the
+ * queue with its last place. */
+void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place);
+
+#endif

@@ -1,0 +1,378 @@
+#include "client/lock/acquire.h"
+
+#include <stdlib.h>
+
+#include "base/thread.h"
+#include "client/lock/contest.h"
+#include "client/lock/reentry.h"
+#include "client/lock/release.h"
+#include "core/backoff.h"
+#include "core/lease.h"
+
+/* How long a try waits for what the janitor most often does at once. */
+#define TRY_NS (200 * BL_NS_PER_MS)
+
+/* ---- the hold to work on ------------------------------------------------------------------ */
+
+/* Another call of this owner waits for the key, or tries. */
+static bool is_awaited(const struct bl_call *call)
+{
+	const struct bl_hold *h = bl_held_find(&call->client->held, &call->key, &call->owner);
+
+	return h && h->state == BL_HOLD_ACQUIRING;
+}
+
+/* Why there is no new hold yet; NULL: there may be one. A row of an earlier call in doubt is
+ * cleaned up as soon as the server can be asked. */
+static const char *obstacle(const struct bl_call *call)
+{
+	const struct bl_hold *h = bl_held_of_key(&call->client->held, &call->key);
+
+	if (is_awaited(call))
+		return "the same owner is waiting for it";
+	while (h && !bl_hold_unknown(h))
+		h = bl_held_next_of_key(h);
+	return h ? "the outcome of an earlier acquisition by this process is not known yet" : NULL;
+}
+
+/* Until nothing is in the way, or what is has changed; `end`: of the patience. */
+static int wait_for_way(struct bl_call *call, bool once, bl_time end)
+{
+	const char *why = obstacle(call);
+	int rc = bl_call_check(call);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bl_passed(end) || (once && is_awaited(call)))
+		return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s", why);
+	bl_cond_wait_until(&call->client->changed, &call->client->mu,
+	                   bl_earlier(end, bl_now() + BL_WAKE_NS));
+	return rc;
+}
+
+/* A new hold of this call's owner, ACQUIRING and busy. */
+static struct bl_hold *add_hold(struct bl_call *call)
+{
+	struct bl_token *thread = call->owner.thread ? bl_token_self() : NULL;
+	struct bl_hold *h = NULL;
+
+	if (thread || !call->owner.thread)
+		h = bl_held_add(&call->client->held, &call->key, &call->owner);
+	if (!h) {
+		bl_token_drop(thread);
+		bl_err_set(call->err, BIZLOCK_NOMEM, "out of memory");
+		return NULL;
+	}
+	h->thread = thread;
+	h->busy = true;
+	return h;
+}
+
+int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
+{
+	bl_time end = once ? bl_now() + TRY_NS : call->deadline;
+	int rc;
+
+	for (;;) {
+		*ret = bl_hold_begin(call, &rc);
+		if (rc != BIZLOCK_OK || *ret)
+			return rc;
+		if (!obstacle(call))
+			break;
+		rc = wait_for_way(call, once, end);
+		if (rc != BIZLOCK_OK)
+			return rc;
+	}
+	*ret = add_hold(call);
+	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
+}
+
+void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
+                       const struct bl_request *request)
+{
+	bl_hold_move(h, BL_HOLD_HELD);
+	h->unsure = false;
+	h->depth = h->stored = 1;
+	h->fence = fence;
+	h->flags = request->flags;
+	h->lease_ms = request->lease_ms;
+	h->min_hold_ms = request->min_hold_ms;
+	h->began = h->run = sent;
+	h->handoffs = 0;
+	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
+	bl_hold_confirm(b, h, sent, request->lease_ms);
+}
+
+void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
+                      bizlock_grant *ret)
+{
+	ret->fence = h->fence;
+	ret->depth = h->depth;
+	ret->lease_ms = lease_ms;
+	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
+}
+
+void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
+{
+	if (h->state != BL_HOLD_ACQUIRING)
+		bl_hold_done(b, h);
+	else if (h->unsure || h->bell)
+		bl_hold_orphan(b, h, h->unsure);
+	else
+		bl_hold_drop(b, h);
+}
+
+/* ---- the keys of a call --------------------------------------------------------------------- */
+
+/* What this call makes of its members. */
+struct acquisition {
+	struct bizlock *b;
+	struct bl_member *members;
+	size_t n;
+	const struct bl_request *request;
+	struct bl_contest contest; /* for those that are new */
+};
+
+/* An error of one of several names its key. */
+static int of_member(const struct acquisition *a, struct bl_member *m, int rc)
+{
+	if (rc != BIZLOCK_OK && a->n > 1)
+		bl_err_wrap(m->call.err, "%s/%s", m->call.key.type, m->call.key.id);
+	return rc;
+}
+
+static void let_go(struct acquisition *a, struct bl_member *m)
+{
+	bl_hold_done(a->b, m->hold);
+	m->hold = NULL;
+}
+
+/* What this owner has already is let go of again at once: busy for as long as we wait for
+ * others, it would not be renewed. */
+static int begin_one(struct acquisition *a, struct bl_member *m)
+{
+	int rc = bl_acquire_begin(&m->call, a->request->once, &m->hold);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	m->is_new = m->hold->state == BL_HOLD_ACQUIRING;
+	if (m->is_new) {
+		m->goal = (struct bl_goal){.key = &m->call.key, .bell = m->call.bell};
+		a->contest.members[a->contest.n] = m;
+		a->contest.goals[a->contest.n++] = &m->goal;
+		return rc;
+	}
+	if (m->hold->state == BL_HOLD_LOST)
+		rc = bl_reentry_refused(&m->call, m->hold);
+	let_go(a, m);
+	return rc;
+}
+
+static int try_deeper(struct acquisition *a, struct bl_member *m)
+{
+	int rc;
+
+	m->hold = bl_hold_begin(&m->call, &rc);
+	if (rc == BIZLOCK_OK && !m->hold)
+		rc = bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
+	if (rc == BIZLOCK_OK)
+		rc = bl_reenter(&m->call, m->hold, a->request);
+	m->deeper = rc == BIZLOCK_OK;
+	return rc;
+}
+
+/* A hold that is fenced goes deeper when that ends. Nobody waits for it with the hold busy: it
+ * is renewed, verified and released meanwhile, and lost when its lease is over. */
+static int deepen_one(struct acquisition *a, struct bl_member *m)
+{
+	int rc = try_deeper(a, m);
+
+	for (unsigned i = 0; rc == BIZLOCK_BUSY && !a->request->once; i++) {
+		bl_time next = bl_now() + bl_backoff_ns(i, bl_client_random(a->b));
+
+		let_go(a, m);
+		if (bl_passed(m->call.deadline))
+			return m->call.err->code = BIZLOCK_TIMEOUT;
+		bl_call_sleep(&m->call, bl_earlier(m->call.deadline, next));
+		rc = bl_call_check(&m->call);
+		if (rc == BIZLOCK_OK)
+			rc = try_deeper(a, m);
+	}
+	return rc;
+}
+
+/* Of several: to go deeper may take long, and nobody renews what is not settled yet. */
+static int check_still_held(const struct acquisition *a)
+{
+	if (a->contest.handed_over ||
+	    !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
+		return BIZLOCK_OK;
+	return bl_err_set(a->members->call.err, BIZLOCK_LOST,
+	                  "the leases of the new ones were over before those held already could "
+	                  "be re-entered");
+}
+
+/* The new ones are held. */
+static void settle_all(struct acquisition *a)
+{
+	const struct bl_contest *c = &a->contest;
+
+	for (size_t i = 0; i < c->n && !c->handed_over; i++)
+		bl_acquire_settle(a->b, c->members[i]->hold, c->goals[i]->fence, c->sent,
+		                  a->request);
+}
+
+/* The new ones were taken in vain: their rows and doorbells are given back in the background. */
+static void give_back_all(struct acquisition *a)
+{
+	const struct bl_contest *c = &a->contest;
+
+	for (size_t i = 0; i < c->n; i++) {
+		c->members[i]->hold->fence = c->goals[i]->fence;
+		bl_hold_orphan(a->b, c->members[i]->hold, true);
+		c->members[i]->hold = NULL;
+	}
+}
+
+/* What was done so far, when the rest failed. The error stays. */
+static void undo(struct acquisition *a)
+{
+	struct bl_err kept = *a->members->call.err;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (a->members[i].deeper)
+			bl_release_level(&a->members[i].call, a->members[i].hold);
+	*a->members->call.err = kept;
+}
+
+/* A contest for several tells itself which key is in the way. */
+static int contend(struct acquisition *a)
+{
+	struct bl_contest *c = &a->contest;
+	int rc;
+
+	c->call = &c->members[0]->call;
+	rc = bl_contest(c);
+	return c->n == 1 ? of_member(a, c->members[0], rc) : rc;
+}
+
+static int acquire(struct acquisition *a)
+{
+	bool taken = false;
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
+		rc = of_member(a, &a->members[i], begin_one(a, &a->members[i]));
+	if (rc == BIZLOCK_OK && a->contest.n > 0) {
+		rc = contend(a);
+		taken = rc == BIZLOCK_OK;
+	}
+	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
+		if (!a->members[i].is_new)
+			rc = of_member(a, &a->members[i], deepen_one(a, &a->members[i]));
+	if (rc == BIZLOCK_OK && taken)
+		rc = check_still_held(a);
+	if (rc == BIZLOCK_OK && taken)
+		settle_all(a);
+	else if (taken)
+		give_back_all(a);
+	if (rc != BIZLOCK_OK)
+		undo(a);
+	return rc;
+}
+
+/* ---- their end --------------------------------------------------------------------------------
+ */
+
+static void count(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+{
+	if (grant->depth > 1) {
+		bl_count(n, BL_COUNT_REENTERED);
+		return;
+	}
+	bl_count(n, BL_COUNT_ACQUIRED);
+	if (grant->flags & BIZLOCK_TOOK_OVER)
+		bl_count(n, BL_COUNT_TAKEN_OVER);
+	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
+}
+
+static void count_refused(struct bl_numbers *n, int rc)
+{
+	if (rc == BIZLOCK_BUSY)
+		bl_count(n, BL_COUNT_BUSY);
+	else if (rc == BIZLOCK_TIMEOUT)
+		bl_count(n, BL_COUNT_TIMED_OUT);
+	else if (rc == BIZLOCK_CANCELLED)
+		bl_count(n, BL_COUNT_CANCELLED);
+	else if (rc == BIZLOCK_UNKNOWN)
+		bl_count(n, BL_COUNT_UNKNOWN);
+}
+
+static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct bl_member *m = &a->members[i];
+		bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+		bl_acquire_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
+		                 &grant);
+		count(&a->b->numbers, &grant, began);
+		ret[m->place] = grant;
+	}
+}
+
+static void end_all(struct acquisition *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		struct bl_hold *h = a->members[i].hold;
+
+		if (!h)
+			continue;
+		h->unsure |= h->state == BL_HOLD_ACQUIRING && a->contest.unsure;
+		bl_acquire_end(a->b, h);
+	}
+}
+
+static int run(struct acquisition *a, bizlock_grant *ret)
+{
+	bl_time began = bl_now();
+	int rc;
+
+	bl_lock(a->b);
+	rc = acquire(a);
+	if (rc == BIZLOCK_OK)
+		grant_all(a, ret, began);
+	else
+		count_refused(&a->b->numbers, rc);
+	end_all(a);
+	bl_unlock(a->b);
+	return rc;
+}
+
+int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
+                      bizlock_grant *ret)
+{
+	struct bl_call *call = &members->call;
+	struct bl_member *one;
+	struct bl_goal *goal;
+	struct acquisition a = {.b = call->client,
+	                        .members = members,
+	                        .n = n,
+	                        .request = request,
+	                        .contest = {.client = call->client, .request = request}};
+	int rc = bl_members_sort(members, n);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	a.contest.members = n == 1 ? &one : calloc(n, sizeof(struct bl_member *));
+	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
+	if (a.contest.members && a.contest.goals)
+		rc = run(&a, ret);
+	else
+		rc = bl_err_set(call->err, BIZLOCK_NOMEM, "out of memory");
+	if (n > 1) {
+		free(a.contest.members);
+		free(a.contest.goals);
+	}
+	return rc;
+}

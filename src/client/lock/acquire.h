@@ -1,0 +1,29 @@
+/* Acquiring: one key, or several, all or none. */
+#ifndef BL_CLIENT_LOCK_ACQUIRE_H
+#define BL_CLIENT_LOCK_ACQUIRE_H
+
+#include "client/lock/member.h"
+
+/* members: call and place are set, the rest is zero; they are put in the order of the primary
+ * key. ret: n grants in the caller's order. INVALID: a key is there twice. BUSY, TIMEOUT,
+ * CANCELLED, LOST, LIMIT, UNKNOWN, CONN, DB, NOMEM: nothing was acquired. */
+int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
+                      bizlock_grant *ret);
+
+/* ---- steps that an import shares, with the mutex held -------------------------------- */
+
+/* The hold to work on, busy. One that is ACQUIRING is new. Waits while another call of this
+ * owner is at work on it, or a row is in doubt. BUSY, TIMEOUT, CANCELLED, NOMEM. */
+int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret);
+
+/* A new one is held from here on: the statement that took it was about to be sent at `sent`. */
+void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
+                       const struct bl_request *request);
+
+void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
+                      bizlock_grant *ret);
+
+/* Done with it. What was not obtained goes, or is cleaned up when its row may be there. */
+void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
+
+#endif

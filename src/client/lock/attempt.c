@@ -1,0 +1,341 @@
+#include "client/lock/attempt.h"
+
+#include "client/conn/combine.h"
+#include "core/lease.h"
+#include "store/errclass.h"
+
+/* How long to wait for the connection that has our doorbell. */
+#define BUSY_NS (50 * BL_NS_PER_MS)
+
+/* An answer that comes sooner than this cannot have held up anybody at the doorbell. After a
+ * later one the fence may be older than that of somebody who went past, and is drawn again. */
+#define PROMPT_NS (BL_GRACE_NS / 2)
+
+static struct bl_claim claim_of(const struct bl_contest *c)
+{
+	return (struct bl_claim){.owner = c->call->owner_full,
+	                         .note = c->request->note,
+	                         .lease_ms = c->request->lease_ms};
+}
+
+/* ---- connections ------------------------------------------------------------------------ */
+
+static struct bl_patience patience_of(const struct bl_contest *c)
+{
+	return (struct bl_patience){
+	        .end = c->request->once ? c->call->io_deadline : c->call->deadline,
+	        .wakes = &c->client->wakes,
+	        .seen = c->call->wakes,
+	};
+}
+
+/* Of a single key: the connection that has our doorbell, 0: none. */
+static uint64_t *bell_of(const struct bl_contest *c)
+{
+	return &c->members[0]->hold->bell;
+}
+
+static void note_bells(const struct bl_contest *c, struct bl_conn *conn)
+{
+	conn->bells += (unsigned)c->n;
+	for (size_t i = 0; i < c->n; i++)
+		c->members[i]->hold->bell = conn->id;
+}
+
+/* *ret NULL: our doorbell went with its connection; or that is busy, or hangs, and any other
+ * will do. */
+static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
+{
+	struct bl_patience patience = patience_of(c);
+	int rc;
+
+	patience.end = bl_earlier(patience.end, bl_now() + BUSY_NS);
+	rc = bl_pool_take_id(&c->client->pool, *bell_of(c), patience, ret, c->call->err);
+	if (rc == BIZLOCK_OK && !*ret)
+		*bell_of(c) = 0;
+	return rc == BIZLOCK_TIMEOUT ? BIZLOCK_OK : rc;
+}
+
+/* The connection that has our doorbell, if there is one: only there its loss shows. A contender
+ * that took the row without it, believing to have it, would go past whoever has it now, and
+ * draw a fence out of order. */
+static int borrow(struct bl_contest *c, struct bl_conn **ret)
+{
+	int rc = BIZLOCK_OK;
+
+	*ret = NULL;
+	if (c->n == 1 && *bell_of(c))
+		rc = borrow_with_bell(c, ret);
+	if (rc == BIZLOCK_OK && !*ret)
+		rc = bl_pool_take(&c->client->pool, patience_of(c), ret, c->call->err);
+	return rc;
+}
+
+/* ---- going for the rows ------------------------------------------------------------------ */
+
+/* Rows that are gone again were broken; and we may have slept through the whole lease. */
+static int won(struct bl_contest *c)
+{
+	bool ours = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) > bl_now();
+
+	for (size_t i = 0; c->n > 1 && i < c->n; i++)
+		ours &= c->goals[i]->seen;
+	c->unsure |= !ours;
+	return ours ? BIZLOCK_OK : BL_AGAIN;
+}
+
+/* The rows are ours, but their fences were drawn when they were not yet: somebody may have had
+ * one and released it in between, with a larger fence. What is drawn now comes later. */
+static int draw_again(struct bl_contest *c, struct bl_conn *conn)
+{
+	bool bell_here = c->n == 1 && *bell_of(c) == conn->id, ours;
+	struct bl_claim claim = claim_of(c);
+	bl_time sent = bl_now();
+	int rc;
+
+	c->unsure = true;
+	bl_unlock(c->client);
+	rc = bl_take_again(&conn->session, &claim, c->goals, c->n, bell_here ? c->call->bell : NULL,
+	                   &ours, c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK || !ours)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	if (c->n == 1)
+		c->sent = sent; /* its lease began anew */
+	return won(c);
+}
+
+/* The statement itself, on a connection that is lent to us. */
+static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
+{
+	struct bl_claim claim = claim_of(c);
+	enum bl_took took;
+	int rc;
+
+	if (!ring.rung && conn->bells + c->n > BL_BELLS_MAX)
+		ring.bells = false;
+	bl_unlock(c->client);
+	c->sent = bl_now();
+	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, &took, c->call->err);
+	bl_lock(c->client);
+	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->n == 1 && ring.bells && !ring.rung && took != BL_TOOK_NOTHING)
+		note_bells(c, conn);
+	if (took != BL_TOOK_ALL)
+		return BL_AGAIN;
+	rc = ring.bells && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
+	if (c->n == 1 || !ring.bells)
+		return rc;
+	if (rc == BIZLOCK_OK) {
+		note_bells(c, conn);
+	} else if (!conn->session.gone) {
+		bl_unlock(c->client);
+		bl_take_free_bells(&conn->session, c->goals, c->n);
+		bl_lock(c->client);
+	}
+	return rc;
+}
+
+int bl_attempt_adopt(struct bl_contest *c)
+{
+	struct bl_conn *conn;
+	int rc;
+
+	c->unsure = true;
+	c->goals[0]->fence = c->row.fence;
+	c->goals[0]->took_over = c->row.took_over;
+	rc = borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = draw_again(c, conn);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+/* Done in a batch of several threads' requests. */
+static int taken_in_batch(struct bl_contest *c, const struct bl_job *job)
+{
+	struct bl_conn *conn;
+	int rc;
+
+	c->sent = job->sent;
+	if (bl_now() < job->rung + PROMPT_NS)
+		return won(c);
+	c->unsure = true;
+	rc = borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = draw_again(c, conn);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+/* Row and doorbell of a single key, together with what other threads want from the server now,
+ * or alone. */
+static int ring_and_take(struct bl_contest *c)
+{
+	struct bl_job job = {.entry = {.claim = claim_of(c), .goal = c->goals[0]},
+	                     .bell = bell_of(c)};
+	struct bl_conn *conn;
+	enum bl_combined combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
+	int rc;
+
+	c->unsure |= job.entry.maybe;
+	switch (combined) {
+	case BL_COMBINED_LENT:
+		rc = take_on(c, conn, (struct bl_ring){.bells = true});
+		bl_pool_put(&c->client->pool, conn);
+		return rc;
+	case BL_COMBINED_DONE:
+		return taken_in_batch(c, &job);
+	case BL_COMBINED_FAILED:
+		return c->call->err->code;
+	case BL_COMBINED_NOT_DONE:
+	case BL_COMBINED_STALLS:
+		break;
+	}
+	return BL_AGAIN;
+}
+
+/* The row of a single key, with the doorbell that we have, or without one. */
+static int take_past(struct bl_contest *c)
+{
+	uint64_t bell = *bell_of(c);
+	struct bl_ring ring = {.bells = false};
+	struct bl_conn *conn;
+	int rc = borrow(c, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (bell && bell == conn->id)
+		ring = (struct bl_ring){true, c->call->bell};
+	/* A doorbell that is gone: whether to go without is to be seen anew. */
+	rc = bell != *bell_of(c) ? BL_AGAIN : take_on(c, conn, ring);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+/* Does the connection have a doorbell of ours, for another owner? It would be rung. */
+static bool bells_are_here(const struct bl_contest *c, const struct bl_conn *conn)
+{
+	bool here = false;
+
+	for (size_t i = 0; i < c->n && !here; i++)
+		here = bl_held_has_bell(&c->client->held, c->goals[i]->key, conn->id);
+	return here;
+}
+
+static int take_several(struct bl_contest *c, bool with_bells)
+{
+	struct bl_patience patience = patience_of(c);
+	struct bl_conn *conn;
+	int rc;
+
+	patience.bells = with_bells ? (unsigned)c->n : 0;
+	rc = bl_pool_take(&c->client->pool, patience, &conn, c->call->err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = with_bells && bells_are_here(c, conn)
+	             ? BL_AGAIN
+	             : take_on(c, conn, (struct bl_ring){.bells = with_bells});
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+int bl_attempt(struct bl_contest *c, bool with_bells)
+{
+	if (c->n > 1)
+		return take_several(c, with_bells);
+	return with_bells && !*bell_of(c) ? ring_and_take(c) : take_past(c);
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+/* How much such a row is in the way: a holder says for how long, the others do not. */
+static int weight(const struct bl_row *row)
+{
+	if (row->left_us > 0)
+		return 3;
+	return row->locked ? 2 : row->bell_by != 0;
+}
+
+static int look_at(struct bl_session *s, const struct bl_contest *c, const struct bl_member *m,
+                   struct bl_row *ret)
+{
+	const char *bell = c->wait.bells ? m->call.bell : NULL;
+	int rc = bl_lock_look(s, &m->call.key, bell, ret, c->call->err);
+
+	if (rc == BIZLOCK_OK && ret->found && ret->left_us <= 0)
+		rc = bl_lock_probe(s, &m->call.key, &ret->locked, c->call->err);
+	return rc;
+}
+
+int bl_attempt_look(struct bl_contest *c)
+{
+	struct bl_row row = {.found = false};
+	struct bl_conn *conn;
+	int rc = borrow(c, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
+		rc = look_at(&conn->session, c, c->members[i], &row);
+		if (rc == BIZLOCK_OK && (i == 0 || weight(&row) > weight(&c->row))) {
+			c->blocker = c->members[i];
+			c->row = row;
+		}
+	}
+	bl_lock(c->client);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+/* ---- sleeping at a doorbell --------------------------------------------------------------- */
+
+static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
+{
+	const struct bl_member *m = c->blocker;
+	enum bl_heard heard;
+	int rc;
+
+	bl_conn_quiet(conn);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	rc = bl_bell_wait(&conn->session, m->call.bell, bl_left_ms(until), conn->wake_fd, &heard,
+	                  c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (heard == BL_HEARD_RING) {
+		if (c->n == 1)
+			note_bells(c, conn);
+		return take_on(c, conn, (struct bl_ring){true, m->goal.bell});
+	}
+	/* A wait that the server cut short must not become a busy loop. */
+	if (heard == BL_HEARD_NONE)
+		bl_contest_pause(c, until);
+	return BL_AGAIN;
+}
+
+int bl_attempt_sleep(struct bl_contest *c, bl_time until)
+{
+	struct bl_pool *pool = &c->client->pool;
+	struct bl_conn *conn;
+	int rc = bl_pool_take_for_bell(pool, &conn, c->call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!conn) {
+		bl_contest_pause(c, until);
+		return BL_AGAIN;
+	}
+	rc = sleep_on(c, conn, until);
+	bl_pool_bell_over(pool);
+	bl_pool_put(pool, conn);
+	return rc;
+}

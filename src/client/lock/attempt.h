@@ -1,0 +1,23 @@
+/* What a contender does at the server: go for the rows, look who is in the way, sleep at a
+ * doorbell. contest.c decides which, and when. */
+#ifndef BL_CLIENT_LOCK_ATTEMPT_H
+#define BL_CLIENT_LOCK_ATTEMPT_H
+
+#include "client/lock/contest.h"
+
+/* One go for the rows; with_bells: for the doorbells as well. OK: won. BL_AGAIN: not, though
+ * the doorbell of a single key may be ours now. */
+int bl_attempt(struct bl_contest *c, bool with_bells);
+
+/* Fills c->blocker and c->row: somebody who holds one of the keys, or has fenced one, or else
+ * somebody who has a doorbell. Of one key: whatever is to be seen of it. */
+int bl_attempt_look(struct bl_contest *c);
+
+/* Sleeps at the blocker's doorbell until then, and goes for the rows as soon as it rings. Where
+ * no connection is left for waiting: a short pause. */
+int bl_attempt_sleep(struct bl_contest *c, bl_time until);
+
+/* The row seen last is ours, by a statement whose reply was lost: makes it a hold. */
+int bl_attempt_adopt(struct bl_contest *c);
+
+#endif

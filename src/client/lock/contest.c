@@ -1,0 +1,206 @@
+/* A turn looks at row and doorbell, lets bl_wait_next() decide, and does that. No statement of
+ * it waits for a row that another statement of bizlock's has locked: that is what deadlocks
+ * are made of. Several keys are taken by one statement or not at all, doorbells and rows, and
+ * whoever is in the way is waited for with no more than that one key's doorbell: so nobody
+ * waits for a set that waits.
+ *
+ * Of the threads of this client that want one key, the first in its wait queue contends. The
+ * mutex is let go of in each step but the decisions; what the thread owns meanwhile are its
+ * place in the queue and its holds, which are ACQUIRING and busy. */
+#include "client/lock/contest.h"
+
+#include <string.h>
+
+#include "client/conn/retry.h"
+#include "client/lock/attempt.h"
+#include "client/lock/drop.h"
+#include "client/lock/handoff.h"
+#include "core/backoff.h"
+#include "store/errclass.h"
+
+/* A try gives a broken connection another chance: an idle one may have been closed by a server
+ * that is back by now. */
+#define TRY_FAILURES 3
+
+void bl_contest_pause(struct bl_contest *c, bl_time until)
+{
+	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));
+
+	bl_call_sleep(c->call, bl_earlier(next, until));
+}
+
+/* BUSY or TIMEOUT, naming the holder. */
+static int refuse(struct bl_contest *c)
+{
+	int rc = c->request->once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT;
+	const struct bl_key *key = &c->blocker->call.key;
+	char holder[BL_ROW_TEXT_MAX];
+
+	bl_row_describe(&c->row, holder, sizeof(holder));
+	bl_err_set(c->call->err, rc, "%s", holder);
+	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
+}
+
+/* Errors that time may heal become BL_AGAIN while there is time. A connection that is lost
+ * again and again leaves a contender that wants one answer nothing to wait for. */
+static int survive(struct bl_contest *c, int rc)
+{
+	struct bl_err *err = c->call->err;
+	enum bl_class class = bl_classify(err->native);
+	bool conn = rc == BIZLOCK_CONN;
+	bool over =
+	        conn && c->request->once ? ++c->failures >= TRY_FAILURES : bl_passed(c->wait.end);
+
+	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
+		return rc;
+	if (!over) {
+		bl_count_retry(&c->client->numbers, err);
+		bl_contest_pause(c, c->wait.end);
+		return BL_AGAIN;
+	}
+	if (!conn)
+		return refuse(c);
+	return err->code = c->unsure ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
+}
+
+/* ---- what a lost reply may have left ------------------------------------------------------- */
+
+/* Is the row seen last ours? Not if it belongs to a hold we know of: that of a thread which
+ * ended and left its number to this one. */
+static bool owns(const struct bl_contest *c)
+{
+	const struct bl_row *row = &c->row;
+
+	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
+	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
+}
+
+/* Of several: such rows would be in our own way. */
+static int sweep_all(struct bl_contest *c)
+{
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK; i++)
+		rc = bl_drop_unknown(&c->members[i]->call, c->members[i]->hold);
+	c->unsure = rc != BIZLOCK_OK;
+	return rc;
+}
+
+/* ---- the turns ----------------------------------------------------------------------------- */
+
+static int act(struct bl_contest *c)
+{
+	struct bl_seen seen = {
+	        .left_ns = c->row.found ? c->row.left_us * 1000 : 0,
+	        .fenced = c->row.locked,
+	        .by_holder = c->row.bell && c->row.bell == c->row.bell_by,
+	        .bell_by = c->row.bell_by,
+	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
+	};
+	bl_time until;
+
+	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_client_random(c->client), &until)) {
+	case BL_NEXT_TRY:
+		return bl_attempt(c, c->wait.bells);
+	case BL_NEXT_TRY_PAST:
+		return bl_attempt(c, false);
+	case BL_NEXT_SLEEP:
+		return bl_attempt_sleep(c, until);
+	case BL_NEXT_POLL:
+		bl_contest_pause(c, until);
+		return BL_AGAIN;
+	case BL_NEXT_REFUSE:
+		break;
+	}
+	return refuse(c);
+}
+
+static int turn(struct bl_contest *c, struct bl_queue *queue)
+{
+	int rc = bl_call_check(c->call);
+
+	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
+		rc = sweep_all(c);
+	if (rc == BIZLOCK_OK)
+		rc = bl_attempt_look(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (queue && c->row.left_us > 0) /* for the messages of those behind us */
+		bl_row_describe(&c->row, queue->holder, sizeof(queue->holder));
+	return c->n == 1 && owns(c) ? bl_attempt_adopt(c) : act(c);
+}
+
+/* Only the first step takes its chance unseen, because most locks are free. A thread to which
+ * the lock may have been handed over looks. */
+static int contend(struct bl_contest *c, struct bl_queue *queue)
+{
+	bool fresh = !c->unsure && !(c->n == 1 && c->members[0]->hold->bell);
+	int rc = fresh ? bl_attempt(c, c->wait.bells) : BL_AGAIN;
+
+	for (;;) {
+		if (rc == BIZLOCK_CONN || rc == BIZLOCK_DB)
+			rc = survive(c, rc);
+		if (rc != BL_AGAIN)
+			return rc;
+		rc = turn(c, queue);
+	}
+}
+
+/* ---- in the wait queue ---------------------------------------------------------------------- */
+
+/* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
+static int wait_in_queue(struct bl_contest *c, struct bl_queue *queue, struct bl_place *place)
+{
+	while (!bl_queue_first(queue, place)) {
+		int rc = bl_call_check(c->call);
+
+		if (rc != BIZLOCK_OK)
+			return rc;
+		if (!bl_cond_wait_until(&place->first, &c->client->mu, c->wait.end) &&
+		    !bl_queue_first(queue, place))
+			return bl_err_set(c->call->err, BIZLOCK_TIMEOUT, "%s",
+			                  queue->holder[0] ? queue->holder
+			                                   : "others of this process are first");
+	}
+	return bl_handoff_await(c, place);
+}
+
+static int contend_in_queue(struct bl_contest *c)
+{
+	struct bl_queues *queues = &c->client->queues;
+	struct bl_place place = {.whose = c,
+	                         .state = c->wait.bells ? BL_PLACE_WAITS : BL_PLACE_ASKS};
+	struct bl_queue *queue = bl_queue_join(queues, &c->call->key, &place);
+	int rc;
+
+	if (!queue)
+		return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
+	rc = wait_in_queue(c, queue, &place);
+	if (rc == BL_AGAIN)
+		rc = contend(c, queue);
+	bl_queue_leave(queues, queue, &place);
+	return rc;
+}
+
+/* Rung in vain, a doorbell is of use to the next contender. Where its connection cannot be had
+ * in time, it is noted still, and cleaned up with the hold. */
+static void give_bell_back(struct bl_contest *c)
+{
+	struct bl_err kept = *c->call->err;
+
+	bl_drop_bell(c->call, &c->members[0]->hold->bell);
+	*c->call->err = kept;
+}
+
+int bl_contest(struct bl_contest *c)
+{
+	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+	int rc;
+
+	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
+	c->blocker = c->members[0];
+	rc = c->n > 1 || c->request->once ? contend(c, NULL) : contend_in_queue(c);
+	if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
+		give_bell_back(c);
+	return rc;
+}

@@ -1,0 +1,41 @@
+#include "client/lock/janitor.h"
+
+#include "client/conn/keepalive.h"
+#include "client/lock/orphans.h"
+
+static void keep_alive(struct bizlock *b, struct bl_conn *conn)
+{
+	b->janitor.worker.at_work = true;
+	bl_keepalive_send(&b->pool, conn);
+	b->janitor.worker.at_work = false;
+}
+
+static void *clean_always(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_worker *w = &b->janitor.worker;
+
+	bl_lock(b);
+	while (!w->stop) {
+		bl_time idle_at, now = bl_now();
+		struct bl_conn *conn = bl_keepalive_next(&b->pool, &idle_at);
+		struct bl_hold *h = bl_orphans_next(b, &w->at);
+
+		w->at = bl_earlier(w->at, idle_at);
+		if (w->at > now)
+			bl_worker_sleep(w, &b->mu);
+		else if (idle_at <= now)
+			keep_alive(b, conn);
+		else
+			bl_orphan_clean(b, h);
+	}
+	bl_unlock(b);
+	return NULL;
+}
+
+int bl_janitor_start(struct bizlock *b, struct bl_err *err)
+{
+	b->janitor = (struct bl_janitor){.failures = 0};
+	b->pool.janitor = &b->janitor.worker;
+	return bl_worker_start(&b->janitor.worker, clean_always, b, err);
+}

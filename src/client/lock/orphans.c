@@ -1,0 +1,101 @@
+#include "client/lock/orphans.h"
+
+#include "client/hold/hold.h"
+#include "client/lock/drop.h"
+#include "core/backoff.h"
+#include "store/errclass.h"
+
+/* How long to wait for the connection that has a doorbell: no other one will do, and it may be
+ * the busiest of all, while others' rows are waiting to be removed. */
+#define BELL_NS (5 * BL_NS_PER_MS)
+
+/* A connection that is in use: look again then. A row that is fenced: after twice the time, and so
+ * on, up to 0.8 s, for its transaction may last. */
+#define AGAIN_NS (50 * BL_NS_PER_MS)
+#define TRIES_MAX 4
+
+static bl_time clean_at(const struct bizlock *b, const struct bl_hold *h)
+{
+	bl_time when = h->due;
+
+	if (h->state != BL_HOLD_ORPHAN || h->busy)
+		return BL_NEVER;
+	return when > b->janitor.not_before ? when : b->janitor.not_before;
+}
+
+struct bl_hold *bl_orphans_next(const struct bizlock *b, bl_time *ret_when)
+{
+	struct bl_hold *next = NULL;
+
+	*ret_when = BL_NEVER;
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		bl_time when = clean_at(b, h);
+
+		if (when < *ret_when) {
+			*ret_when = when;
+			next = h;
+		}
+	}
+	return next;
+}
+
+/* What an export left that ended UNKNOWN has an owner that nobody knows; and its doorbell goes
+ * when the row has gone. */
+static int drop_row(struct bl_call *call, struct bl_hold *h)
+{
+	struct bl_drop drop = {.hold = h,
+	                       .ref = bl_hold_ref(call, h),
+	                       .rest_us = bl_hold_rest_us(h),
+	                       .bell = h->exported ? 0 : h->bell};
+	int rc;
+
+	if (h->exported)
+		drop.ref.owner = NULL;
+	rc = bl_drop(call, &drop);
+	if (!h->exported)
+		h->bell = drop.bell;
+	return rc;
+}
+
+/* Its row, with its doorbell where that can travel along; or what is left of the two. */
+static int clean(struct bl_call *call, struct bl_hold *h)
+{
+	if (!h->unsure)
+		return bl_drop_bell(call, &h->bell);
+	return h->fence == 0 ? bl_drop_unknown(call, h) : drop_row(call, h);
+}
+
+/* Refused for good, a row stays until its lease ends. */
+static void cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct bl_err *err)
+{
+	struct bl_janitor *j = &b->janitor;
+	bool refused = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER;
+
+	if (rc == BIZLOCK_OK || refused)
+		h->unsure = false;
+	if (!h->unsure && !h->bell) {
+		j->failures = 0;
+		bl_hold_drop(b, h);
+		return;
+	}
+	if (rc == BIZLOCK_BUSY && h->tries < TRIES_MAX)
+		h->tries++;
+	h->due = bl_now() + (AGAIN_NS << h->tries);
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT && rc != BIZLOCK_BUSY)
+		j->not_before = bl_now() + bl_backoff_ns(j->failures++, bl_client_random(b));
+	bl_hold_done(b, h);
+}
+
+void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
+{
+	struct bl_call call;
+	struct bl_err err;
+	bool with_bell = h->bell && !h->exported;
+
+	bl_err_clear(&err);
+	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
+	call.io_deadline = bl_now() + (with_bell ? BELL_NS : 0); /* once: others are waiting */
+	h->busy = b->janitor.worker.at_work = true;
+	cleaned(b, h, clean(&call, h), &err);
+	b->janitor.worker.at_work = false;
+}

@@ -1,0 +1,86 @@
+#include "client/lock/reentry.h"
+
+#include "client/hold/change.h"
+#include "client/hold/hold.h"
+#include "client/lock/acquire.h"
+
+static bool deepen_in_memory(struct bl_hold *h, uint32_t flags)
+{
+	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY && bl_hold_left_ms(h) > 0;
+
+	h->depth += local;
+	return local;
+}
+
+/* A hold that no call is at work on. */
+static struct bl_hold *idle_hold(struct bizlock *b, const struct bl_key *key,
+                                 const struct bl_owner *owner)
+{
+	struct bl_hold *h = b->state == BL_CLIENT_OPEN ? bl_held_find(&b->held, key, owner) : NULL;
+
+	return h && !h->busy ? h : NULL;
+}
+
+bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                      uint32_t lease_ms, uint32_t flags, bizlock_grant *ret)
+{
+	struct bl_hold *h;
+	bool done;
+
+	bl_lock(b);
+	h = idle_hold(b, key, owner);
+	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, flags);
+	if (done) {
+		bl_acquire_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
+		bl_count(&b->numbers, BL_COUNT_REENTERED);
+	}
+	bl_unlock(b);
+	return done;
+}
+
+bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                         uint32_t *ret_depth)
+{
+	struct bl_hold *h;
+	bool done;
+
+	bl_lock(b);
+	h = idle_hold(b, key, owner);
+	done = h && h->stored < h->depth && bl_hold_left_ms(h) > 0;
+	if (done)
+		*ret_depth = --h->depth;
+	bl_unlock(b);
+	return done;
+}
+
+int bl_reentry_refused(struct bl_call *call, struct bl_hold *h)
+{
+	bl_hold_lost(call, h);
+	return bl_err_set(call->err, BIZLOCK_LOST,
+	                  "an earlier hold was lost: release its %u levels first (%s)", h->depth,
+	                  call->err->msg);
+}
+
+/* One level deeper, in memory or in the row, which also starts the lease anew. */
+int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
+{
+	struct bl_tried tried;
+	bool matched;
+	int rc;
+
+	if (h->state != BL_HOLD_HELD)
+		return bl_reentry_refused(call, h);
+	if (h->depth >= BIZLOCK_DEPTH_MAX)
+		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
+	if (deepen_in_memory(h, request->flags))
+		return BIZLOCK_OK;
+	bl_hold_let_renew(call->client, h);
+	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, &matched, &tried);
+	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
+		return bl_hold_lost(call, h);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_hold_confirm(call->client, h, tried.sent, request->lease_ms);
+	h->stored = ++h->depth;
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* Re-entry: one level deeper, and one less, where that needs no statement. */
+#ifndef BL_CLIENT_LOCK_REENTRY_H
+#define BL_CLIENT_LOCK_REENTRY_H
+
+#include "client/state.h"
+
+/* Levels that are counted in memory alone, without all that a call on the server takes.
+ * false: nothing was done, and the row has to know. */
+bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                      uint32_t lease_ms, uint32_t flags, bizlock_grant *ret);
+bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                         uint32_t *ret_depth);
+
+/* With the mutex held: one level deeper, in memory or in the row, which also starts the lease
+ * anew. h: busy. BUSY: a transaction of the application's has fenced it. LOST, LIMIT, CONN,
+ * UNKNOWN, DB. */
+int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request);
+
+/* The same for a hold that is LOST: sets and returns the error. */
+int bl_reentry_refused(struct bl_call *call, struct bl_hold *h);
+
+#endif

@@ -1,0 +1,215 @@
+#include "client/lock/release.h"
+
+#include <stdlib.h>
+
+#include "client/hold/change.h"
+#include "client/lock/drop.h"
+#include "client/lock/handoff.h"
+#include "store/errclass.h"
+
+/* ---- one level of one hold ------------------------------------------------------------------ */
+
+/* One level less, in the row if that knows of it. */
+static int shallower(struct bl_call *call, struct bl_hold *h)
+{
+	bool known = h->stored >= h->depth, matched = true;
+	struct bl_tried tried;
+	int rc = BIZLOCK_OK;
+
+	bl_hold_let_renew(call->client, h);
+	h->depth--;
+	if (!known)
+		return rc;
+	rc = bl_hold_change_depth(call, h, h->depth, 0, &matched, &tried);
+	h->stored = h->depth;
+	return rc == BIZLOCK_OK && !matched ? bl_hold_lost(call, h) : rc;
+}
+
+/* Within the lease nobody else can have removed the row: it was us, by the statement whose reply
+ * was lost. (But for a break at that moment.) */
+static bool was_ours(const struct bl_hold *h, const struct bl_tried *tried)
+{
+	return tried->repeated && bl_hold_left_ms(h) > 0;
+}
+
+static int last_level(struct bl_call *call, struct bl_hold *h)
+{
+	struct bl_drop drop = {.hold = h, .ref = bl_hold_ref(call, h)};
+	int rc;
+
+	if (bl_handoff(call, h, &drop.tried.repeated))
+		return BIZLOCK_OK;
+	drop.rest_us = bl_hold_rest_us(h);
+	drop.bell = h->bell;
+	rc = bl_drop(call, &drop);
+	h->bell = drop.bell;
+	if (rc != BIZLOCK_OK || drop.matched || was_ours(h, &drop.tried))
+		return rc;
+	return bl_hold_lost(call, h);
+}
+
+int bl_release_level(struct bl_call *call, struct bl_hold *h)
+{
+	if (h->state == BL_HOLD_HELD)
+		return h->depth == 1 ? last_level(call, h) : shallower(call, h);
+	h->depth--;
+	return bl_hold_lost(call, h);
+}
+
+/* The hold goes with its last level. What is lost, or could not be removed, is cleaned up when
+ * the server can be asked: giving it back must not take long. */
+static void end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+{
+	if (rc == BIZLOCK_OK && last)
+		bl_count(&b->numbers, BL_COUNT_RELEASED);
+	if (!last)
+		bl_hold_done(b, h);
+	else if (rc == BIZLOCK_OK && !h->bell)
+		bl_hold_drop(b, h);
+	else
+		bl_hold_orphan(b, h, rc != BIZLOCK_OK);
+}
+
+int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		bool last = h->depth == 1;
+
+		rc = bl_release_level(call, h);
+		if (rc == BIZLOCK_OK)
+			*ret_depth = last ? 0 : h->depth;
+		end(b, h, last, rc);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+/* ---- several: what one statement can remove goes by one statement -----------------------------
+ */
+
+struct all {
+	struct bizlock *b;
+	struct bl_member *members;
+	size_t n;
+	struct bl_err *first; /* of several errors that of the caller's first key is told */
+	size_t first_place;
+
+	/* What goes by one statement; without memory for it each goes alone. */
+	struct bl_item *items;
+	bool *dropped;
+	struct bl_member **plain;
+};
+
+static void keep_error(struct all *a, const struct bl_member *m)
+{
+	if (m->rc == BIZLOCK_OK || (a->first->code != BIZLOCK_OK && a->first_place < m->place))
+		return;
+	*a->first = *m->call.err;
+	a->first_place = m->place;
+	bl_err_wrap(a->first, "%s/%s", m->call.key.type, m->call.key.id);
+}
+
+static void end_one(struct all *a, struct bl_member *m, bool last)
+{
+	keep_error(a, m);
+	end(a->b, m->hold, last, m->rc);
+	m->hold = NULL;
+}
+
+/* In its last level, with no rest to keep, and no transaction in the way. */
+static bool is_plain(const struct bl_hold *h)
+{
+	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced;
+}
+
+/* Those that have their doorbells on the same connection: a set's, most often. */
+static size_t gather(struct all *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct bl_member *m = &a->members[i];
+
+		if (!m->hold || !is_plain(m->hold) ||
+		    (count > 0 && m->hold->bell != a->plain[0]->hold->bell))
+			continue;
+		a->items[count] = (struct bl_item){m->hold->key, m->hold->fence, m->call.bell};
+		a->plain[count++] = m;
+	}
+	return count;
+}
+
+static void drop_gathered(struct all *a, size_t n)
+{
+	struct bl_call *call = &a->plain[0]->call;
+	uint64_t bell = a->plain[0]->hold->bell;
+	struct bl_tried tried;
+	int rc = bl_drop_several(call, a->items, n, a->dropped, &bell, &tried);
+	bool locked = rc == BIZLOCK_DB && bl_waited_in_vain(call->err);
+
+	for (size_t i = 0; i < n; i++) {
+		struct bl_member *m = a->plain[i];
+
+		m->hold->bell = bell;
+		/* Somebody has locked one of them at least, and must not be in the way of the
+		 * others: each goes alone, after a look. */
+		if (locked) {
+			m->hold->fenced = true;
+			continue;
+		}
+		m->rc = rc;
+		if (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))
+			m->rc = bl_hold_lost(&m->call, m->hold);
+		end_one(a, m, true);
+	}
+}
+
+static void release_all(struct all *a)
+{
+	size_t count;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct bl_member *m = &a->members[i];
+
+		m->hold = bl_hold_begin_held(&m->call, &m->rc);
+		keep_error(a, m);
+	}
+	while (a->items && a->dropped && a->plain && (count = gather(a)) > 0)
+		drop_gathered(a, count);
+	for (size_t i = 0; i < a->n; i++) {
+		struct bl_member *m = &a->members[i];
+		bool last;
+
+		if (!m->hold)
+			continue;
+		last = m->hold->depth == 1;
+		m->rc = bl_release_level(&m->call, m->hold);
+		end_one(a, m, last);
+	}
+}
+
+void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first)
+{
+	struct all a = {.b = members->call.client, .members = members, .n = n, .first = ret_first};
+
+	bl_err_clear(ret_first);
+	if (bl_members_sort(members, n) != BIZLOCK_OK) {
+		*ret_first = *members->call.err;
+		return;
+	}
+	a.items = calloc(n, sizeof(*a.items));
+	a.dropped = calloc(n, sizeof(*a.dropped));
+	a.plain = calloc(n, sizeof(*a.plain));
+	bl_lock(a.b);
+	release_all(&a);
+	bl_unlock(a.b);
+	free(a.items);
+	free(a.dropped);
+	free(a.plain);
+}

@@ -1,0 +1,126 @@
+#include "client/lock/renew.h"
+
+#include "client/hold/change.h"
+#include "client/hold/hold.h"
+#include "core/lease.h"
+
+/* What the renewer sent must not arrive after a shorter lease, and lengthen it
+ * behind our back. */
+static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
+{
+	struct bizlock *b = call->client;
+
+	while (h->renewing)
+		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline))
+			return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+			                  "a renewal of it is under way, and gets no answer");
+	return BIZLOCK_OK;
+}
+
+struct renewal {
+	struct bl_ref ref;
+	uint32_t lease_ms;
+	bool matched;
+};
+
+static int write_lease(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct renewal *r = arg;
+
+	return bl_lock_renew(s, r->ref, r->lease_ms, &r->matched, err);
+}
+
+static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
+{
+	struct renewal r = {bl_hold_ref(call, h), lease_ms ? lease_ms : h->lease_ms, false};
+	struct bl_tried tried;
+	bl_time before;
+	int rc = wait_for_renewer(call, h);
+
+	if (rc == BIZLOCK_OK && h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	before = h->expires;
+	/* A shorter lease may begin at any moment from now on. */
+	h->expires = bl_earlier(h->expires, bl_lease_end(bl_now(), r.lease_ms * 1000LL));
+	bl_worker_by(&call->client->loss_watch.worker, h->expires);
+	if (r.lease_ms >= h->lease_ms)
+		bl_hold_let_renew(call->client, h);
+	rc = bl_hold_change(call, h, true, write_lease, &r, &tried);
+	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))
+		return bl_hold_lost(call, h);
+	if (rc == BIZLOCK_BUSY) /* nothing was done, and the lease is what it was */
+		h->expires = before;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	h->lease_ms = r.lease_ms;
+	bl_hold_confirm(call->client, h, tried.sent, r.lease_ms);
+	return rc;
+}
+
+static int verify(struct bl_call *call, struct bl_hold *h)
+{
+	bl_time sent = bl_now(), before = h->expires;
+	struct bl_row row;
+	int rc;
+
+	if (h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	bl_hold_let_renew(call->client, h);
+	rc = bl_look(call, &row);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (h->state != BL_HOLD_HELD || !row.found || row.fence != h->fence || row.left_us <= 0)
+		return bl_hold_lost(call, h);
+	if (h->expires == before) { /* else a renewal knows better by now */
+		h->expires = bl_lease_end(sent, row.left_us);
+		bl_worker_by(&call->client->loss_watch.worker, h->expires);
+	}
+	return rc;
+}
+
+int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		rc = renew(call, h, lease_ms);
+		bl_hold_done(b, h);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+int bl_client_verify(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		rc = verify(call, h);
+		bl_hold_done(b, h);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+int64_t bl_client_left_ms(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	const struct bl_hold *h;
+	int64_t left;
+
+	bl_lock(b);
+	h = bl_held_find(&b->held, &call->key, &call->owner);
+	left = h ? bl_hold_left_ms(h) : 0;
+	bl_unlock(b);
+	return left;
+}

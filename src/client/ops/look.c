@@ -1,0 +1,91 @@
+/* Looking at rows: a page at a time, so that a table of any size can be shown. */
+#include "client/conn/retry.h"
+#include "client/ops/ops.h"
+#include "store/page.h"
+
+/* What is read: the row of `key`, or those after `after`, of biz_type or (NULL) of all. */
+struct view {
+	const struct bl_key *key;
+	const char *biz_type;
+	struct bl_page_row after;
+};
+
+struct reading {
+	const struct view *view;
+	struct bl_page *page;
+};
+
+static int read_on(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	const struct reading *r = arg;
+	const struct view *v = r->view;
+
+	return v->key ? bl_page_read_key(s, v->key, r->page, err)
+	              : bl_page_read(s, &v->after, v->biz_type, r->page, err);
+}
+
+static int read_page(struct bizlock *b, const struct view *v, struct bl_page *ret,
+                     struct bl_err *err)
+{
+	struct reading r = {v, ret};
+
+	return bl_read_twice(b, read_on, &r, err);
+}
+
+static int show(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
+                void *arg)
+{
+	bizlock_info info = {
+	        .size = sizeof(info),
+	        .biz_type = row->type,
+	        .biz_id = row->id,
+	        .owner = row->owner,
+	        .note = row->note,
+	        .fence = row->fence,
+	        .left_ms = row->left_us / 1000,
+	        .held_ms = row->held_us / 1000,
+	        .depth = row->depth,
+	};
+
+	return fn(arg, &info);
+}
+
+int bl_client_each(struct bizlock *b, const char *biz_type,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	struct view v = {.biz_type = biz_type};
+	struct bl_page page;
+	bool more = true;
+
+	while (more) {
+		int rc = read_page(b, &v, &page, err);
+
+		if (rc != BIZLOCK_OK)
+			return rc;
+		more = page.count == BL_PAGE_ROWS;
+		for (size_t i = 0; i < page.count; i++) {
+			v.after = page.rows[i];
+			if (show(&v.after, fn, arg) != 0) {
+				more = false;
+				break;
+			}
+		}
+		bl_page_free(&page);
+	}
+	return BIZLOCK_OK;
+}
+
+int bl_client_look(struct bizlock *b, const struct bl_key *key,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	struct view v = {.key = key};
+	struct bl_page page;
+	int rc = read_page(b, &v, &page, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (page.count > 0)
+		show(&page.rows[0], fn, arg);
+	bl_page_free(&page);
+	return BIZLOCK_OK;
+}

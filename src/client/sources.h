@@ -1,0 +1,11 @@
+/* Where options come from. */
+#ifndef BL_CLIENT_SOURCES_H
+#define BL_CLIENT_SOURCES_H
+
+#include "client/state.h"
+
+/* A copy of what is in force, or else of what was set, filled from environment and option files;
+ * to be freed. The mutex is free. INVALID, NOMEM. */
+int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err);
+
+#endif

@@ -1,0 +1,39 @@
+#include "store/kill.h"
+
+#include <inttypes.h>
+
+static void add_kill(struct bl_buf *ret, const char *lock, uint64_t by)
+{
+	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", lock, by, by);
+}
+
+static int run(struct bl_session *s, struct bl_err *err)
+{
+	struct bl_err mine;
+	int rc;
+
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, &mine);
+	if (rc != BIZLOCK_CONN)
+		return BIZLOCK_OK;
+	*err = mine;
+	return rc;
+}
+
+/* By its number, too: another one of ours may have the mark by now, for it waits in here. */
+int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	add_kill(&s->text, mark->name, mark->id);
+	bl_buf_addf(&s->text, ";SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')", mark->name,
+	            mark->name);
+	return run(s, err);
+}
+
+int bl_kill_keeper(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	add_kill(&s->text, bell, by);
+	return run(s, err);
+}

@@ -1,0 +1,20 @@
+/* Ending connections from another one: the only KILLs that there are. Each names what the
+ * connection must have, a GET_LOCK, so that no other one is ended whose number is the same
+ * by now. */
+#ifndef BL_STORE_KILL_H
+#define BL_STORE_KILL_H
+
+#include "store/session.h"
+
+/* Ends a connection that was lost, if it is still there: what it has sent may not have
+ * arrived yet, and must not arrive later. Waits until it has ended, a second at most: rows
+ * that its last statement still has locked would be passed over by a SKIP LOCKED. CONN,
+ * NOMEM; what the server refuses is ignored. */
+int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
+
+/* Ends the connection `by`, of whatever client, if it has the doorbell: for when its holder
+ * is known to be of no use any more. A server that does not let us leaves the waiters to the
+ * end of the lease they saw. CONN, NOMEM. */
+int bl_kill_keeper(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err);
+
+#endif

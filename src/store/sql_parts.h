@@ -1,0 +1,10 @@
+/* What the texts have in common. */
+#ifndef BL_STORE_SQL_PARTS_H
+#define BL_STORE_SQL_PARTS_H
+
+#include "store/sql.h"
+
+#define NOW "UTC_TIMESTAMP(6)"
+#define OVER "timeout <= " NOW
+
+#endif

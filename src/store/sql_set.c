@@ -1,0 +1,97 @@
+/* Texts for several rows: taken all or none, or, in a batch, each alone. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/sql_parts.h"
+
+static void add_id_and_type(struct bl_buf *ret, const struct bl_key *key)
+{
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+}
+
+void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key)
+{
+	bl_buf_adds(ret, first ? " WHERE (biz_id, biz_type) IN ((" : ",(");
+	add_id_and_type(ret, key);
+	bl_buf_adds(ret, ")");
+}
+
+void bl_sql_end_keys(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, ")");
+}
+
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret,
+	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, bell, note, "
+	            "gmt_create, gmt_modified) VALUES ",
+	            sql->table);
+}
+
+/* As in TAKE: a NULL biz_type is refused. */
+static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
+{
+	if (row->if_rung)
+		bl_buf_adds(ret, "IF(@bizlock_rung=1,");
+	bl_sql_literal(ret, "_utf8mb4", row->key->type, row->key->type_len);
+	if (row->if_rung)
+		bl_buf_adds(ret, ",NULL)");
+}
+
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row)
+{
+	bl_buf_adds(ret, first ? "(" : ",(");
+	bl_sql_literal(ret, "_utf8mb4", row->key->id, row->key->id_len);
+	bl_buf_adds(ret, ",");
+	add_type(ret, row);
+	bl_buf_adds(ret, ",");
+	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
+	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", row->lease_us,
+	            row->bell ? "CONNECTION_ID()" : "0");
+	bl_sql_literal(ret, "_utf8mb4", row->note ? row->note : "",
+	               row->note ? strlen(row->note) : 0);
+	bl_buf_adds(ret, "," NOW "," NOW ")");
+}
+
+/* What is not the key must be there, and is not written; but where an operator has just deleted
+ * the row: then it is one whose lease is over. */
+void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
+{
+	bl_buf_adds(ret, first ? "(" : ",(");
+	add_id_and_type(ret, key);
+	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
+}
+
+/* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
+ * (1048), and all it did is undone. */
+void bl_sql_end_set(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE "
+	                 "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
+	                 "taken_from = IF(owner = '', 0, fence), "
+	                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
+	                 "gmt_create = VALUES(gmt_create), "
+	                 "gmt_modified = VALUES(gmt_modified), "
+	                 "timeout = VALUES(timeout), fence = VALUES(fence);");
+}
+
+/* Refused in the same way if a row is not ours: one that was broken, and taken by another. */
+void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
+{
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_adds(ret, ", reentrant, NULL), fence = VALUES(fence);");
+}
+
+void bl_sql_end_batch(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout;");
+}
+
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
+{
+	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
+}

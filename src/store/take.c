@@ -1,0 +1,105 @@
+#include "store/take.h"
+
+#include <string.h>
+
+#include "store/bell.h"
+#include "store/errclass.h"
+#include "store/set.h"
+
+static void bind_claim(struct bl_params *p, const struct bl_key *key, const struct bl_claim *claim,
+                       const char *bell)
+{
+	bl_params_key(p, key);
+	bl_params_owner(p, claim->owner);
+	bl_params_note(p, claim->note);
+	bl_params_bell(p, bell ? bell : "");
+	p->lease_us = (int64_t)claim->lease_ms * 1000;
+}
+
+/* Affected rows of INSERT ... ON DUPLICATE KEY UPDATE: 1 inserted, 2 updated,
+ * 0 left as it was. */
+static enum bl_took read_answer(const struct bl_done *done, bool rang, struct bl_goal *goal)
+{
+	if (done->affected == 0)
+		return rang ? BL_TOOK_BELL : BL_TOOK_NOTHING;
+	goal->fence = done->insert_id & ~(uint64_t)BL_SQL_RESTED;
+	goal->took_over = done->affected == 2 && goal->fence == done->insert_id;
+	return BL_TOOK_ALL;
+}
+
+static int take_one(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *goal,
+                    struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
+{
+	bool rings = ring.bells && !ring.rung;
+	struct bl_err ignored;
+	struct bl_done done;
+	int rc;
+
+	bind_claim(&s->params, goal->key, claim, ring.bells ? goal->bell : NULL);
+	rc = bl_session_exec(s, rings ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
+	if (rc == BIZLOCK_OK)
+		*ret = read_answer(&done, rings, goal);
+	else if (rings && bl_classify(err->native) == BL_CLASS_NULL)
+		rc = BIZLOCK_OK;
+	else if (rings && !s->gone)
+		/* The bell may have been rung before the row was refused. Kept, it would stop
+		 * everybody else for nothing. */
+		bl_bell_free(s, goal->bell, &ignored);
+	return rc;
+}
+
+int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
+            struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
+{
+	*ret = BL_TOOK_NOTHING;
+	return n == 1 ? take_one(s, claim, goals[0], ring, ret, err)
+	              : bl_set_take(s, claim, goals, n, ring, ret, err);
+}
+
+int bl_take_from(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
+                 const char *bell, struct bl_handed *ret, struct bl_err *err)
+{
+	struct bl_done done;
+	int rc;
+
+	bind_claim(&s->params, hold.key, claim, bell);
+	bl_params_giver(&s->params, hold.owner);
+	s->params.fence = hold.fence;
+	rc = bl_session_exec(s, BL_STMT_HAND_OVER, &done, err);
+	if (rc == BIZLOCK_OK)
+		*ret = (struct bl_handed){.taken = done.affected > 0,
+		                          .from_hold = done.affected == 2,
+		                          .fence = done.insert_id};
+	return rc;
+}
+
+int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
+                  size_t n, const char *bell, bool *ret, struct bl_err *err)
+{
+	struct bl_goal *goal = goals[0];
+	struct bl_ref ref = {goal->key, claim->owner, goal->fence};
+	struct bl_handed handed;
+	int rc;
+
+	*ret = true;
+	if (n > 1)
+		return bl_set_draw_again(s, claim, goals, n, err);
+	rc = bl_take_from(s, ref, claim, bell, &handed, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret = handed.from_hold;
+	goal->fence = handed.fence;
+	return rc;
+}
+
+void bl_take_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	bl_sql_free_bell(&s->text, goals[0]->bell);
+	for (size_t i = 1; i < n; i++)
+		bl_sql_free_another_bell(&s->text, goals[i]->bell);
+	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+		bl_session_leave(s);
+}
