@@ -5,6 +5,6 @@ source "$(dirname "$0")/common.sh"
 
 while IFS= read -r hit; do
 	object "$hit"
-done < <(grep -rnIE '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b' CMakeLists.txt ./*.md include src sql tests \
+done < <(grep -rnIE '\b(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b' CMakeLists.txt ./*.md docs include src sql tests \
 	examples .ci || true)
 verdict

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# What the texts point to is there: files, headings, and the tests that they name.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+# As the marks behind '#' in links are made of headings.
+headings() {
+	sed -nE '/^```/,/^```$/!s/^#+ +//p' "$1" | tr '[:upper:] ' '[:lower:]-' | tr -cd 'a-z0-9_\n-'
+}
+
+check_link() {
+	local file=$1 to=${2%%#*} mark=${2#*#}
+	to=${to:+$(dirname "$file")/$to}
+	to=${to:-$file}
+	[[ -e $to ]] || object "$file: there is no $2"
+	[[ $2 != *'#'* || ! -f $to ]] || grep -qxF -- "$mark" < <(headings "$to") ||
+		object "$file: $2: there is no such heading"
+}
+
+# SUITE::TEST, where TEST may end with a *; fault.NAME and stress.NAME.
+check_test() {
+	local file=$1 suite=${2%%::*} test=${2##*::}
+	case $2 in
+	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration ;;
+	*) compgen -G "tests/${2%%.*}/${2#*.}*" >/dev/null ;;
+	esac || object "$file: there is no test $2"
+}
+
+for file in ./*.md docs/*.md examples/*.md tests/bench/*.md; do
+	while read -r link; do
+		check_link "$file" "$link"
+	done < <(grep -oE '\]\([^) ]+\)' "$file" | sed 's/^](//; s/)$//' | grep -v '^https\?:' || true)
+	while read -r test; do
+		check_test "$file" "$test"
+	done < <(grep -oE '`([a-z_]+::[a-z_*]+|(fault|stress)\.[a-z_]+)`' "$file" | tr -d '`' || true)
+done
+verdict
