@@ -73,9 +73,9 @@
  *                     bizlock_left_ms() is <= 0. What is lost is not taken again
  *                     by re-entry: release every level first.
  * the network breaks  A call whose reply was lost reconnects and finds out what
- *                     happened. Only when the server can not be asked in time
+ *                     happened. Only when the server cannot be asked in time
  *                     does it answer BIZLOCK_UNKNOWN: do not act as the holder.
- *                     A row that may be there all the same is removed as soon
+ *                     A row that may nevertheless be there is removed as soon
  *                     as the server is back; until then no thread of this client
  *                     gets the same lock.
  * the server dies     Rows and the fence counter are durable as the server's
@@ -158,7 +158,7 @@ extern "C" {
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
  * NOMEM        out of memory
- * UNSUPPORTED  a server that bizlock can not work with */
+ * UNSUPPORTED  a server that bizlock cannot work with */
 #define BIZLOCK_ERRORS(X)                                                                          \
 	X(OK, 0, "done")                                                                           \
 	X(BUSY, 1, "held by somebody else")                                                        \
@@ -189,7 +189,7 @@ typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
 
-/* Structs begin with their own size, set by whoever makes them, so that they
+/* Structs begin with their own size, set by the one that makes them, so that they
  * can grow. A size of another version is fine as long as bytes this library
  * does not know are zero. */
 
@@ -209,8 +209,8 @@ typedef struct bizlock_acquire_opts {
 	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
 	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
-	                         what is to run at most once in a period, whatever the
-	                         clocks of those who start it say. 0: none */
+	                         work that runs at most once in a period, however the
+	                         clocks of the machines that start it differ. 0: none */
 	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
 	                         holder that hangs then loses the lock. Up to 2^32-1;
 	                         0: the client's option max_hold_ms */
@@ -267,7 +267,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: the doorbell, where the server has it; or polls
- *   combine             on | off: threads at once may share a transaction (one commit)
+ *   combine             on | off: calls of several threads may share a transaction
  *
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
@@ -280,8 +280,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
  * is still held (every level; option release_on_close), closes the connections and frees the
- * client. What a thread held that has ended, what was lost, and what a transaction that is open
- * has fenced, is not released. Takes NULL and clients that were never opened. Not to be called
+ * client. It does not release what was lost, what an ended thread held, and what an open
+ * transaction has fenced. Takes NULL and clients that were never opened. Not to be called
  * by a function that the library calls. In a forked child it only frees memory.
  *
  * With a server that does not answer it returns within io_timeout_ms, or connect_timeout_ms if
@@ -300,7 +300,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the
  * lease starts anew unless the rest of it is longer.
- * BUSY, TIMEOUT, CANCELLED: not obtained; or fenced by a transaction that is open (see
+ * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
  * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
  * held it and lost it; release every level before acquiring again. LIMIT: too deep.
  * UNKNOWN, CONN, DB, INVALID, MISUSE, NOMEM.
@@ -313,7 +313,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
 /* All of the keys, or none: with one statement for those that are new, so that two
- * callers who want the same ones in another order never wait for each other in a
+ * callers that want the same ones in another order never wait for each other in a
  * circle. 1 to 256 keys, each once. Some may be held already: one level deeper.
  * opts as above, the same for each; wait_ms for all together. ret: n of them, in
  * the order of keys, or NULL; only the first one's size is looked at.
@@ -332,11 +332,11 @@ BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n
  * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran out, or it was
  * broken. CONN, UNKNOWN: a last one is removed as soon as the server can be reached; BUSY: as
  * soon as the transaction that has fenced it has ended. After all of these the level is given
- * back here. TIMEOUT: not, for another thread's call on it gets no answer. */
+ * back here. TIMEOUT: it is not, because another thread's call on it gets no answer. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
-/* Starts the lease anew: lease_ms, which it is then renewed with, or 0: as long as
- * it is. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and left as it is. */
+/* Starts the lease anew: lease_ms, which is then its length when it is renewed, too; or 0:
+ * its length now. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and unchanged. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 
@@ -347,28 +347,28 @@ BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
 
-/* Calls fn(arg, key, fence) once for each hold that is lost, whoever its owner is: as soon as
+/* Calls fn(arg, key, fence) once for each hold that is lost, of any owner: as soon as
  * its lease is over by the local clock, the server says that it is, or the thread that holds it
  * has ended. fn is called by a thread of the library's own, one call at a time, with no lock of
  * the library held: it may call any function but bizlock_close(), and so can release what a
- * named owner has, but not what a thread owns. While it runs no other loss is reported. key is
- * valid during the call. fn NULL: nobody is called any more. The last call of this function
+ * named owner has, but not what a thread owns. While it runs, no other loss is reported. key is
+ * valid during the call. fn NULL: no function is called from now on. The last call of this function
  * counts, from when it returns; a call of the earlier fn may still be running then. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
 
 /* Hands a held lock, with its fence and depth, to another process or client: what
  * is written to ret (NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII
- * without spaces) is for bizlock_import(). From here on this client holds it no
- * more; it stays locked until it is imported, for one lease at most. UNKNOWN: nobody holds it
- * any more. BUSY: fenced, and held as before. NOT_OWNER, LOST, CONN, DB; LIMIT: size. */
+ * without spaces) is for bizlock_import(). From here on this client does not hold
+ * it; it stays locked until it is imported, for one lease at most. UNKNOWN: nobody holds it
+ * now. BUSY: fenced, and held as before. NOT_OWNER, LOST, CONN, DB; LIMIT: size. */
 #define BIZLOCK_EXPORT_MAX 704
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);
 
 /* Takes over what was exported: `owner` of this client holds it from here on, renewed.
- * Once only: LOST when somebody has imported it before, or its lease is over. BUSY: what
- * ended UNKNOWN is not cleaned up yet, or somebody waits for it under this name. MISUSE: held
+ * Once only: LOST when it was imported before, or its lease is over. BUSY: what an acquire
+ * that ended UNKNOWN left is not removed yet, or a thread waits under this name. MISUSE: held
  * already. INVALID: not such a text. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);

@@ -1,5 +1,5 @@
 /* bizlock, the part for those who look after locks: what is there, what is
- * broken, what is of no use any more, what was counted. bizlock.h includes it;
+ * broken, what is no longer needed, what was counted. bizlock.h includes it;
  * its rules hold here too. */
 #ifndef BIZLOCK_OPS_H
 #define BIZLOCK_OPS_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ---- looking and mending ------------------------------------------------ */
+/* ---- looking and repairing ------------------------------------------------ */
 
 /* One row, as bizlock_each() shows it. Valid during the callback. */
 typedef struct bizlock_info {
@@ -37,7 +37,7 @@ bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *),
 
 /* An operator's force-unlock: frees the lock if its fence still is
  * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
- * another fence, named in the message. LOST: nobody holds it any more. */
+ * another fence, named in the message. LOST: nobody holds it now. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- who waits ---------------------------------------------------------- */
@@ -52,17 +52,17 @@ typedef struct bizlock_waiter {
 } bizlock_waiter;
 
 /* Calls fn for each connection that waits at the doorbell of one of the n keys, the
- * longest wait first: a look into the server's process list, one query for all keys.
+ * longest wait first. It reads the server's process list, by one query for all keys.
  * No connection is held during fn, nor a lock of the library. fn returns 0 to go on;
  * anything else ends the walk, which is then OK.
  *
- * It shows less than there may be. Without the privilege PROCESS, which bizlock asks
- * for nowhere, a user sees connections of its own name alone: all, where all clients
- * share one user. Of several threads of a client that want the same key only the first
- * stands at the bell, the others wait behind it in memory. Nobody is seen who waits
- * without a bell, by polls (queue=off, BIZLOCK_NO_QUEUE, ...), or, on a Galera cluster, at
- * another node. And a wait is counted from when it began at the bell: a waiter looks at
- * the row again, and comes back to the bell, at least once a lease.
+ * There may be more waiters than it shows. Without the privilege PROCESS, which bizlock
+ * asks for nowhere, a user sees the connections of its own name alone: all of them, where
+ * all clients share one user. Of several threads of a client that want the same key, only
+ * the first waits at the doorbell, and the others behind it in memory. A waiter that polls
+ * (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one at another node of a Galera
+ * cluster. And a wait counts from when it began at the doorbell: a waiter looks at the row
+ * again, and comes back to the doorbell, at least once a lease.
  * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
@@ -70,9 +70,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 
 /* ---- the reaper ---------------------------------------------------------- */
 
-/* Rows that nobody needs any more: what dead holders left, rests that are over, and
- * the rows behind row locks that nobody has asked for in a long time. They do no harm
- * but to those who look, and to the size of the tables; run it every hour or so. */
+/* Rows that nobody needs: what dead holders left, rests that are over, and the rows
+ * behind row locks that nobody has asked for in a long time. They only make lists and
+ * tables longer; run the reaper every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {
@@ -114,30 +114,30 @@ typedef struct bizlock_reap_opts {
 		sizeof(bizlock_reap_opts), 3600000, 500, 0, 0, 0, NULL, NULL                       \
 	}
 
-/* The reaper's own lock. Whoever holds it keeps reapers out. */
+/* The reaper's own lock. As long as somebody holds it, no reaper works. */
 #define BIZLOCK_REAPER_TYPE "bizlock"
 #define BIZLOCK_REAPER_ID "reaper"
 
-/* Purges what has been of no use for older_than_ms, of all clients of these tables.
+/* Purges what nobody has needed for older_than_ms, of all clients of these tables.
  * opts NULL: as initialised. ret may be NULL.
  *
  * A lock that is held, fenced by an open transaction, or not that old, stays; as does a
  * row lock that a transaction has. Rows are found without locking anything, and then
  * judged again, by the server's clock, as they are purged; those that are locked are
- * passed over. So a reaper waits for nobody; others may wait for a batch, which is
- * sized to take 20 ms or less on the server. One that took more than 50 ms is followed
- * by a pause as long. Fences go on growing.
+ * passed over. So a reaper waits for nobody. Others may wait for a batch, which is
+ * sized to take 20 ms or less on the server. After a batch that took more than 50 ms it
+ * pauses for as long. Fences go on growing.
  *
- * Who takes a lock whose row was purged is not told BIZLOCK_TOOK_OVER. Rows of row
- * locks note their last use to ten minutes, and stay that much longer; purged, they are
- * made again by the next bizlock_row_lock().
+ * The next holder of a lock whose row was purged is not told BIZLOCK_TOOK_OVER. A row
+ * of a row lock notes its last use to ten minutes, and stays that much longer; purged, it
+ * is made again by the next bizlock_row_lock().
  *
  * One at a time: it holds the lock BIZLOCK_REAPER_TYPE, BIZLOCK_REAPER_ID, and renews it.
  * BUSY: another reaper has that, and is named in the message. LOST: this one has lost it,
  * and stopped. CANCELLED: bizlock_interrupt(), after a batch. CONN, UNKNOWN, TIMEOUT (no
- * connection of the client was free), DB, INVALID, MISUSE, NOMEM. Whatever ends it, what is
- * purged is purged; progress has been told. Batches whose reply was lost are done
- * again, and what the first try purged is missing in the numbers. */
+ * connection of the client was free), DB, INVALID, MISUSE, NOMEM. In all these cases what is
+ * purged is purged, and progress has been told. A batch whose reply was lost is repeated,
+ * and what the first try purged is missing in the numbers. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_reap(bizlock *, const bizlock_reap_opts *opts,
                                                 bizlock_reap_result *ret);
 
@@ -191,7 +191,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret
 /* Levels of a finding.
  *
  * GOOD   nothing to do
- * WARN   locks work; but slower, in another order, less durably; or it could not be looked at
+ * WARN   locks work, but slower, in another order or less durably; or it could not be checked
  * BAD    locks do not work, or a promise of theirs is broken */
 enum bizlock_level { BIZLOCK_GOOD, BIZLOCK_WARN, BIZLOCK_BAD };
 
@@ -204,7 +204,7 @@ typedef struct bizlock_finding {
 	int level;          /* enum bizlock_level */
 } bizlock_finding;
 
-/* Looks whether bizlock can work with this server, its tables and this user, and calls
+/* Checks whether bizlock can work with this server, its tables and this user, and calls
  * fn for each check, good or not, in this order:
  *
  *   connection      to the server, as bizlock_open() makes it
@@ -219,22 +219,24 @@ typedef struct bizlock_finding {
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   those that bizlock sets for its own sessions were kept
  *   transactions    settings that bizlock_tx.h meets in sessions of your own
+ *   inherited       what bizlock undoes for its own sessions, and what weakens yours
  *   binlog_format   not STATEMENT
  *   read_only       no
  *   galera          no node of a cluster, or one that is synced
  *   doorbell        GET_LOCK works
  *   connections     max_connections and max_user_connections have room for this client
+ *   prepared_statements   max_prepared_stmt_count has room for this client's
  *   wait_timeout    leaves time to keep connections that hold doorbells alive
  *   packets         max_allowed_packet
  *   durability      the server flushes at each commit
  *   clock           of this host and of the server: less than a second apart
  *
- * It changes nothing, and needs no prior open: it looks at what bizlock_open() would
- * refuse, too. A check that can not be made, for want of a privilege for example, is a
+ * It changes nothing, and needs no prior open: it also checks what bizlock_open() would
+ * refuse. A check that cannot be made, because a privilege is missing for example, is a
  * finding. fn may call bizlock functions; it returns 0 to go on, anything else ends the
  * walk. With several hosts it looks at the one that bizlock_open() would use.
- * OK: all were made, whatever was found. CONN, DB: no server could be had, or not to the
- * end; the last finding says so. INVALID, NOMEM. */
+ * OK: all checks were made, whatever they found. CONN, DB: no server could be reached, or
+ * not until the end; the last finding says so. INVALID, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_doctor(bizlock *, int (*fn)(void *arg, const bizlock_finding *), void *arg);
 
@@ -256,15 +258,15 @@ typedef struct bizlock_migration {
  * needs no prior open and no privilege but SELECT on biz_lock_schema. No connection is
  * held during fn. fn returns 0 to go on; anything else ends the walk.
  * CONN, DB, INVALID, NOMEM; SCHEMA: the tables are newer than this library; each
- * migration it knows was shown all the same. */
+ * migration that it knows was nevertheless shown. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);
 
-/* Writes the GRANT statements that let `user` do all that this library does, but for
+/* Writes the GRANT statements that let `user` do all that this library does, except
  * bizlock_migrate(), and nothing else: one a line, each with its ';', in UTF-8, for the
- * options database and table_prefix. user: "name" or "name@host", parted at the last
- * '@'; without one the host is %. Names may be of any characters but control
- * characters; they come out in back quotes. Needs no connection, and no prior open.
+ * options database and table_prefix. user: "name" or "name@host", split at the last
+ * '@'; without one the host is %. Names may have any characters but control
+ * characters; they are written in back quotes. Needs no connection, and no prior open.
  * ret, size and ret_len are those of bizlock_stats_prometheus(); 4 KB is enough.
  * INVALID, LIMIT, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_grants(bizlock *, const char *user, char *ret,

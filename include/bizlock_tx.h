@@ -11,8 +11,8 @@
  * lease lock          bizlock_acquire(): for what outlives a transaction, or leaves
  *                     the database. A holder that stalls past its lease may go on
  *                     in the belief that it holds.
- * fenced transaction  bizlock_acquire(), then bizlock_commit() in the place of each
- *                     COMMIT: a lease lock whose stale holder can not commit.
+ * fenced transaction  bizlock_acquire(), then bizlock_commit() in place of each
+ *                     COMMIT: a lease lock whose stale holder cannot commit.
  *
  * For what is stored elsewhere the fence of the grant does the same, wherever the
  * store can compare numbers:
@@ -45,7 +45,7 @@ extern "C" {
 /* Flags of bizlock_row_lock(). */
 #define BIZLOCK_ROW_WAIT 1u /* wait, as long as tx's innodb_lock_wait_timeout says */
 #define BIZLOCK_ROW_SKIP                                                                           \
-	2u /* SKIP LOCKED in the place of NOWAIT: no error is logged. But in                       \
+	2u /* SKIP LOCKED in place of NOWAIT: no error is logged. But in                           \
 	      REPEATABLE READ InnoDB then keeps the gap behind the row                             \
 	      locked, and others may not get row locks of new keys in it */
 
