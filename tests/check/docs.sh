@@ -30,6 +30,9 @@ for file in ./*.md docs/*.md examples/*.md tests/bench/*.md; do
 	while read -r link; do
 		check_link "$file" "$link"
 	done < <(grep -oE '\]\([^) ]+\)' "$file" | sed 's/^](//; s/)$//' | grep -v '^https\?:' || true)
+	while read -r path; do
+		[[ -e $path ]] || object "$file: there is no $path"
+	done < <(grep -oE '`(src|sql|include|examples|tests|docs)/[A-Za-z0-9_./-]+`' "$file" | tr -d '`' || true)
 	while read -r test; do
 		check_test "$file" "$test"
 	done < <(grep -oE '`([a-z_]+::[a-z_*]+|(fault|stress)\.[a-z_]+)`' "$file" | tr -d '`' || true)
