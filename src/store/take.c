@@ -27,14 +27,18 @@ static enum bl_took read_answer(const struct bl_done *done, bool rang, struct bl
 	return BL_TOOK_ALL;
 }
 
-static int take_one(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *goal,
-                    struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
+int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
+            struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
 {
 	bool rings = ring.bells && !ring.rung;
+	struct bl_goal *goal = goals[0];
 	struct bl_err ignored;
 	struct bl_done done;
 	int rc;
 
+	if (n > 1)
+		return bl_set_take(s, claim, goals, n, ring, ret, err);
+	*ret = BL_TOOK_NOTHING;
 	bind_claim(&s->params, goal->key, claim, ring.bells ? goal->bell : NULL);
 	rc = bl_session_exec(s, rings ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
 	if (rc == BIZLOCK_OK)
@@ -46,14 +50,6 @@ static int take_one(struct bl_session *s, const struct bl_claim *claim, struct b
 		 * everybody else for nothing. */
 		bl_bell_free(s, goal->bell, &ignored);
 	return rc;
-}
-
-int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
-            struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
-{
-	*ret = BL_TOOK_NOTHING;
-	return n == 1 ? take_one(s, claim, goals[0], ring, ret, err)
-	              : bl_set_take(s, claim, goals, n, ring, ret, err);
 }
 
 int bl_take_from(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,

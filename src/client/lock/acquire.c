@@ -245,27 +245,20 @@ static void undo(struct acquisition *a)
 	*a->members->call.err = kept;
 }
 
-/* A contest for several tells itself which key is in the way. */
-static int contend(struct acquisition *a)
-{
-	struct bl_contest *c = &a->contest;
-	int rc;
-
-	c->call = &c->members[0]->call;
-	rc = bl_contest(c);
-	return c->n == 1 ? of_member(a, c->members[0], rc) : rc;
-}
-
 static int acquire(struct acquisition *a)
 {
+	struct bl_contest *c = &a->contest;
 	bool taken = false;
 	int rc = BIZLOCK_OK;
 
 	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
 		rc = of_member(a, &a->members[i], begin_one(a, &a->members[i]));
-	if (rc == BIZLOCK_OK && a->contest.n > 0) {
-		rc = contend(a);
+	if (rc == BIZLOCK_OK && c->n > 0) {
+		c->call = &c->members[0]->call;
+		rc = bl_contest(c);
 		taken = rc == BIZLOCK_OK;
+		if (c->n == 1) /* one for several tells itself which key is in the way */
+			rc = of_member(a, c->members[0], rc);
 	}
 	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
 		if (!a->members[i].is_new)
@@ -333,43 +326,35 @@ static void end_all(struct acquisition *a)
 	}
 }
 
-static int run(struct acquisition *a, bizlock_grant *ret)
-{
-	bl_time began = bl_now();
-	int rc;
-
-	bl_lock(a->b);
-	rc = acquire(a);
-	if (rc == BIZLOCK_OK)
-		grant_all(a, ret, began);
-	else
-		count_refused(&a->b->numbers, rc);
-	end_all(a);
-	bl_unlock(a->b);
-	return rc;
-}
-
 int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
                       bizlock_grant *ret)
 {
-	struct bl_call *call = &members->call;
-	struct bl_member *one;
-	struct bl_goal *goal;
-	struct acquisition a = {.b = call->client,
+	struct bizlock *b = members->call.client;
+	struct acquisition a = {.b = b,
 	                        .members = members,
 	                        .n = n,
 	                        .request = request,
-	                        .contest = {.client = call->client, .request = request}};
+	                        .contest = {.client = b, .request = request}};
+	struct bl_member *one;
+	struct bl_goal *goal;
+	bl_time began = bl_now();
 	int rc = bl_members_sort(members, n);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	a.contest.members = n == 1 ? &one : calloc(n, sizeof(struct bl_member *));
 	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
+	bl_lock(b);
 	if (a.contest.members && a.contest.goals)
-		rc = run(&a, ret);
+		rc = acquire(&a);
 	else
-		rc = bl_err_set(call->err, BIZLOCK_NOMEM, "out of memory");
+		rc = bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
+	if (rc == BIZLOCK_OK)
+		grant_all(&a, ret, began);
+	else
+		count_refused(&b->numbers, rc);
+	end_all(&a);
+	bl_unlock(b);
 	if (n > 1) {
 		free(a.contest.members);
 		free(a.contest.goals);

@@ -172,33 +172,6 @@ static int taken_in_batch(struct bl_contest *c, const struct bl_job *job)
 	return rc;
 }
 
-/* Row and doorbell of a single key, together with what other threads want from the server now,
- * or alone. */
-static int ring_and_take(struct bl_contest *c)
-{
-	struct bl_job job = {.entry = {.claim = claim_of(c), .goal = c->goals[0]},
-	                     .bell = bell_of(c)};
-	struct bl_conn *conn;
-	enum bl_combined combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
-	int rc;
-
-	c->unsure |= job.entry.maybe;
-	switch (combined) {
-	case BL_COMBINED_LENT:
-		rc = take_on(c, conn, (struct bl_ring){.bells = true});
-		bl_pool_put(&c->client->pool, conn);
-		return rc;
-	case BL_COMBINED_DONE:
-		return taken_in_batch(c, &job);
-	case BL_COMBINED_FAILED:
-		return c->call->err->code;
-	case BL_COMBINED_NOT_DONE:
-	case BL_COMBINED_STALLS:
-		break;
-	}
-	return BL_AGAIN;
-}
-
 /* The row of a single key, with the doorbell that we have, or without one. */
 static int take_past(struct bl_contest *c)
 {
@@ -244,11 +217,38 @@ static int take_several(struct bl_contest *c, bool with_bells)
 	return rc;
 }
 
+/* Row and doorbell of a single key go together with what other threads want from the server now,
+ * or alone. */
 int bl_attempt(struct bl_contest *c, bool with_bells)
 {
+	struct bl_job job = {.entry = {.claim = claim_of(c), .goal = c->goals[0]},
+	                     .bell = bell_of(c)};
+	enum bl_combined combined;
+	struct bl_conn *conn;
+	int rc = BL_AGAIN;
+
 	if (c->n > 1)
 		return take_several(c, with_bells);
-	return with_bells && !*bell_of(c) ? ring_and_take(c) : take_past(c);
+	if (!with_bells || *bell_of(c))
+		return take_past(c);
+	combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
+	c->unsure |= job.entry.maybe;
+	switch (combined) {
+	case BL_COMBINED_LENT:
+		rc = take_on(c, conn, (struct bl_ring){.bells = true});
+		bl_pool_put(&c->client->pool, conn);
+		break;
+	case BL_COMBINED_DONE:
+		rc = taken_in_batch(c, &job);
+		break;
+	case BL_COMBINED_FAILED:
+		rc = c->call->err->code;
+		break;
+	case BL_COMBINED_NOT_DONE:
+	case BL_COMBINED_STALLS:
+		break;
+	}
+	return rc;
 }
 
 /* ---- looking ----------------------------------------------------------------------------- */

@@ -130,22 +130,6 @@ static int turn(struct bl_contest *c, struct bl_queue *queue)
 	return c->n == 1 && owns(c) ? bl_attempt_adopt(c) : act(c);
 }
 
-/* Only the first step takes its chance unseen, because most locks are free. A thread to which
- * the lock may have been handed over looks. */
-static int contend(struct bl_contest *c, struct bl_queue *queue)
-{
-	bool fresh = !c->unsure && !(c->n == 1 && c->members[0]->hold->bell);
-	int rc = fresh ? bl_attempt(c, c->wait.bells) : BL_AGAIN;
-
-	for (;;) {
-		if (rc == BIZLOCK_CONN || rc == BIZLOCK_DB)
-			rc = survive(c, rc);
-		if (rc != BL_AGAIN)
-			return rc;
-		rc = turn(c, queue);
-	}
-}
-
 /* ---- in the wait queue ---------------------------------------------------------------------- */
 
 /* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
@@ -165,23 +149,6 @@ static int wait_in_queue(struct bl_contest *c, struct bl_queue *queue, struct bl
 	return bl_handoff_await(c, place);
 }
 
-static int contend_in_queue(struct bl_contest *c)
-{
-	struct bl_queues *queues = &c->client->queues;
-	struct bl_place place = {.whose = c,
-	                         .state = c->wait.bells ? BL_PLACE_WAITS : BL_PLACE_ASKS};
-	struct bl_queue *queue = bl_queue_join(queues, &c->call->key, &place);
-	int rc;
-
-	if (!queue)
-		return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
-	rc = wait_in_queue(c, queue, &place);
-	if (rc == BL_AGAIN)
-		rc = contend(c, queue);
-	bl_queue_leave(queues, queue, &place);
-	return rc;
-}
-
 /* Rung in vain, a doorbell is of use to the next contender. Where its connection cannot be had
  * in time, it is noted still, and cleaned up with the hold. */
 static void give_bell_back(struct bl_contest *c)
@@ -192,15 +159,37 @@ static void give_bell_back(struct bl_contest *c)
 	*c->call->err = kept;
 }
 
+/* Only the first step takes its chance unseen, because most locks are free. A thread to which
+ * the lock may have been handed over looks. */
 int bl_contest(struct bl_contest *c)
 {
+	struct bl_hold *first = c->members[0]->hold;
+	struct bl_queues *queues = &c->client->queues;
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
-	int rc;
+	struct bl_place place = {.whose = c, .state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS};
+	struct bl_queue *queue = NULL;
+	int rc = BL_AGAIN;
 
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
 	c->blocker = c->members[0];
-	rc = c->n > 1 || c->request->once ? contend(c, NULL) : contend_in_queue(c);
-	if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
+	if (c->n == 1 && !c->request->once) {
+		queue = bl_queue_join(queues, &c->call->key, &place);
+		if (!queue)
+			return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
+		rc = wait_in_queue(c, queue, &place);
+	}
+	if (rc == BL_AGAIN && !c->unsure && !first->bell)
+		rc = bl_attempt(c, bells);
+	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
+		if (rc != BL_AGAIN)
+			rc = survive(c, rc);
+		if (rc != BL_AGAIN)
+			break;
+		rc = turn(c, queue);
+	}
+	if (queue)
+		bl_queue_leave(queues, queue, &place);
+	if (rc != BIZLOCK_OK && c->n == 1 && first->bell)
 		give_bell_back(c);
 	return rc;
 }
