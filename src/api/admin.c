@@ -4,8 +4,8 @@
 
 #include "api/args.h"
 #include "api/door.h"
+#include "base/utf8.h"
 #include "client/ops/ops.h"
-#include "core/key.h"
 
 #define TEXT_MAX 65536 /* far more than there is to say */
 

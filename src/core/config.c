@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "core/hosts.h"
-#include "core/key.h"
 
 enum kind { TEXT, HOSTS, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
 

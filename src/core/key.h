@@ -26,8 +26,4 @@ int bl_type_check(const char *biz_type, struct bl_err *err);
 /* NULL is fine. INVALID: over BIZLOCK_NOTE_MAX bytes, or not UTF-8. */
 int bl_note_check(const char *note, struct bl_err *err);
 
-/* Well-formed UTF-8 as RFC 3629 has it: no overlong forms, surrogates, or code
- * points past U+10FFFF: what the server would refuse or, worse, cut off. */
-bool bl_utf8_valid(const char *s, size_t len);
-
 #endif

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "core/key.h"
+#include "base/utf8.h"
 
 /* Two errors with one number do not compile: a switch has each case once. */
 static const char *name_of(int number)
