@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Takes back the head of a character whose tail did not fit: half a character
  * would make the whole message invalid UTF-8 for whoever logs it. */
 static void drop_half_character(char *msg)
@@ -22,18 +24,34 @@ static void drop_half_character(char *msg)
 		msg[len - 1 - tail] = '\0';
 }
 
-/* What vsnprintf() answered and left behind, made fit to be shown. Keys, owners
- * and the server's words are data: a line feed or an escape sequence among them
- * must not forge a line of somebody's log. */
+/* U+0000 to U+001F, U+007F to U+009F. */
+static bool is_control(const char *c)
+{
+	unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
+
+	return first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
+}
+
+/* What vsnprintf() answered and left behind, made fit to be shown. Keys, owners,
+ * paths and the server's words are data: a line feed or an escape sequence among them
+ * must not forge a line of somebody's log, and a reader of JSON refuses a whole line
+ * for one byte that is no character. */
 static void settle(char *text, size_t size, int len)
 {
+	size_t left, step;
+
 	if (len < 0)
 		text[0] = '\0';
 	else if ((size_t)len >= size)
 		drop_half_character(text);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
+	left = strlen(text);
+	for (char *c = text; left > 0; c += step, left -= step) {
+		step = bl_utf8_character(c, left);
+		if (step == 0 || is_control(c)) {
 			*c = '?';
+			step = 1;
+		}
+	}
 }
 
 int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)

@@ -8,7 +8,7 @@
 struct bl_err {
 	int code;        /* enum bizlock_error */
 	unsigned native; /* the server's or connector's number, 0: none */
-	char msg[512];   /* NUL-terminated, cut off at a UTF-8 boundary */
+	char msg[512];   /* NUL-terminated UTF-8; '?' for a control character or a stray byte */
 };
 
 /* Replaces whatever is there. Returns code, so that `return bl_err_set(...)` reads well. */

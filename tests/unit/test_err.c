@@ -145,6 +145,27 @@ Test(err, exactly_511_bytes_fit)
 	cr_expect_str_eq(e.msg, text);
 }
 
+/* Seen by a terminal as ESC and a letter. */
+Test(err, control_characters_of_two_bytes_neither)
+{
+	struct bl_err e;
+
+	bl_err_set(&e, BIZLOCK_BUSY, "a%sb", "\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0");
+	cr_expect_str_eq(e.msg, "a??????\xc2\xa0"
+	                        "b");
+}
+
+/* A path need not be UTF-8, and a text may have been cut at any byte. */
+Test(err, what_is_no_character_does_not_get_through)
+{
+	struct bl_err e;
+
+	bl_err_set(&e, BIZLOCK_INVALID, "%.4s|%s", "\xe2\x82\xac\xe2\x82\xac", "\xed\xa0\x80\xff.");
+	cr_expect_str_eq(e.msg, "\xe2\x82\xac?|????.");
+	bl_err_wrap(&e, "%s", "caf\xe9");
+	cr_expect_str_eq(e.msg, "caf?: \xe2\x82\xac?|????.");
+}
+
 /* A server's words need not be UTF-8: they must not be eaten up, nor read past. */
 Test(err, stray_tail_bytes_do_no_harm)
 {
