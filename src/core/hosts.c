@@ -8,17 +8,21 @@
 struct entry {
 	const char *name, *port; /* port: NULL if there is none */
 	size_t name_len, port_len;
+	bool odd; /* has a bracket that does not stand around the name, or a tail */
 };
 
 static struct entry split(const char *text, size_t len)
 {
 	struct entry e = {.name = text, .name_len = len};
-	const char *end = text + len, *close = memchr(text, ']', len), *colon;
+	const char *end = text + len, *close = memchr(text, ']', len), *colon = NULL;
 
-	if (len > 0 && text[0] == '[' && close) {
+	if (len > 0 && text[0] == '[') {
+		close = close ? close : end;
 		e.name = text + 1;
 		e.name_len = (size_t)(close - e.name);
-		colon = close + 1 < end && close[1] == ':' ? close + 1 : NULL;
+		if (end - close > 1 && close[1] == ':')
+			colon = close + 1;
+		e.odd = end - close != 1 && !colon;
 	} else {
 		colon = memchr(text, ':', len);
 		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
@@ -26,6 +30,7 @@ static struct entry split(const char *text, size_t len)
 		if (colon)
 			e.name_len = (size_t)(colon - text);
 	}
+	e.odd = e.odd || memchr(e.name, '[', e.name_len) || memchr(e.name, ']', e.name_len);
 	if (colon) {
 		e.port = colon + 1;
 		e.port_len = (size_t)(end - e.port);
@@ -57,6 +62,10 @@ int bl_hosts_check(const char *list, struct bl_err *err)
 		if (e.name_len == 0 || e.name_len >= sizeof(((struct bl_host *)0)->name))
 			return bl_err_set(err, BIZLOCK_INVALID,
 			                  "option host: a host of the list is empty or too long");
+		if (e.odd)
+			return bl_err_set(err, BIZLOCK_INVALID,
+			                  "option host: brackets stand around an address, with "
+			                  "nothing but a port behind them");
 		if (e.port && port_of(&e) == 0)
 			return bl_err_set(err, BIZLOCK_INVALID,
 			                  "option host: \"%.*s\" is no port (1 to 65535)",

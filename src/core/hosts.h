@@ -13,7 +13,8 @@ struct bl_host {
 };
 
 /* "db1,db2:3307,[::1]:3308". An address with several colons needs the brackets
- * only when a port follows. INVALID: an empty name, a bad port, too long. */
+ * only when a port follows. INVALID: an empty name, a bad port, too long, a
+ * bracket that is not one of a pair, something else behind the pair. */
 int bl_hosts_check(const char *list, struct bl_err *err);
 
 /* The next host of a checked list (NULL: the default host, once). *at: "" or
