@@ -56,12 +56,14 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 	return rc;
 }
 
-/* A number in decimal, as it was written: no sign, no blanks. */
+/* A number in decimal, as it was written: no sign, no blanks, no zeros in front. */
 static bool read_number(const char **at, uint64_t max, uint64_t *ret)
 {
 	uint64_t number = 0;
 	const char *c = *at;
 
+	if (c[0] == '0' && c[1] != ':')
+		return false;
 	for (; *c >= '0' && *c <= '9'; c++) {
 		uint64_t digit = (uint64_t)(*c - '0');
 
