@@ -27,7 +27,11 @@ has() {
 	hiredis | libcurl) pkg-config --exists "$1" ;;
 	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
 	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
-	clang) echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null ;;
+	clang)
+		echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null &&
+			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+			clang -fsanitize=fuzzer,address -x c - -o /dev/null
+		;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
 }
@@ -43,7 +47,7 @@ package() {
 	criterion) echo "libcriterion-dev: test framework" ;;
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
 	galera) echo "galera-4: clusters" ;;
-	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer" ;;
+	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer, libFuzzer" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
