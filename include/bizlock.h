@@ -38,15 +38,15 @@
  *
  * THE CALLING SEQUENCE
  *
- *     bizlock *b;
+ *     bizlock *b = NULL;
  *     bizlock_grant grant = BIZLOCK_GRANT_INIT;
  *     bizlock_key key = { "order", "4711" };
  *
- *     bizlock_new(&b);
- *     bizlock_set(b, "database", "shop");
- *     if (bizlock_open(b) != BIZLOCK_OK)              die(bizlock_errmsg(b));
+ *     if (bizlock_new(&b) != BIZLOCK_OK || bizlock_set(b, "database", "shop") != BIZLOCK_OK ||
+ *         bizlock_open(b) != BIZLOCK_OK)
+ *         die(bizlock_errmsg(b));
  *     if (bizlock_acquire(b, key, NULL, &grant) == BIZLOCK_OK) {
- *         ... work; stop when bizlock_left_ms() says so ...
+ *         work(b, grant.fence); // until it is done, or bizlock_left_ms() says stop
  *         bizlock_release(b, key, NULL, NULL);
  *     }
  *     bizlock_close(b);
