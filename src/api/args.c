@@ -124,7 +124,7 @@ int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
 }
 
 /* A struct of the caller's, which begins with its size. */
-static void give(void *ret, const void *known, size_t known_size)
+static void give_struct(void *ret, const void *known, size_t known_size)
 {
 	size_t size;
 
@@ -136,17 +136,17 @@ static void give(void *ret, const void *known, size_t known_size)
 
 void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
 {
-	give(ret, grant, sizeof(*grant));
+	give_struct(ret, grant, sizeof(*grant));
 }
 
 void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
 {
-	give(ret, numbers, sizeof(*numbers));
+	give_struct(ret, numbers, sizeof(*numbers));
 }
 
 void bl_args_give_reaped(const bizlock_reap_result *result, bizlock_reap_result *ret)
 {
-	give(ret, result, sizeof(*result));
+	give_struct(ret, result, sizeof(*result));
 }
 
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)

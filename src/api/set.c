@@ -13,8 +13,8 @@ static int check_count(size_t n, struct bl_err *err)
 	return bl_err_set(err, BIZLOCK_INVALID, "n is %zu: 1 to %d keys", n, BL_TAKE_MAX);
 }
 
-static int check_keys(const bizlock_key *keys, size_t n, struct bl_member *members,
-                      struct bl_err *err)
+static int check_members(const bizlock_key *keys, size_t n, struct bl_member *members,
+                         struct bl_err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		int rc = bl_key_make(&members[i].call.key, keys[i], err);
@@ -26,8 +26,8 @@ static int check_keys(const bizlock_key *keys, size_t n, struct bl_member *membe
 }
 
 /* Checks, enters and begins; every OK needs a finish(). */
-static int begin(bizlock *b, const bizlock_key *keys, size_t n, const char *owner, int64_t wait_ms,
-                 struct bl_member **ret, struct bl_err *err)
+static int begin_set(bizlock *b, const bizlock_key *keys, size_t n, const char *owner,
+                     int64_t wait_ms, struct bl_member **ret, struct bl_err *err)
 {
 	struct bl_member *members;
 	struct bl_owner who;
@@ -42,7 +42,7 @@ static int begin(bizlock *b, const bizlock_key *keys, size_t n, const char *owne
 	members = calloc(n, sizeof(*members));
 	if (!members)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = check_keys(keys, n, members, err);
+	rc = check_members(keys, n, members, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);
 	if (rc != BIZLOCK_OK) {
@@ -70,7 +70,7 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = begin(b, keys, n, o.owner, o.wait_ms, &members, err);
+		rc = begin_set(b, keys, n, o.owner, o.wait_ms, &members, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_all", err, rc);
 	request = bl_args_request(&o, &b->config);
@@ -85,7 +85,7 @@ int bizlock_release_all(bizlock *b, const bizlock_key *keys, size_t n, const cha
 {
 	struct bl_err *err = bl_door_error(), first;
 	struct bl_member *members = NULL;
-	int rc = begin(b, keys, n, owner, 0, &members, err);
+	int rc = begin_set(b, keys, n, owner, 0, &members, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "release_all", err, rc);

@@ -268,7 +268,7 @@ static int check_file(const struct reader *r, const char *path, int fd, size_t *
 }
 
 /* Reads up to `size` bytes; *size becomes what there was. */
-static int read_all(const struct reader *r, const char *path, int fd, char *ret, size_t *size)
+static int read_whole(const struct reader *r, const char *path, int fd, char *ret, size_t *size)
 {
 	size_t len = 0;
 
@@ -299,7 +299,7 @@ static int read_open(const struct reader *r, const char *path, int fd, unsigned 
 	text = malloc(size + 1);
 	if (!text)
 		return no_memory(r);
-	rc = read_all(r, path, fd, text, &size);
+	rc = read_whole(r, path, fd, text, &size);
 	if (rc == BIZLOCK_OK)
 		rc = take_text(r, path, depth, text, size);
 	explicit_bzero(text, size); /* a password may be in it */

@@ -36,7 +36,7 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 }
 
 /* As many as one statement takes, of those that may be fenced or of the others. */
-static size_t pick(struct bizlock *b, bool fenced, struct bl_item *items)
+static size_t pick_holds(struct bizlock *b, bool fenced, struct bl_item *items)
 {
 	size_t n = 0;
 
@@ -107,7 +107,7 @@ static int rest_all(struct bizlock *b, struct bl_session *s)
 }
 
 /* What acquisitions may have left whose outcome is not known. */
-static int sweep_all(struct bizlock *b, struct bl_session *s)
+static int close_unknown(struct bizlock *b, struct bl_session *s)
 {
 	struct bl_err ignored;
 	int rc = BIZLOCK_OK;
@@ -159,7 +159,7 @@ static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct
 	size_t n;
 	int rc = BIZLOCK_OK;
 
-	while (rc == BIZLOCK_OK && (n = pick(b, fenced, items)) > 0)
+	while (rc == BIZLOCK_OK && (n = pick_holds(b, fenced, items)) > 0)
 		rc = drop(b, s, items, n);
 	return rc;
 }
@@ -173,7 +173,7 @@ static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *i
 		rc = drop_all(b, s, true, items);
 	if (rc == BIZLOCK_OK)
 		rc = rest_all(b, s);
-	return rc == BIZLOCK_OK ? sweep_all(b, s) : rc;
+	return rc == BIZLOCK_OK ? close_unknown(b, s) : rc;
 }
 
 /* On one connection, whichever can be had. */
@@ -203,7 +203,7 @@ static struct bl_item *make_items(struct bizlock *b)
 }
 
 /* Nobody calls any more, but the watch still looks: it may have to cut us off. */
-static void release_all(struct bizlock *b, struct bl_patience patience)
+static void close_holds(struct bizlock *b, struct bl_patience patience)
 {
 	struct bl_item *items = make_items(b);
 	int rc = items ? BIZLOCK_CONN : BIZLOCK_OK;
@@ -235,7 +235,7 @@ static void leave_open_state(struct bizlock *b)
 	bl_unlock(b);
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
-	release_all(b, (struct bl_patience){.end = deadline});
+	close_holds(b, (struct bl_patience){.end = deadline});
 	bl_loss_watch_stop(b);
 }
 

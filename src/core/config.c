@@ -69,7 +69,7 @@ struct shown {
 };
 
 /* `value` is valid UTF-8, and stays so when cut. */
-static struct shown show(const char *value)
+static struct shown show_value(const char *value)
 {
 	struct shown ret;
 	size_t len = strnlen(value, SHOWN_MAX + 1);
@@ -98,7 +98,7 @@ static void free_text(char *text)
 	free(text);
 }
 
-static const struct option *find(const char *name)
+static const struct option *find_option(const char *name)
 {
 	for (size_t i = 0; name && i < BL_OPT_COUNT; i++)
 		if (strcmp(options[i].name, name) == 0)
@@ -156,7 +156,7 @@ static void suggest(const char *name, struct bl_err *err)
 {
 	const char *near = nearest(name);
 
-	bl_err_set(err, BIZLOCK_INVALID, "unknown option %s%s%s%s", show(name).text,
+	bl_err_set(err, BIZLOCK_INVALID, "unknown option %s%s%s%s", show_value(name).text,
 	           near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
@@ -179,12 +179,12 @@ static int check_number(const struct option *o, const char *value, uint32_t *ret
 	if (digits == 0 || value[digits])
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "option %s: %s is not a whole number (%u to %u)", o->name,
-		                  show(value).text, o->min, o->max);
+		                  show_value(value).text, o->min, o->max);
 	for (size_t i = 0; i < digits && number <= o->max; i++)
 		number = 10 * number + (uint64_t)(value[i] - '0');
 	if (number < o->min || number > o->max)
 		return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is out of range %u to %u",
-		                  o->name, show(value).text, o->min, o->max);
+		                  o->name, show_value(value).text, o->min, o->max);
 	*ret = (uint32_t)number;
 	return BIZLOCK_OK;
 }
@@ -214,8 +214,8 @@ static int check_choice(const struct option *o, const char *value, uint32_t *ret
 			return BIZLOCK_OK;
 		}
 	}
-	bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is none of %s", o->name, show(value).text,
-	           words[0]);
+	bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is none of %s", o->name,
+	           show_value(value).text, words[0]);
 	for (size_t i = 1; words[i]; i++)
 		bl_err_set(err, BIZLOCK_INVALID, "%s, %s", err->msg, words[i]);
 	return BIZLOCK_INVALID;
@@ -230,10 +230,11 @@ static int check_prefix(const struct option *o, const char *value, struct bl_err
 	if (!value[len] && len <= BL_PREFIX_MAX)
 		return BIZLOCK_OK;
 	return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is not 0 to %d of [A-Za-z0-9_]",
-	                  o->name, show(value).text, BL_PREFIX_MAX);
+	                  o->name, show_value(value).text, BL_PREFIX_MAX);
 }
 
-static int check(const struct option *o, const char *value, uint32_t *number, struct bl_err *err)
+static int check_value(const struct option *o, const char *value, uint32_t *number,
+                       struct bl_err *err)
 {
 	if (!value)
 		return bl_err_set(err, BIZLOCK_INVALID, "option %s has no value", o->name);
@@ -308,7 +309,7 @@ static int add_source(const struct bl_config *c, const char *name, enum bl_sourc
 int bl_config_set(struct bl_config *c, const char *option, const char *value, enum bl_source source,
                   struct bl_err *err)
 {
-	const struct option *o = find(option);
+	const struct option *o = find_option(option);
 	uint32_t number = 0;
 	int rc;
 
@@ -316,7 +317,7 @@ int bl_config_set(struct bl_config *c, const char *option, const char *value, en
 		unknown(option, err);
 		return add_source(c, NULL, source, err);
 	}
-	rc = check(o, value, &number, err);
+	rc = check_value(o, value, &number, err);
 	if (rc != BIZLOCK_OK)
 		return add_source(c, o->name, source, err);
 	if (source < c->source[o - options])
@@ -372,7 +373,7 @@ int bl_config_copy(struct bl_config *ret, const struct bl_config *src, struct bl
 
 bool bl_config_known(const char *option)
 {
-	return find(option) != NULL;
+	return find_option(option) != NULL;
 }
 
 const char *bl_option_name(enum bl_option option)

@@ -12,7 +12,7 @@
 
 #define HEAD (strlen(BEGIN) + 33) /* with the hash and its colon */
 
-static void check(const char *rest, char ret[33])
+static void check_sum(const char *rest, char ret[33])
 {
 	struct bl_hash hash = bl_hash_start();
 
@@ -27,7 +27,7 @@ static bool checked(const char *text)
 	if (strncmp(text, BEGIN, strlen(BEGIN)) != 0 || strnlen(text, HEAD) < HEAD ||
 	    text[HEAD - 1] != ':')
 		return false;
-	check(text + HEAD, hash);
+	check_sum(text + HEAD, hash);
 	return memcmp(text + strlen(BEGIN), hash, 32) == 0;
 }
 
@@ -49,7 +49,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 		rc = bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
 		                text.len + HEAD + 1);
 	if (rc == BIZLOCK_OK) {
-		check(text.data, hash);
+		check_sum(text.data, hash);
 		snprintf(ret, size, BEGIN "%s:%s", hash, text.data);
 	}
 	bl_buf_free(&text);
@@ -115,8 +115,8 @@ static bool read_owner(const char *at, char ret[BL_OWNER_MAX + 1])
 	return true;
 }
 
-static bool read_all(const char *at, struct bl_ticket *ret, bizlock_key *ret_key, char *type,
-                     char *id)
+static bool read_fields(const char *at, struct bl_ticket *ret, bizlock_key *ret_key, char *type,
+                        char *id)
 {
 	uint64_t depth, lease_ms, min_hold_ms;
 
@@ -140,7 +140,7 @@ int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)
 	struct bl_ticket ticket;
 	bizlock_key key;
 
-	if (!text || !checked(text) || !read_all(text + HEAD, &ticket, &key, type, id) ||
+	if (!text || !checked(text) || !read_fields(text + HEAD, &ticket, &key, type, id) ||
 	    bl_key_make(&ticket.key, key, err) != BIZLOCK_OK)
 		return bl_err_set(err, BIZLOCK_INVALID, "this is not what bizlock_export() wrote");
 	*ret = ticket;

@@ -26,7 +26,7 @@ const struct bl_key *bl_entry_key(const struct bl_entry *e)
 	return bl_batch_releases(e) ? e->hold.key : e->goal->key;
 }
 
-static size_t count(const struct batch *b, bl_batch_filter *which)
+static size_t count_entries(const struct batch *b, bl_batch_filter *which)
 {
 	size_t n = 0;
 
@@ -51,7 +51,7 @@ static int by_key(const void *a, const void *b)
 	return order(bl_entry_key(*(struct bl_entry *const *)a), y->id, y->type);
 }
 
-static struct bl_entry *find(const struct batch *b, const char *id, const char *type)
+static struct bl_entry *find_entry(const struct batch *b, const char *id, const char *type)
 {
 	size_t low = 0, high = b->n;
 
@@ -77,9 +77,9 @@ static bool is_owner(const char *name, const char *owner)
 }
 
 /* BL_BATCH_READ. */
-static void read_row(const struct batch *b, MYSQL_ROW row, bool first)
+static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 {
-	struct bl_entry *e = row[0] && row[1] ? find(b, row[0], row[1]) : NULL;
+	struct bl_entry *e = row[0] && row[1] ? find_entry(b, row[0], row[1]) : NULL;
 
 	if (!e || bl_batch_releases(e))
 		return;
@@ -92,12 +92,12 @@ static void read_row(const struct batch *b, MYSQL_ROW row, bool first)
 	}
 }
 
-static void read_rows(const struct batch *b, MYSQL_RES *rows, bool first)
+static void read_entries(const struct batch *b, MYSQL_RES *rows, bool first)
 {
 	MYSQL_ROW row;
 
 	while (mysql_num_fields(rows) == BL_BATCH_COLUMNS && (row = mysql_fetch_row(rows)) != NULL)
-		read_row(b, row, first);
+		read_entry(b, row, first);
 }
 
 static void read_bells(const struct batch *b, MYSQL_RES *rows)
@@ -130,7 +130,7 @@ static void read_first(void *arg, unsigned statement, MYSQL_RES *rows)
 	if (rows && statement == 0)
 		read_bells(arg, rows);
 	else if (rows)
-		read_rows(arg, rows, true);
+		read_entries(arg, rows, true);
 }
 
 static void read_second(void *arg, unsigned statement, MYSQL_RES *rows)
@@ -139,7 +139,7 @@ static void read_second(void *arg, unsigned statement, MYSQL_RES *rows)
 
 	b->answered = statement + 1;
 	if (rows && statement > b->commit)
-		read_rows(b, rows, false);
+		read_entries(b, rows, false);
 	else if (rows)
 		read_holds(b, rows);
 	else if (b->releases > 0 && statement == BL_BATCH_DELETE)
@@ -161,7 +161,7 @@ static bool is_deleted(const struct bl_entry *e)
 /* Committed. A row that was deleted, and that the SELECT had not seen, is anybody's. */
 static void tell_releases(struct batch *b)
 {
-	size_t seen = count(b, is_there);
+	size_t seen = count_entries(b, is_there);
 	bool all = b->deleted == b->releases;
 
 	for (size_t i = 0; i < b->n; i++) {
@@ -175,7 +175,7 @@ static void tell_releases(struct batch *b)
 }
 
 /* What stands in the text, which the session must not fail at. */
-static void tidy(struct batch *b)
+static void batch_tidy(struct batch *b)
 {
 	struct bl_session *s = b->s;
 	struct bl_err ignored;
@@ -187,22 +187,22 @@ static void tidy(struct batch *b)
 /* Of those that are gone, where others are not. */
 static void free_bells(struct batch *b)
 {
-	size_t gone = count(b, is_deleted);
+	size_t gone = count_entries(b, is_deleted);
 
 	if (b->s->gone || gone == 0 || gone == b->releases)
 		return;
 	bl_batch_free(b, is_deleted);
-	tidy(b);
+	batch_tidy(b);
 }
 
 /* A statement was refused: what came before it in the transaction goes as well, and with
  * it those doorbells that nobody has yet. Others of the session are needed still. */
-static void undo(struct batch *b)
+static void batch_undo(struct batch *b)
 {
 	if (b->s->gone)
 		return;
 	bl_batch_undo(b);
-	tidy(b);
+	batch_tidy(b);
 }
 
 static int run_first(struct batch *b, struct bl_err *err)
@@ -214,7 +214,7 @@ static int run_first(struct batch *b, struct bl_err *err)
 	bl_batch_first(b);
 	rc = bl_session_each(b->s, UINT_MAX, read_first, b, err);
 	if (rc != BIZLOCK_OK)
-		undo(b);
+		batch_undo(b);
 	return rc;
 }
 
@@ -225,12 +225,12 @@ static bool is_refused(const struct batch *b, const struct bl_err *err)
 	       (b->answered == b->commit && bl_classify(err->native) == BL_CLASS_RETRY);
 }
 
-static void fail(struct batch *b, const struct bl_err *err)
+static void batch_fail(struct batch *b, const struct bl_err *err)
 {
 	bool committed = b->answered > b->commit;
 
 	if (is_refused(b, err))
-		undo(b);
+		batch_undo(b);
 	else
 		bl_session_leave(b->s);
 	if (committed)
@@ -249,18 +249,18 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 {
 	int rc;
 
-	b->inserts = count(b, bl_batch_inserts);
+	b->inserts = count_entries(b, bl_batch_inserts);
 	if (b->inserts + b->releases == 0)
 		return BIZLOCK_OK;
 	bl_batch_second(b);
 	if (b->s->text.failed) {
-		undo(b);
+		batch_undo(b);
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	}
 	*ret_sent = bl_now();
 	rc = bl_session_each(b->s, b->commit + 1 + (b->inserts > 0), read_second, b, err);
 	if (rc != BIZLOCK_OK) {
-		fail(b, err);
+		batch_fail(b, err);
 		return rc;
 	}
 	tell_releases(b);
@@ -268,14 +268,14 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc;
 }
 
-static void begin(struct batch *b)
+static void batch_begin(struct batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
 		e->rung = e->there = e->done = e->maybe = false;
 	}
-	b->acquisitions = count(b, bl_batch_acquires);
+	b->acquisitions = count_entries(b, bl_batch_acquires);
 	b->releases = b->n - b->acquisitions;
 	qsort(b->entries, b->n, sizeof(*b->entries), by_key);
 }
@@ -287,7 +287,7 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_t
 	int rc;
 
 	*ret_sent = 0;
-	begin(&b);
+	batch_begin(&b);
 	rc = run_first(&b, err);
 	return rc == BIZLOCK_OK ? run_second(&b, ret_sent, err) : rc;
 }

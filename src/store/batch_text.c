@@ -21,7 +21,7 @@
 
 #include "store/batch_parts.h"
 
-static void add_where(struct batch *b, bl_batch_filter *which)
+static void add_keys(struct batch *b, bl_batch_filter *which)
 {
 	struct bl_buf *text = &b->s->text;
 	bool first = true;
@@ -39,7 +39,7 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 {
 	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
 	            b->s->sql->table);
-	add_where(b, which);
+	add_keys(b, which);
 }
 
 /* Those holds that are there still, and that nobody else has locked: they are ours from
@@ -102,7 +102,7 @@ static void add_free_all(struct batch *b)
 	add_bells(b, bl_batch_releases, before, "), 0)");
 }
 
-static void add_insert(struct batch *b)
+static void add_batch_insert(struct batch *b)
 {
 	bool first = true;
 
@@ -145,7 +145,7 @@ void bl_batch_second(struct batch *b)
 		b->commit += 3;
 	}
 	if (b->inserts > 0) {
-		add_insert(b);
+		add_batch_insert(b);
 		b->commit++;
 	}
 	bl_buf_adds(text, "COMMIT");

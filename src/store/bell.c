@@ -101,7 +101,7 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	return BIZLOCK_OK;
 }
 
-static int run_text(struct bl_session *s, struct bl_err *err)
+static int run_bell_text(struct bl_session *s, struct bl_err *err)
 {
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -114,7 +114,7 @@ int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 
 	bl_buf_reset(&s->text);
 	bl_sql_free_bell(&s->text, bell);
-	rc = run_text(s, err);
+	rc = run_bell_text(s, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s);
 	return rc;

@@ -103,7 +103,7 @@ int bl_doctor_query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, stru
 
 /* ---- begin and end -------------------------------------------------------------- */
 
-static int read_variables(struct bl_doctor *d, struct bl_err *err)
+static int ask_variables(struct bl_doctor *d, struct bl_err *err)
 {
 	int rc = bl_server_read(&d->session, &d->server, err);
 
@@ -159,7 +159,7 @@ void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config)
 	if (!ret->reached)
 		return;
 	read_account(ret);
-	if (read_variables(ret, &ret->blind) == BIZLOCK_OK)
+	if (ask_variables(ret, &ret->blind) == BIZLOCK_OK)
 		bl_err_clear(&ret->blind);
 }
 

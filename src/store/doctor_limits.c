@@ -126,7 +126,7 @@ int bl_check_durability(struct bl_doctor *d, struct bl_finding *f, struct bl_err
 }
 
 /* The server's clock minus ours, and by how much that may be wrong. */
-static int compare_clocks(struct bl_doctor *d, int64_t *ret_us, int64_t *ret_doubt_us,
+static int look_at_clocks(struct bl_doctor *d, int64_t *ret_us, int64_t *ret_doubt_us,
                           struct bl_err *err)
 {
 	static const char query[] =
@@ -145,7 +145,7 @@ static int compare_clocks(struct bl_doctor *d, int64_t *ret_us, int64_t *ret_dou
 int bl_check_clock(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	int64_t us = 0, doubt = 0, off;
-	int rc = compare_clocks(d, &us, &doubt, err);
+	int rc = look_at_clocks(d, &us, &doubt, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

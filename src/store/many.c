@@ -9,7 +9,8 @@ void bl_many_suffix(struct bl_buf *ret, const char *suffix)
 	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
 }
 
-static void add_where(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
+static void add_where_keys(struct bl_buf *ret, const struct bl_item *items, size_t n,
+                           const char *suffix)
 {
 	for (size_t i = 0; i < n; i++)
 		bl_sql_add_key(ret, i == 0, &items[i].key);
@@ -28,7 +29,7 @@ static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n
 
 void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
-	add_where(ret, items, n, suffix);
+	add_where_keys(ret, items, n, suffix);
 	add_fences(ret, items, n);
 }
 

@@ -90,8 +90,8 @@ static void bind_columns(struct reader *r)
 	}
 }
 
-static int read_rows(struct bl_session *s, enum bl_stmt stmt, const struct bl_page_row *after,
-                     struct bl_page *ret, struct bl_err *err)
+static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct bl_page_row *after,
+                          struct bl_page *ret, struct bl_err *err)
 {
 	struct reader r;
 	int rc;
@@ -118,17 +118,17 @@ int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const ch
 	if (!only_type) {
 		bl_params_stored(&s->params, after->id, after->id_len, after->type,
 		                 after->type_len);
-		return read_rows(s, BL_STMT_PAGE, after, ret, err);
+		return read_page_rows(s, BL_STMT_PAGE, after, ret, err);
 	}
 	bl_params_stored(&s->params, after->id, after->id_len, only_type, strlen(only_type));
-	return read_rows(s, BL_STMT_PAGE_TYPE, after, ret, err);
+	return read_page_rows(s, BL_STMT_PAGE_TYPE, after, ret, err);
 }
 
 int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
                      struct bl_err *err)
 {
 	bl_params_key(&s->params, key);
-	return read_rows(s, BL_STMT_PAGE_KEY, NULL, ret, err);
+	return read_page_rows(s, BL_STMT_PAGE_KEY, NULL, ret, err);
 }
 
 void bl_page_free(struct bl_page *page)

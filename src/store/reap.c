@@ -7,7 +7,7 @@
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
 #define BATCH_TEXT_MAX (256 * 1024) /* far below what servers take in one packet */
 
-static int query(struct bl_session *s, unsigned columns, MYSQL_RES **ret, struct bl_err *err)
+static int reap_query(struct bl_session *s, unsigned columns, MYSQL_RES **ret, struct bl_err *err)
 {
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -37,7 +37,7 @@ int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
 	            r->row_locks ? s->sql->row_table : s->sql->lock_table);
-	rc = query(s, 0, &result, err);
+	rc = reap_query(s, 0, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	r->estimate = number_in(result, "rows");
@@ -107,7 +107,7 @@ int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	bl_buf_reset(&s->text);
 	bl_sql_reap_page(s->sql, &s->text, r->row_locks, r->older_us, r->after_id.data,
 	                 r->after_type.data, r->page);
-	rc = query(s, 3, &result, err);
+	rc = reap_query(s, 3, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	page.items = NULL;

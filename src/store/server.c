@@ -28,7 +28,8 @@ struct variables {
 	char hostname[256], port[16], id[16];
 };
 
-static void note(struct bl_server *ret, struct variables *v, const char *name, const char *value)
+static void note_variable(struct bl_server *ret, struct variables *v, const char *name,
+                          const char *value)
 {
 	bool on = strcasecmp(value, "ON") == 0;
 
@@ -69,7 +70,7 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	if (rc != BIZLOCK_OK)
 		return rc;
 	while ((row = mysql_fetch_row(rows)) != NULL)
-		note(ret, &v, row[0] ? row[0] : "", row[1] ? row[1] : "");
+		note_variable(ret, &v, row[0] ? row[0] : "", row[1] ? row[1] : "");
 	mysql_free_result(rows);
 	ret->rollback_on_timeout &= ret->mariadb;
 	ret->version = parse_version(ret->text);

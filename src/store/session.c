@@ -57,7 +57,7 @@ static int check_writable(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
-static int run_text(struct bl_session *s, struct bl_err *err)
+static int run_texts(struct bl_session *s, struct bl_err *err)
 {
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -71,7 +71,7 @@ static int set_up(struct bl_session *s, const struct bl_config *c, struct bl_err
 	int rc;
 
 	bl_settings_all(&s->text, c->database);
-	rc = run_text(s, err);
+	rc = run_texts(s, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
 	rc = bl_hosts_several(c->host) ? check_writable(s, err) : BIZLOCK_OK;
@@ -96,7 +96,7 @@ static int open_any(struct bl_session *s, const struct bl_config *c, const struc
 
 	if (rc == BIZLOCK_OK) {
 		bl_settings_variables(&s->text);
-		rc = run_text(s, err);
+		rc = run_texts(s, err);
 	}
 	return s->mysql && !s->gone && rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
@@ -199,7 +199,7 @@ static int64_t first_number(MYSQL_RES *rows)
 
 /* When a connection is lost among the answers, Connector/C may say that there are no more,
  * or that one has no columns; the error number alone tells. */
-static bool failed(const struct bl_session *s)
+static bool session_failed(const struct bl_session *s)
 {
 	return mysql_errno(s->mysql) != 0;
 }
@@ -209,7 +209,7 @@ static int next_answer(struct bl_session *s)
 {
 	int next = mysql_next_result(s->mysql);
 
-	return next < 0 && failed(s) ? 1 : next;
+	return next < 0 && session_failed(s) ? 1 : next;
 }
 
 /* Reads what is left of a packet's results. The first error wins; there is
@@ -225,7 +225,7 @@ static int drain(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_numb
 		if (rows) {
 			*ret_number = first_number(rows);
 			mysql_free_result(rows);
-		} else if (failed(s)) {
+		} else if (session_failed(s)) {
 			return bl_session_error(s, err);
 		} else {
 			*ret_affected = mysql_affected_rows(s->mysql);
@@ -264,7 +264,7 @@ static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time u
 	return mysql_read_query_result(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
 }
 
-static int query(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
+static int query_text(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
 {
 	if (s->answer_by != BL_NEVER)
 		return query_by(s, sql, len, s->answer_by, err);
@@ -277,7 +277,7 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 {
 	uint64_t affected = 0;
 	int64_t number = 0;
-	int rc = query(s, sql, len, err);
+	int rc = query_text(s, sql, len, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = drain(s, &affected, &number, err);
@@ -308,12 +308,12 @@ int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *
 	return bl_session_ask(s, sql, len, ret_affected, NULL, err);
 }
 
-static int read_answer(struct bl_session *s, unsigned statement, bl_answer_fn *fn, void *arg,
-                       struct bl_err *err)
+static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_fn *fn, void *arg,
+                           struct bl_err *err)
 {
 	MYSQL_RES *rows = mysql_store_result(s->mysql);
 
-	if (!rows && failed(s))
+	if (!rows && session_failed(s))
 		return bl_session_error(s, err);
 	fn(arg, statement, rows);
 	mysql_free_result(rows);
@@ -330,7 +330,7 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
 	if (mysql_real_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
 		return bl_session_error(s, err);
 	for (unsigned i = 0; rc == BIZLOCK_OK && next == 0; i++) {
-		rc = read_answer(s, i, fn, arg, err);
+		rc = read_one_answer(s, i, fn, arg, err);
 		if (rc == BIZLOCK_OK)
 			next = next_answer(s);
 		if (next > 0 && i + 1 < needed)
@@ -360,7 +360,7 @@ int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, MY
 	if (mysql_real_query(s->mysql, sql, (unsigned long)strlen(sql)) != 0)
 		return bl_session_error(s, err);
 	rows = mysql_store_result(s->mysql);
-	if (!rows && failed(s))
+	if (!rows && session_failed(s))
 		return bl_session_error(s, err);
 	if (!rows)
 		rc = bl_session_check(s, "columns", 0, columns ? columns : 1, err);

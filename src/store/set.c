@@ -22,7 +22,7 @@ struct taking {
 };
 
 /* One row: biz_id, biz_type, fence, taken_from. */
-static void note(const struct taking *t, MYSQL_ROW row, const unsigned long *len)
+static void note_taken(const struct taking *t, MYSQL_ROW row, const unsigned long *len)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct bl_goal *goal = t->goals[i];
@@ -45,7 +45,7 @@ static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
 	t->answered = statement + 1;
 	if (t->answered == t->statements && rows && mysql_num_fields(rows) == 4)
 		while ((row = mysql_fetch_row(rows)) != NULL)
-			note(t, row, mysql_fetch_lengths(rows));
+			note_taken(t, row, mysql_fetch_lengths(rows));
 }
 
 /* One after the other, up to the first that somebody has. Before any fence is drawn, so
@@ -60,8 +60,8 @@ static void add_rings(struct bl_session *s, struct bl_goal *const *goals, size_t
 	bl_buf_adds(&s->text, ";");
 }
 
-static void add_insert(struct bl_session *s, struct bl_goal *const *goals, size_t n,
-                       const struct bl_claim *claim, bool bells)
+static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, size_t n,
+                           const struct bl_claim *claim, bool bells)
 {
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 	bl_buf_reset(&s->text);
 	if (ring.bells)
 		add_rings(s, goals, n, ring.rung);
-	add_insert(s, goals, n, claim, ring.bells);
+	add_set_insert(s, goals, n, claim, ring.bells);
 	rc = take(s, &t, claim->owner, &all, err);
 	if (!all && !s->gone && ring.bells)
 		bl_take_free_bells(s, goals, n); /* those that it came to */

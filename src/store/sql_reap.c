@@ -3,7 +3,7 @@
 
 #include "store/sql_parts.h"
 
-static const char *table_of(const struct bl_sql *sql, bool row_locks)
+static const char *reap_table_of(const struct bl_sql *sql, bool row_locks)
 {
 	return row_locks ? sql->row_table : sql->lock_table;
 }
@@ -40,7 +40,7 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_loc
 		bl_buf_addf(ret, ", %d", BL_REAP_ROW_LOCKS);
 	else
 		bl_buf_addf(ret, ", IF(owner = '', %d, %d)", BL_REAP_RESTS, BL_REAP_LEASES);
-	bl_buf_addf(ret, ", %d) FROM %s", BL_REAP_NONE, table_of(sql, row_locks));
+	bl_buf_addf(ret, ", %d) FROM %s", BL_REAP_NONE, reap_table_of(sql, row_locks));
 	if (after_id)
 		bl_buf_addf(ret, " WHERE biz_id >= %s AND (biz_id > %s OR biz_type > %s)", after_id,
 		            after_id, after_type);
@@ -52,7 +52,7 @@ void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_lo
 	bl_buf_addf(ret,
 	            "SET @bizlock_began = " NOW ";"
 	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s WHERE (biz_id, biz_type) IN (",
-	            table_of(sql, row_locks));
+	            reap_table_of(sql, row_locks));
 }
 
 /* There is no DELETE ... SKIP LOCKED. But rows that are selected so are ours alone, and
@@ -70,5 +70,5 @@ void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_lock
 	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
 	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type;"
 	            "SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")",
-	            n, table_of(sql, row_locks));
+	            n, reap_table_of(sql, row_locks));
 }

@@ -38,8 +38,8 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
  * of the session's own stops the clock by which a lease is judged; and MariaDB may refuse to lock a
  * row that was changed since the snapshot was taken, as each renewal does. Where MariaDB refuses to
  * set the clock, nobody can have stopped it. */
-static void begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
-                  const char *settings)
+static void tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
+                     const char *settings)
 {
 	const struct bl_server *server = tx->server;
 
@@ -54,14 +54,14 @@ static void begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
 	            verb);
 }
 
-static void add_hold(struct bl_buf *text, struct bl_ref hold)
+static void add_fenced(struct bl_buf *text, struct bl_ref hold)
 {
 	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(text);
 }
 
 /* Sends, and frees the text. */
-static int send(const struct bl_tx *tx, struct bl_buf *text, struct bl_err *err)
+static int tx_send(const struct bl_tx *tx, struct bl_buf *text, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
@@ -137,10 +137,10 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, str
 	struct bl_buf text;
 	int rc;
 
-	begin(tx, &text, "UPDATE", "");
+	tx_begin(tx, &text, "UPDATE", "");
 	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
-	add_hold(&text, hold);
-	rc = send(tx, &text, err);
+	add_fenced(&text, hold);
+	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
 		*ret_held = mysql_affected_rows(tx->mysql) == 1;
 	return rc;
@@ -153,11 +153,11 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, stru
 
 	if (tx->server->galera)
 		return touch(tx, hold, ret_held, err);
-	begin(tx, &text, "SELECT", "");
+	tx_begin(tx, &text, "SELECT", "");
 	bl_buf_addf(&text, IDENTITY " FROM %s", tx->sql->lock_table);
-	add_hold(&text, hold);
+	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE");
-	rc = send(tx, &text, err);
+	rc = tx_send(tx, &text, err);
 	return rc == BIZLOCK_OK ? read_result(tx, ret_held, err) : rc;
 }
 
@@ -194,7 +194,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 {
 	struct bl_buf text;
 
-	begin(tx, &text, "SELECT", "");
+	tx_begin(tx, &text, "SELECT", "");
 	bl_buf_adds(&text, "18446744073709551615 + (COUNT(*) <> 1");
 	if (tx->server->identity[0]) {
 		bl_buf_adds(&text, " OR " IDENTITY " <> ");
@@ -202,9 +202,9 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 		               strlen(tx->server->identity));
 	}
 	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
-	add_hold(&text, hold);
+	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT" TO_THE_END);
-	return send(tx, &text, err);
+	return tx_send(tx, &text, err);
 }
 
 static int read_both(const struct bl_tx *tx, struct bl_err *err)
@@ -272,11 +272,11 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	bool any = false;
 	int rc;
 
-	begin(tx, &text, "SELECT", "");
+	tx_begin(tx, &text, "SELECT", "");
 	bl_buf_addf(&text, IDENTITY " FROM %s", tx->sql->row_table);
 	bl_sql_key(&text, key);
 	bl_buf_addf(&text, " LIMIT 1 FOR UPDATE%s", ends[how]);
-	rc = send(tx, &text, err);
+	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
 		rc = read_result(tx, &any, err);
 	if (rc == BIZLOCK_OK)
@@ -288,7 +288,7 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 }
 
 /* What follows INSERT. */
-static void add_insert(struct bl_buf *text, const char *table, const struct bl_key *key)
+static void add_row_insert(struct bl_buf *text, const char *table, const struct bl_key *key)
 {
 	bl_buf_addf(text, "INTO %s (biz_id, biz_type, gmt_create) VALUES (", table);
 	bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
@@ -303,10 +303,10 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	struct bl_buf text;
 	int rc;
 
-	begin(tx, &text, "INSERT",
-	      ", innodb_lock_wait_timeout = 0"); /* not the caller's patience */
-	add_insert(&text, tx->sql->row_table, key);
-	rc = send(tx, &text, err);
+	tx_begin(tx, &text, "INSERT",
+	         ", innodb_lock_wait_timeout = 0"); /* not the caller's patience */
+	add_row_insert(&text, tx->sql->row_table, key);
+	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
 		*ret = BL_ROW_LOCKED;
 	if (rc != BIZLOCK_DB || (!refused(err->native) && err->native != ER_DUP_ENTRY))
@@ -374,7 +374,7 @@ int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_the
 		return rc;
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "INSERT ");
-	add_insert(&s->text, s->sql->row_table, key);
+	add_row_insert(&s->text, s->sql->row_table, key);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void read_row(MYSQL_ROW row, struct bl_waiter *ret)
+static void read_waiter(MYSQL_ROW row, struct bl_waiter *ret)
 {
 	ret->connection = row[0] ? strtoull(row[0], NULL, 10) : 0;
 	snprintf(ret->user, sizeof(ret->user), "%s", row[1] ? row[1] : "");
@@ -27,7 +27,7 @@ int bl_waiters_read(struct bl_session *s, struct bl_waiters *ret, struct bl_err 
 	if (!found.all)
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	while (found.all && found.count < room && (row = mysql_fetch_row(rows)) != NULL)
-		read_row(row, &found.all[found.count++]);
+		read_waiter(row, &found.all[found.count++]);
 	mysql_free_result(rows);
 	if (rc == BIZLOCK_OK)
 		*ret = found;

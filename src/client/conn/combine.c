@@ -121,7 +121,7 @@ static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn 
 
 /* The connection is ours: with the jobs that were left for it, or, when they are few, alone.
  * The connection to go alone on, or NULL. */
-static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
+static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
 	bool acquires = job_acquires(job), full = acquires && conn->bells >= BL_BELLS_MAX;
 
@@ -138,8 +138,8 @@ static struct bl_conn *lead(struct bizlock *b, struct bl_job *job, struct bl_con
 
 /* ---- in line ------------------------------------------------------------------------- */
 
-static bl_time next_look(const struct bl_job *job, const struct bl_conn *conn,
-                         const struct bl_patience *patience)
+static bl_time job_next_look(const struct bl_job *job, const struct bl_conn *conn,
+                             const struct bl_patience *patience)
 {
 	bl_time stalls = bl_conn_stalls(conn);
 
@@ -156,8 +156,8 @@ static bool has_to_leave(const struct bizlock *b, const struct bl_conn *conn)
 	return bl_passed(bl_conn_stalls(conn)) && bl_pool_others_move(&b->pool, conn);
 }
 
-static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
-                        const struct bl_patience *patience)
+static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
+                    const struct bl_patience *patience)
 {
 	int rc = BIZLOCK_OK;
 
@@ -171,19 +171,19 @@ static int wait_in_line(struct bizlock *b, struct bl_job *job, struct bl_conn *c
 			bl_jobs_withdraw(&conn->jobs, job);
 			job->state = BL_JOB_LEFT;
 		} else {
-			bl_cond_wait_until(&job->turn, &b->mu, next_look(job, conn, patience));
+			bl_cond_wait_until(&job->turn, &b->mu, job_next_look(job, conn, patience));
 		}
 	}
 	return rc;
 }
 
-static int join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
-                const struct bl_patience *patience, struct bl_conn **ret)
+static int job_join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
+                    const struct bl_patience *patience, struct bl_conn **ret)
 {
-	int rc = wait_in_line(b, job, conn, patience);
+	int rc = job_wait(b, job, conn, patience);
 
 	if (rc == BIZLOCK_OK && job->state == BL_JOB_LEADS)
-		*ret = lead(b, job, conn);
+		*ret = job_lead(b, job, conn);
 	return rc;
 }
 
@@ -201,7 +201,7 @@ static bool is_crowded(const struct bizlock *b)
 
 /* Always the first that will do: a few connections then have all the doorbells, and the
  * releases of what is acquired together come together. */
-static struct bl_conn *line_for(const struct bizlock *b, const struct bl_job *job)
+static struct bl_conn *job_line(const struct bizlock *b, const struct bl_job *job)
 {
 	for (unsigned i = 0; i < b->pool.size; i++) {
 		struct bl_conn *c = &b->pool.conns[i];
@@ -216,8 +216,8 @@ static struct bl_conn *line_for(const struct bizlock *b, const struct bl_job *jo
 
 /* On whatever connection there is, unless it has the doorbell already: then somebody of
  * this client holds the key, and there is nothing to go for. */
-static int go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
-                    struct bl_conn **ret)
+static int job_go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                        struct bl_conn **ret)
 {
 	struct bl_conn *conn;
 	int rc = bl_pool_take(&b->pool, patience, &conn, job->err);
@@ -233,39 +233,39 @@ static int go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience pa
 	return rc;
 }
 
-static int acquire(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
-                   struct bl_conn **ret)
+static int combine_acquisition(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                               struct bl_conn **ret)
 {
-	struct bl_conn *conn = is_crowded(b) ? line_for(b, job) : NULL;
+	struct bl_conn *conn = is_crowded(b) ? job_line(b, job) : NULL;
 	int rc;
 
 	if (conn) {
-		rc = join(b, job, conn, &patience, ret);
+		rc = job_join(b, job, conn, &patience, ret);
 	} else {
 		rc = bl_pool_take(&b->pool, patience, &conn, job->err);
 		if (rc == BIZLOCK_OK)
-			*ret = lead(b, job, conn);
+			*ret = job_lead(b, job, conn);
 	}
 	if (rc == BIZLOCK_OK && (job->state == BL_JOB_ALONE || job->state == BL_JOB_LEFT))
-		rc = go_alone(b, job, patience, ret);
+		rc = job_go_alone(b, job, patience, ret);
 	return rc;
 }
 
-static int release(struct bizlock *b, struct bl_job *job, uint64_t bell,
-                   struct bl_patience patience, struct bl_conn **ret)
+static int combine_release(struct bizlock *b, struct bl_job *job, uint64_t bell,
+                           struct bl_patience patience, struct bl_conn **ret)
 {
 	struct bl_conn *conn = bl_pool_find(&b->pool, bell);
 	int rc;
 
 	if (conn && conn->lent && patience.open)
-		return join(b, job, conn, &patience, ret);
+		return job_join(b, job, conn, &patience, ret);
 	rc = bl_pool_take_id(&b->pool, bell, patience, &conn, job->err);
 	if (rc == BIZLOCK_OK && conn)
-		*ret = lead(b, job, conn);
+		*ret = job_lead(b, job, conn);
 	return rc;
 }
 
-static int begin(struct bl_job *job, struct bl_err *err)
+static int job_begin(struct bl_job *job, struct bl_err *err)
 {
 	job->err = err;
 	job->state = BL_JOB_WAITS;
@@ -274,7 +274,7 @@ static int begin(struct bl_job *job, struct bl_err *err)
 	return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 }
 
-static enum bl_combined outcome(const struct bl_job *job, int rc, const struct bl_conn *conn)
+static enum bl_combined job_outcome(const struct bl_job *job, int rc, const struct bl_conn *conn)
 {
 	bool in_batch = job->state == BL_JOB_DONE;
 
@@ -291,15 +291,15 @@ static enum bl_combined outcome(const struct bl_job *job, int rc, const struct b
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
                                     struct bl_patience patience, struct bl_conn **ret)
 {
-	int rc = begin(job, call->err);
+	int rc = job_begin(job, call->err);
 
 	*ret = NULL;
 	if (rc != BIZLOCK_OK)
 		return BL_COMBINED_FAILED;
 	patience.open = call->client->config.combine;
-	rc = acquire(call->client, job, patience, ret);
+	rc = combine_acquisition(call->client, job, patience, ret);
 	pthread_cond_destroy(&job->turn);
-	return outcome(job, rc, *ret);
+	return job_outcome(job, rc, *ret);
 }
 
 enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
@@ -307,12 +307,12 @@ enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, ui
 {
 	struct bl_patience patience = {.end = call->io_deadline,
 	                               .open = call->client->config.combine};
-	int rc = begin(job, call->err);
+	int rc = job_begin(job, call->err);
 
 	*ret = NULL;
 	if (rc != BIZLOCK_OK)
 		return BL_COMBINED_FAILED;
-	rc = release(call->client, job, bell, patience, ret);
+	rc = combine_release(call->client, job, bell, patience, ret);
 	pthread_cond_destroy(&job->turn);
-	return outcome(job, rc, *ret);
+	return job_outcome(job, rc, *ret);
 }

@@ -22,7 +22,7 @@ bool bl_conn_is_stale(const struct bl_conn *c)
 
 /* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: that
  * is soon enough seen. */
-static bl_time look_at(const struct bl_conn *c, bl_time now)
+static bl_time keepalive_at(const struct bl_conn *c, bl_time now)
 {
 	bl_time max = idle_max(c);
 
@@ -39,7 +39,7 @@ struct bl_conn *bl_keepalive_next(const struct bl_pool *p, bl_time *ret_at)
 	*ret_at = BL_NEVER;
 	for (unsigned i = 0; i < p->size; i++) {
 		struct bl_conn *c = &p->conns[i];
-		bl_time at = c->id ? look_at(c, now) : BL_NEVER;
+		bl_time at = c->id ? keepalive_at(c, now) : BL_NEVER;
 
 		if (at >= *ret_at)
 			continue;

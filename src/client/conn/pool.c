@@ -52,7 +52,7 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 
 /* Of the idle ones that can take `bells` more, one that has some already is better: the others
  * stay fit for waiting at a doorbell. */
-static struct bl_conn *pick(struct bl_pool *p, unsigned bells, bool or_any)
+static struct bl_conn *pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
 {
 	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
 
@@ -268,7 +268,7 @@ static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err)
 {
-	struct bl_conn *c = pick(p, patience.bells ? patience.bells : 1, true);
+	struct bl_conn *c = pick_idle(p, patience.bells ? patience.bells : 1, true);
 	int rc = BIZLOCK_OK;
 
 	if (!c)
@@ -304,7 +304,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 
 int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_conn *c = p->at_bells + 1 < p->size ? pick(p, BL_BELLS_MAX, false) : NULL;
+	struct bl_conn *c = p->at_bells + 1 < p->size ? pick_idle(p, BL_BELLS_MAX, false) : NULL;
 	int rc = BIZLOCK_OK;
 
 	*ret = NULL;

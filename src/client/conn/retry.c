@@ -110,7 +110,7 @@ struct look {
 	struct bl_row *row;
 };
 
-static int look(struct bl_session *s, void *arg, struct bl_err *err)
+static int look_at_row(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct look *l = arg;
 
@@ -121,7 +121,7 @@ int bl_look(struct bl_call *call, struct bl_row *ret)
 {
 	struct look l = {call, ret};
 
-	return bl_read(call, look, &l);
+	return bl_read(call, look_at_row, &l);
 }
 
 static int read_once(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err)

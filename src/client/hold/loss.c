@@ -9,7 +9,7 @@
 #define THREADS_NS (1000 * BL_NS_PER_MS)
 
 /* What one hold has come to; when to look at it again. */
-static bl_time look_at(struct bizlock *b, struct bl_hold *h, bl_time now)
+static bl_time look_at_hold(struct bizlock *b, struct bl_hold *h, bl_time now)
 {
 	bool ended = bl_token_ended(h->thread);
 
@@ -31,7 +31,7 @@ static bl_time look_at_all(struct bizlock *b)
 	bl_time now = bl_now(), next = BL_NEVER;
 
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
-		next = bl_earlier(next, look_at(b, h, now));
+		next = bl_earlier(next, look_at_hold(b, h, now));
 	return next;
 }
 

@@ -172,8 +172,8 @@ static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n
 
 /* Halves what did not go through as a whole, down to the hold that is lost or
  * whose row is locked. */
-static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
-                 struct bl_err *err)
+static int renew_items(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
+                       struct bl_err *err)
 {
 	struct bl_renewed got;
 	bl_time sent;
@@ -193,9 +193,9 @@ static int renew(struct bizlock *b, const struct bl_item *items, size_t n, uint3
 	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
 		return rc;
 	}
-	rc = renew(b, items, n / 2, lease_ms, err);
+	rc = renew_items(b, items, n / 2, lease_ms, err);
 	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
-		rc = renew(b, items + n / 2, n - n / 2, lease_ms, err);
+		rc = renew_items(b, items + n / 2, n - n / 2, lease_ms, err);
 	return rc;
 }
 
@@ -206,7 +206,7 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 
 	r->step_us = 0;
 	if (rc == BIZLOCK_OK)
-		rc = renew(b, r->items, n, lease_ms, err);
+		rc = renew_items(b, r->items, n, lease_ms, err);
 	if (r->session.gone)
 		close_session(b);
 	return rc;

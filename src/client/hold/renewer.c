@@ -48,7 +48,7 @@ static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
 	return first;
 }
 
-static void failed(struct bizlock *b)
+static void renewer_failed(struct bizlock *b)
 {
 	struct bl_renewer *r = &b->renewer;
 
@@ -72,7 +72,7 @@ static bool make_room(struct bl_renewer *r, size_t n)
 }
 
 /* All that share the lease of `first` and are due soon: in one statement. */
-static size_t gather(struct bizlock *b, const struct bl_hold *first)
+static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;
 	bl_time soon = bl_now() + bl_lease_early(first->lease_ms);
@@ -94,7 +94,7 @@ static void renew_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;
 	uint32_t lease_ms = first->lease_ms;
-	size_t n = gather(b, first);
+	size_t n = gather_due(b, first);
 	struct bl_err err;
 	int rc;
 
@@ -115,7 +115,7 @@ static void renew_due(struct bizlock *b, const struct bl_hold *first)
 	if (rc == BIZLOCK_OK)
 		r->failures = 0;
 	else
-		failed(b);
+		renewer_failed(b);
 }
 
 /* ---- the thread ---------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static struct bl_queue **find(struct bl_queues *queues, const struct bl_key *key)
+static struct bl_queue **queue_link(struct bl_queues *queues, const struct bl_key *key)
 {
 	struct bl_queue **at = &queues->buckets[key->hash % BL_QUEUES];
 
@@ -31,7 +31,7 @@ void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *ke
 struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
                                struct bl_place *place)
 {
-	struct bl_queue **at = find(queues, key), *queue = *at;
+	struct bl_queue **at = queue_link(queues, key), *queue = *at;
 
 	place->next = NULL;
 	if (bl_cond_init(&place->first) != 0)
@@ -74,7 +74,7 @@ void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_
 	unlink_place(queue, place);
 	pthread_cond_destroy(&place->first);
 	if (!queue->head) {
-		*find(queues, &queue->key) = queue->next;
+		*queue_link(queues, &queue->key) = queue->next;
 		free(queue);
 	} else if (was_first) {
 		pthread_cond_signal(&queue->head->first);

@@ -51,7 +51,7 @@ static int wait_for_way(struct bl_call *call, bool once, bl_time end)
 }
 
 /* A new hold of this call's owner, ACQUIRING and busy. */
-static struct bl_hold *add_hold(struct bl_call *call)
+static struct bl_hold *new_hold(struct bl_call *call)
 {
 	struct bl_token *thread = call->owner.thread ? bl_token_self() : NULL;
 	struct bl_hold *h = NULL;
@@ -83,7 +83,7 @@ int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
 		if (rc != BIZLOCK_OK)
 			return rc;
 	}
-	*ret = add_hold(call);
+	*ret = new_hold(call);
 	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
 }
 
@@ -235,7 +235,7 @@ static void give_back_all(struct acquisition *a)
 }
 
 /* What was done so far, when the rest failed. The error stays. */
-static void undo(struct acquisition *a)
+static void undo_reentries(struct acquisition *a)
 {
 	struct bl_err kept = *a->members->call.err;
 
@@ -245,7 +245,7 @@ static void undo(struct acquisition *a)
 	*a->members->call.err = kept;
 }
 
-static int acquire(struct acquisition *a)
+static int acquire_members(struct acquisition *a)
 {
 	struct bl_contest *c = &a->contest;
 	bool taken = false;
@@ -270,14 +270,14 @@ static int acquire(struct acquisition *a)
 	else if (taken)
 		give_back_all(a);
 	if (rc != BIZLOCK_OK)
-		undo(a);
+		undo_reentries(a);
 	return rc;
 }
 
 /* ---- their end --------------------------------------------------------------------------------
  */
 
-static void count(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
 {
 	if (grant->depth > 1) {
 		bl_count(n, BL_COUNT_REENTERED);
@@ -309,7 +309,7 @@ static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
 
 		bl_acquire_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
 		                 &grant);
-		count(&a->b->numbers, &grant, began);
+		count_grant(&a->b->numbers, &grant, began);
 		ret[m->place] = grant;
 	}
 }
@@ -346,7 +346,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
 	bl_lock(b);
 	if (a.contest.members && a.contest.goals)
-		rc = acquire(&a);
+		rc = acquire_members(&a);
 	else
 		rc = bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)

@@ -261,8 +261,8 @@ static int weight(const struct bl_row *row)
 	return row->locked ? 2 : row->bell_by != 0;
 }
 
-static int look_at(struct bl_session *s, const struct bl_contest *c, const struct bl_member *m,
-                   struct bl_row *ret)
+static int look_at_key(struct bl_session *s, const struct bl_contest *c, const struct bl_member *m,
+                       struct bl_row *ret)
 {
 	const char *bell = c->wait.bells ? m->call.bell : NULL;
 	int rc = bl_lock_look(s, &m->call.key, bell, ret, c->call->err);
@@ -282,7 +282,7 @@ int bl_attempt_look(struct bl_contest *c)
 		return rc;
 	bl_unlock(c->client);
 	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
-		rc = look_at(&conn->session, c, c->members[i], &row);
+		rc = look_at_key(&conn->session, c, c->members[i], &row);
 		if (rc == BIZLOCK_OK && (i == 0 || weight(&row) > weight(&c->row))) {
 			c->blocker = c->members[i];
 			c->row = row;

@@ -76,7 +76,7 @@ static bool owns(const struct bl_contest *c)
 }
 
 /* Of several: such rows would be in our own way. */
-static int sweep_all(struct bl_contest *c)
+static int drop_all_unknown(struct bl_contest *c)
 {
 	int rc = BIZLOCK_OK;
 
@@ -120,7 +120,7 @@ static int turn(struct bl_contest *c, struct bl_queue *queue)
 	int rc = bl_call_check(c->call);
 
 	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
-		rc = sweep_all(c);
+		rc = drop_all_unknown(c);
 	if (rc == BIZLOCK_OK)
 		rc = bl_attempt_look(c);
 	if (rc != BIZLOCK_OK)

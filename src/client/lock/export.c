@@ -19,7 +19,7 @@ struct gift {
 	bool matched;
 };
 
-static int give(struct bl_session *s, void *arg, struct bl_err *err)
+static int give_row(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	struct gift *g = arg;
 
@@ -28,8 +28,8 @@ static int give(struct bl_session *s, void *arg, struct bl_err *err)
 }
 
 /* rc: of the statement. Where a reply was lost on the way: is the row new_owner's? */
-static int given(struct bl_call *call, const struct gift *g, const struct bl_tried *tried, int rc,
-                 bool *ret_done)
+static int was_given(struct bl_call *call, const struct gift *g, const struct bl_tried *tried,
+                     int rc, bool *ret_done)
 {
 	struct bl_row row = {.found = false};
 
@@ -59,7 +59,7 @@ static int make_ticket(struct bl_call *call, const struct bl_hold *h, struct bl_
 	return BIZLOCK_OK;
 }
 
-static int export(struct bl_call *call, struct bl_hold *h, char *ret, size_t size)
+static int export_hold(struct bl_call *call, struct bl_hold *h, char *ret, size_t size)
 {
 	struct gift g = {bl_hold_ref(call, h), NULL, h->depth, h->lease_ms, false, false};
 	char text[BIZLOCK_EXPORT_MAX];
@@ -77,8 +77,8 @@ static int export(struct bl_call *call, struct bl_hold *h, char *ret, size_t siz
 	if (rc != BIZLOCK_OK)
 		return rc;
 	g.new_owner = ticket.owner;
-	rc = bl_hold_change(call, h, false, give, &g, &tried);
-	rc = given(call, &g, &tried, rc, &done);
+	rc = bl_hold_change(call, h, false, give_row, &g, &tried);
+	rc = was_given(call, &g, &tried, rc, &done);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (!done)
@@ -96,7 +96,7 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 	bl_lock(b);
 	h = bl_hold_begin_held(call, &rc);
 	if (h) {
-		rc = export(call, h, ret, size);
+		rc = export_hold(call, h, ret, size);
 		/* UNKNOWN: nobody has the text, so the row, whosever it is now, is of no use: else
 		 * renewals would keep it, and no release find it. */
 		h->exported = rc == BIZLOCK_UNKNOWN;
@@ -109,7 +109,7 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 	return rc;
 }
 
-static int import(struct bl_call *call, const struct bl_ticket *ticket)
+static int import_ticket(struct bl_call *call, const struct bl_ticket *ticket)
 {
 	struct gift g = {{&call->key, ticket->owner, ticket->fence},
 	                 call->owner_full,
@@ -119,17 +119,17 @@ static int import(struct bl_call *call, const struct bl_ticket *ticket)
 	                 false};
 	struct bl_tried tried;
 	bool done;
-	int rc = bl_run(call, give, &g, &tried);
+	int rc = bl_run(call, give_row, &g, &tried);
 
-	rc = given(call, &g, &tried, rc, &done);
+	rc = was_given(call, &g, &tried, rc, &done);
 	if (rc != BIZLOCK_OK || done)
 		return rc;
 	return bl_err_set(call->err, BIZLOCK_LOST,
 	                  "it was imported before, its lease was over, or it was broken");
 }
 
-static void settle(struct bizlock *b, struct bl_hold *h, const struct bl_ticket *ticket,
-                   bl_time sent)
+static void settle_import(struct bizlock *b, struct bl_hold *h, const struct bl_ticket *ticket,
+                          bl_time sent)
 {
 	struct bl_request request = {.lease_ms = ticket->lease_ms,
 	                             .min_hold_ms = ticket->min_hold_ms,
@@ -154,10 +154,10 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 	}
 	sent = bl_now(); /* before the first try: a later one may find it done */
 	rc = h->state == BL_HOLD_ACQUIRING
-	             ? import(call, ticket)
+	             ? import_ticket(call, ticket)
 	             : bl_err_set(call->err, BIZLOCK_MISUSE, "this owner holds that key already");
 	if (rc == BIZLOCK_OK) {
-		settle(b, h, ticket, sent);
+		settle_import(b, h, ticket, sent);
 		bl_acquire_grant(h, ticket->lease_ms, false, ret);
 	}
 	h->unsure |= rc == BIZLOCK_UNKNOWN;

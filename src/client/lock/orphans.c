@@ -41,7 +41,7 @@ struct bl_hold *bl_orphans_next(const struct bizlock *b, bl_time *ret_when)
 
 /* What an export left that ended UNKNOWN has an owner that nobody knows; and its doorbell goes
  * when the row has gone. */
-static int drop_row(struct bl_call *call, struct bl_hold *h)
+static int clean_row(struct bl_call *call, struct bl_hold *h)
 {
 	struct bl_drop drop = {.hold = h,
 	                       .ref = bl_hold_ref(call, h),
@@ -58,15 +58,15 @@ static int drop_row(struct bl_call *call, struct bl_hold *h)
 }
 
 /* Its row, with its doorbell where that can travel along; or what is left of the two. */
-static int clean(struct bl_call *call, struct bl_hold *h)
+static int clean_orphan(struct bl_call *call, struct bl_hold *h)
 {
 	if (!h->unsure)
 		return bl_drop_bell(call, &h->bell);
-	return h->fence == 0 ? bl_drop_unknown(call, h) : drop_row(call, h);
+	return h->fence == 0 ? bl_drop_unknown(call, h) : clean_row(call, h);
 }
 
 /* Refused for good, a row stays until its lease ends. */
-static void cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct bl_err *err)
+static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct bl_err *err)
 {
 	struct bl_janitor *j = &b->janitor;
 	bool refused = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER;
@@ -96,6 +96,6 @@ void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
 	call.io_deadline = bl_now() + (with_bell ? BELL_NS : 0); /* once: others are waiting */
 	h->busy = b->janitor.worker.at_work = true;
-	cleaned(b, h, clean(&call, h), &err);
+	orphan_cleaned(b, h, clean_orphan(&call, h), &err);
 	b->janitor.worker.at_work = false;
 }

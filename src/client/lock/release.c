@@ -58,7 +58,7 @@ int bl_release_level(struct bl_call *call, struct bl_hold *h)
 
 /* The hold goes with its last level. What is lost, or could not be removed, is cleaned up when
  * the server can be asked: giving it back must not take long. */
-static void end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+static void end_hold(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (rc == BIZLOCK_OK && last)
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
@@ -84,7 +84,7 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 		rc = bl_release_level(call, h);
 		if (rc == BIZLOCK_OK)
 			*ret_depth = last ? 0 : h->depth;
-		end(b, h, last, rc);
+		end_hold(b, h, last, rc);
 	}
 	bl_unlock(b);
 	return rc;
@@ -118,7 +118,7 @@ static void keep_error(struct all *a, const struct bl_member *m)
 static void end_one(struct all *a, struct bl_member *m, bool last)
 {
 	keep_error(a, m);
-	end(a->b, m->hold, last, m->rc);
+	end_hold(a->b, m->hold, last, m->rc);
 	m->hold = NULL;
 }
 
@@ -129,7 +129,7 @@ static bool is_plain(const struct bl_hold *h)
 }
 
 /* Those that have their doorbells on the same connection: a set's, most often. */
-static size_t gather(struct all *a)
+static size_t gather_plain(struct all *a)
 {
 	size_t count = 0;
 
@@ -170,7 +170,7 @@ static void drop_gathered(struct all *a, size_t n)
 	}
 }
 
-static void release_all(struct all *a)
+static void release_members(struct all *a)
 {
 	size_t count;
 
@@ -180,7 +180,7 @@ static void release_all(struct all *a)
 		m->hold = bl_hold_begin_held(&m->call, &m->rc);
 		keep_error(a, m);
 	}
-	while (a->items && a->dropped && a->plain && (count = gather(a)) > 0)
+	while (a->items && a->dropped && a->plain && (count = gather_plain(a)) > 0)
 		drop_gathered(a, count);
 	for (size_t i = 0; i < a->n; i++) {
 		struct bl_member *m = &a->members[i];
@@ -207,7 +207,7 @@ void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *r
 	a.dropped = calloc(n, sizeof(*a.dropped));
 	a.plain = calloc(n, sizeof(*a.plain));
 	bl_lock(a.b);
-	release_all(&a);
+	release_members(&a);
 	bl_unlock(a.b);
 	free(a.items);
 	free(a.dropped);

@@ -30,7 +30,7 @@ static int write_lease(struct bl_session *s, void *arg, struct bl_err *err)
 	return bl_lock_renew(s, r->ref, r->lease_ms, &r->matched, err);
 }
 
-static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
+static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 {
 	struct renewal r = {bl_hold_ref(call, h), lease_ms ? lease_ms : h->lease_ms, false};
 	struct bl_tried tried;
@@ -59,7 +59,7 @@ static int renew(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	return rc;
 }
 
-static int verify(struct bl_call *call, struct bl_hold *h)
+static int verify_hold(struct bl_call *call, struct bl_hold *h)
 {
 	bl_time sent = bl_now(), before = h->expires;
 	struct bl_row row;
@@ -89,7 +89,7 @@ int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 	bl_lock(b);
 	h = bl_hold_begin_held(call, &rc);
 	if (h) {
-		rc = renew(call, h, lease_ms);
+		rc = renew_hold(call, h, lease_ms);
 		bl_hold_done(b, h);
 	}
 	bl_unlock(b);
@@ -105,7 +105,7 @@ int bl_client_verify(struct bl_call *call)
 	bl_lock(b);
 	h = bl_hold_begin_held(call, &rc);
 	if (h) {
-		rc = verify(call, h);
+		rc = verify_hold(call, h);
 		bl_hold_done(b, h);
 	}
 	bl_unlock(b);

@@ -3,8 +3,8 @@
 #include "client/ops/ops.h"
 #include "client/sources.h"
 
-static int tell(const struct bl_finding *f, int (*fn)(void *arg, const bizlock_finding *),
-                void *arg)
+static int tell_finding(const struct bl_finding *f, int (*fn)(void *arg, const bizlock_finding *),
+                        void *arg)
 {
 	bizlock_finding shown = {
 	        .size = sizeof(shown),
@@ -17,8 +17,8 @@ static int tell(const struct bl_finding *f, int (*fn)(void *arg, const bizlock_f
 	return fn(arg, &shown);
 }
 
-static int look(struct bl_doctor *d, int (*fn)(void *arg, const bizlock_finding *), void *arg,
-                struct bl_err *err)
+static int run_checks(struct bl_doctor *d, int (*fn)(void *arg, const bizlock_finding *), void *arg,
+                      struct bl_err *err)
 {
 	int rc = BIZLOCK_OK, end = 0;
 
@@ -27,7 +27,7 @@ static int look(struct bl_doctor *d, int (*fn)(void *arg, const bizlock_finding 
 
 		rc = bl_doctor_look(d, i, &f, err);
 		if (rc != BIZLOCK_NOMEM && f.text.len > 0)
-			end = tell(&f, fn, arg);
+			end = tell_finding(&f, fn, arg);
 		bl_finding_free(&f);
 	}
 	return rc;
@@ -43,7 +43,7 @@ int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_findi
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_doctor_begin(&d, &config);
-	rc = look(&d, fn, arg, err);
+	rc = run_checks(&d, fn, arg, err);
 	bl_doctor_end(&d);
 	bl_config_free(&config);
 	return rc;

@@ -15,7 +15,7 @@ struct reading {
 	struct bl_page *page;
 };
 
-static int read_on(struct bl_session *s, void *arg, struct bl_err *err)
+static int read_page_on(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct reading *r = arg;
 	const struct view *v = r->view;
@@ -29,11 +29,11 @@ static int read_page(struct bizlock *b, const struct view *v, struct bl_page *re
 {
 	struct reading r = {v, ret};
 
-	return bl_read_twice(b, read_on, &r, err);
+	return bl_read_twice(b, read_page_on, &r, err);
 }
 
-static int show(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
-                void *arg)
+static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
+                    void *arg)
 {
 	bizlock_info info = {
 	        .size = sizeof(info),
@@ -65,7 +65,7 @@ int bl_client_each(struct bizlock *b, const char *biz_type,
 		more = page.count == BL_PAGE_ROWS;
 		for (size_t i = 0; i < page.count; i++) {
 			v.after = page.rows[i];
-			if (show(&v.after, fn, arg) != 0) {
+			if (show_row(&v.after, fn, arg) != 0) {
 				more = false;
 				break;
 			}
@@ -85,7 +85,7 @@ int bl_client_look(struct bizlock *b, const struct bl_key *key,
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (page.count > 0)
-		show(&page.rows[0], fn, arg);
+		show_row(&page.rows[0], fn, arg);
 	bl_page_free(&page);
 	return BIZLOCK_OK;
 }

@@ -91,14 +91,15 @@ struct step {
 	struct bl_reap *table;
 };
 
-static int run_step(struct bl_session *s, void *arg, struct bl_err *err)
+static int run_reap_step(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct step *step = arg;
 
 	return step->what(s, step->table, err);
 }
 
-static int step(struct reaper *r, struct bl_reap *table, bl_reap_step *what, bool *ret_repeated)
+static int reap_step(struct reaper *r, struct bl_reap *table, bl_reap_step *what,
+                     bool *ret_repeated)
 {
 	struct step step = {what, table};
 	struct bl_tried tried = {.repeated = false};
@@ -106,14 +107,14 @@ static int step(struct reaper *r, struct bl_reap *table, bl_reap_step *what, boo
 
 	if (rc == BIZLOCK_OK) {
 		bl_lock(r->call->client);
-		rc = bl_run(r->call, run_step, &step, &tried);
+		rc = bl_run(r->call, run_reap_step, &step, &tried);
 		bl_unlock(r->call->client);
 	}
 	*ret_repeated = tried.repeated;
 	return rc;
 }
 
-static void tell(struct reaper *r)
+static void report(struct reaper *r)
 {
 	if (r->opts->progress && r->opts->progress(r->opts->arg, &r->so_far) != 0)
 		r->done = true;
@@ -144,7 +145,7 @@ static int purge_batch(struct reaper *r, struct bl_reap *table)
 	int rc;
 
 	table->most = most < r->pace ? (uint32_t)most : r->pace;
-	rc = step(r, table, bl_reap_purge, &repeated);
+	rc = reap_step(r, table, bl_reap_purge, &repeated);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*count_of(r, table->kind) += table->purged;
@@ -184,7 +185,7 @@ static int purge(struct reaper *r, struct bl_reap *table, enum bl_reap_kind kind
 		rc = purge_batch(r, table);
 		if (rc != BIZLOCK_OK)
 			break;
-		tell(r);
+		report(r);
 		r->done |= room(r) == 0;
 		if (!r->done)
 			rc = pause_between(r, table->took_us);
@@ -192,10 +193,10 @@ static int purge(struct reaper *r, struct bl_reap *table, enum bl_reap_kind kind
 	return rc;
 }
 
-static int page(struct reaper *r, struct bl_reap *table)
+static int reap_page(struct reaper *r, struct bl_reap *table)
 {
 	bool ignored;
-	int rc = step(r, table, bl_reap_read, &ignored);
+	int rc = reap_step(r, table, bl_reap_read, &ignored);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -206,23 +207,23 @@ static int page(struct reaper *r, struct bl_reap *table)
 		if (!r->dry)
 			rc = purge(r, table, (enum bl_reap_kind)kind);
 	if (rc == BIZLOCK_OK && (r->dry || table->count == 0))
-		tell(r);
+		report(r);
 	r->done |= room(r) == 0;
 	return rc;
 }
 
-static int walk(struct reaper *r, struct bl_reap *table)
+static int reap_table(struct reaper *r, struct bl_reap *table)
 {
 	int rc = BIZLOCK_OK;
 
 	do {
-		rc = page(r, table);
+		rc = reap_page(r, table);
 	} while (rc == BIZLOCK_OK && !r->done && table->rows == table->page);
 	bl_reap_free(table);
 	return rc;
 }
 
-static int reap(struct reaper *r)
+static int reap_all(struct reaper *r)
 {
 	struct bl_reap tables[2] = {{.row_locks = false}, {.row_locks = true}};
 	bool ignored;
@@ -231,17 +232,17 @@ static int reap(struct reaper *r)
 	for (int i = 0; i < 2 && rc == BIZLOCK_OK; i++) {
 		tables[i].older_us = r->opts->older_than_ms * 1000;
 		tables[i].page = r->opts->batch > PAGE_MIN ? r->opts->batch : PAGE_MIN;
-		rc = step(r, &tables[i], bl_reap_estimate, &ignored);
+		rc = reap_step(r, &tables[i], bl_reap_estimate, &ignored);
 		r->so_far.rows += (uint64_t)tables[i].estimate;
 	}
 	for (int i = 0; i < 2 && rc == BIZLOCK_OK && !r->done; i++)
-		rc = walk(r, &tables[i]);
+		rc = reap_table(r, &tables[i]);
 	return rc;
 }
 
 /* A name of its own each time: a thread that reaps twice at once, or that holds the lock
  * to keep reapers out, must not enter it again. */
-static void begin(struct bl_call *call, struct bizlock *b, struct bl_err *err)
+static void reaper_begin(struct bl_call *call, struct bizlock *b, struct bl_err *err)
 {
 	static const bizlock_key reserved = {BIZLOCK_REAPER_TYPE, BIZLOCK_REAPER_ID};
 	struct bl_owner owner;
@@ -267,12 +268,12 @@ int bl_client_reap(struct bizlock *b, const bizlock_reap_opts *opts, bizlock_rea
 	                   .so_far = BIZLOCK_REAP_RESULT_INIT};
 	int rc = BIZLOCK_OK;
 
-	begin(&lock.call, b, err);
+	reaper_begin(&lock.call, b, err);
 	if (!r.dry)
 		rc = take_lock(&lock);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = reap(&r);
+	rc = reap_all(&r);
 	if (!r.dry)
 		give_lock_back(&lock.call);
 	if (rc == BIZLOCK_OK)

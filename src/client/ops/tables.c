@@ -25,8 +25,8 @@ struct showing {
 	bool ended; /* fn wants no more */
 };
 
-static int show(struct showing *to, const struct bl_migration *m, const struct bl_applied *applied,
-                const char *prefix, struct bl_err *err)
+static int show_migration(struct showing *to, const struct bl_migration *m,
+                          const struct bl_applied *applied, const char *prefix, struct bl_err *err)
 {
 	struct bl_buf text = BL_BUF_INIT(1u << 20);
 	bizlock_migration shown = {
@@ -49,7 +49,7 @@ static int show(struct showing *to, const struct bl_migration *m, const struct b
 }
 
 /* Newer tables are shown, and then complained of. */
-static int show_all(struct showing *to, const struct bl_config *config, struct bl_err *err)
+static int show_migrations(struct showing *to, const struct bl_config *config, struct bl_err *err)
 {
 	struct bl_applied *applied = calloc(bl_migration_count, sizeof(*applied));
 	struct bl_err mine;
@@ -60,8 +60,8 @@ static int show_all(struct showing *to, const struct bl_config *config, struct b
 	rc = read_status(config, applied, err);
 	if (rc == BIZLOCK_OK || rc == BIZLOCK_SCHEMA)
 		for (size_t i = 0; shown == BIZLOCK_OK && !to->ended && i < bl_migration_count; i++)
-			shown = show(to, &bl_migrations[i], &applied[i], config->table_prefix,
-			             &mine);
+			shown = show_migration(to, &bl_migrations[i], &applied[i],
+			                       config->table_prefix, &mine);
 	free(applied);
 	if (shown == BIZLOCK_OK)
 		return rc;
@@ -78,7 +78,7 @@ int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlo
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = show_all(&to, &config, err);
+	rc = show_migrations(&to, &config, err);
 	bl_config_free(&config);
 	return rc;
 }

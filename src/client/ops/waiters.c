@@ -6,7 +6,7 @@
 #include "client/ops/ops.h"
 #include "store/waiters.h"
 
-static int read_on(struct bl_session *s, void *arg, struct bl_err *err)
+static int read_waiters_on(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	return bl_waiters_read(s, arg, err);
 }
@@ -45,8 +45,8 @@ static const struct bl_key *key_of(const struct door *doors, size_t n, const str
 	return found ? found->key : NULL;
 }
 
-static int show(const struct bl_key *key, const struct bl_waiter *w,
-                int (*fn)(void *arg, const bizlock_waiter *), void *arg)
+static int show_waiter(const struct bl_key *key, const struct bl_waiter *w,
+                       int (*fn)(void *arg, const bizlock_waiter *), void *arg)
 {
 	bizlock_waiter shown = {
 	        .size = sizeof(shown),
@@ -70,12 +70,12 @@ int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
 
 	if (!doors)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_read_twice(b, read_on, &waiters, err);
+	rc = bl_read_twice(b, read_waiters_on, &waiters, err);
 	for (size_t i = 0; end == 0 && i < waiters.count; i++) {
 		const struct bl_key *key = key_of(doors, n, &waiters.all[i]);
 
 		if (key)
-			end = show(key, &waiters.all[i], fn, arg);
+			end = show_waiter(key, &waiters.all[i], fn, arg);
 	}
 	free(waiters.all);
 	free(doors);
