@@ -274,10 +274,10 @@ static int acquire_members(struct acquisition *a)
 	return rc;
 }
 
-/* ---- their end --------------------------------------------------------------------------------
- */
+/* ---- their end ---------------------------------------------------------------------------- */
+* /
 
-static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+        static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
 {
 	if (grant->depth > 1) {
 		bl_count(n, BL_COUNT_REENTERED);

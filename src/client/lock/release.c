@@ -90,8 +90,7 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 	return rc;
 }
 
-/* ---- several: what one statement can remove goes by one statement -----------------------------
- */
+/* ---- several: what one statement can remove goes by one statement ----------------- */
 
 struct all {
 	struct bizlock *b;
