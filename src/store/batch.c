@@ -6,26 +6,6 @@
 #include "store/batch_parts.h"
 #include "store/errclass.h"
 
-bool bl_batch_releases(const struct bl_entry *e)
-{
-	return e->hold.key != NULL;
-}
-
-bool bl_batch_acquires(const struct bl_entry *e)
-{
-	return !bl_batch_releases(e);
-}
-
-bool bl_batch_inserts(const struct bl_entry *e)
-{
-	return bl_batch_acquires(e) && e->rung && !e->there;
-}
-
-const struct bl_key *bl_entry_key(const struct bl_entry *e)
-{
-	return bl_batch_releases(e) ? e->hold.key : e->goal->key;
-}
-
 static size_t count_entries(const struct batch *b, bl_batch_filter *which)
 {
 	size_t n = 0;

@@ -21,6 +21,26 @@
 
 #include "store/batch_parts.h"
 
+bool bl_batch_releases(const struct bl_entry *e)
+{
+	return e->hold.key != NULL;
+}
+
+bool bl_batch_acquires(const struct bl_entry *e)
+{
+	return !bl_batch_releases(e);
+}
+
+bool bl_batch_inserts(const struct bl_entry *e)
+{
+	return bl_batch_acquires(e) && e->rung && !e->there;
+}
+
+const struct bl_key *bl_entry_key(const struct bl_entry *e)
+{
+	return bl_batch_releases(e) ? e->hold.key : e->goal->key;
+}
+
 static void add_keys(struct batch *b, bl_batch_filter *which)
 {
 	struct bl_buf *text = &b->s->text;

@@ -95,6 +95,18 @@ static int take(struct bl_session *s, struct taking *t, const char *owner, bool 
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
 }
 
+void bl_set_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	bl_sql_free_bell(&s->text, goals[0]->bell);
+	for (size_t i = 1; i < n; i++)
+		bl_sql_free_another_bell(&s->text, goals[i]->bell);
+	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+		bl_session_leave(s);
+}
+
 int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                 size_t n, struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
 {
@@ -108,7 +120,7 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 	add_set_insert(s, goals, n, claim, ring.bells);
 	rc = take(s, &t, claim->owner, &all, err);
 	if (!all && !s->gone && ring.bells)
-		bl_take_free_bells(s, goals, n); /* those that it came to */
+		bl_set_free_bells(s, goals, n); /* those that it came to */
 	if (all)
 		*ret = BL_TOOK_ALL;
 	else

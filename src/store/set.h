@@ -11,6 +11,9 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                       size_t n, struct bl_err *err);
 
+/* Gives the doorbells back, or the session up. */
+void bl_set_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n);
+
 /* ret_dropped[i]: the hold was there, and is gone now. bells: with the doorbells, as far as the
  * session has them. CONN, DB, NOMEM. */
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,

@@ -87,15 +87,3 @@ int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_
 	goal->fence = handed.fence;
 	return rc;
 }
-
-void bl_take_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n)
-{
-	struct bl_err ignored;
-
-	bl_buf_reset(&s->text);
-	bl_sql_free_bell(&s->text, goals[0]->bell);
-	for (size_t i = 1; i < n; i++)
-		bl_sql_free_another_bell(&s->text, goals[i]->bell);
-	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
-		bl_session_leave(s);
-}

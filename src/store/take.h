@@ -47,9 +47,6 @@ int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                   size_t n, const char *bell, bool *ret, struct bl_err *err);
 
-/* Gives the doorbells back, or the session up. */
-void bl_take_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n);
-
 struct bl_handed {
 	bool taken;     /* the claim has the row */
 	bool from_hold; /* and until then the hold had it; else nobody */

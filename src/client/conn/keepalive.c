@@ -2,32 +2,14 @@
 
 #include <string.h>
 
-/* Half of what the server allows: a machine that is busy may be late by the other half. */
-static bl_time idle_max(const struct bl_conn *c)
-{
-	return c->session.idle_max == BL_NEVER ? BL_NEVER : c->session.idle_max / 2;
-}
-
-static bl_time stale_at(const struct bl_conn *c)
-{
-	bl_time max = idle_max(c);
-
-	return max == BL_NEVER ? BL_NEVER : c->lent_at + c->took + max;
-}
-
-bool bl_conn_is_stale(const struct bl_conn *c)
-{
-	return bl_passed(stale_at(c));
-}
-
 /* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: that
  * is soon enough seen. */
 static bl_time keepalive_at(const struct bl_conn *c, bl_time now)
 {
-	bl_time max = idle_max(c);
+	bl_time max = bl_conn_idle_max(c);
 
 	if (!c->lent && c->bells > 0)
-		return stale_at(c);
+		return bl_conn_stale_at(c);
 	return max == BL_NEVER ? BL_NEVER : now + max;
 }
 

@@ -9,9 +9,6 @@
 
 /* All with the mutex held. */
 
-/* Has it been idle for so long that the server may be about to end it? */
-bool bl_conn_is_stale(const struct bl_conn *conn);
-
 /* *ret_at: when to look again, BL_NEVER: when there is a connection. The connection that
  * needs a statement then, or NULL. */
 struct bl_conn *bl_keepalive_next(const struct bl_pool *p, bl_time *ret_at);

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/conn/keepalive.h"
 #include "client/conn/lost_conn.h"
 
 struct bl_pool_waiter {
@@ -78,16 +77,6 @@ struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id)
 		if (p->conns[i].id == id)
 			return &p->conns[i];
 	return NULL;
-}
-
-/* Twice what went before on the connection says how slow the server is: up to a limit,
- * for that may have been a stall itself. */
-#define STALL_NS (50 * BL_NS_PER_MS)
-#define STALL_SLOW_NS (500 * BL_NS_PER_MS)
-
-bl_time bl_conn_stalls(const struct bl_conn *c)
-{
-	return c->lent_at + STALL_NS + bl_earlier(2 * c->took, STALL_SLOW_NS);
 }
 
 bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
@@ -236,7 +225,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 {
 	int rc = BIZLOCK_OK;
 
-	if (c->id && c->bells == 0 && bl_conn_is_stale(c))
+	if (c->id && c->bells == 0 && bl_passed(bl_conn_stale_at(c)))
 		bl_session_leave(&c->session);
 	mark_lent(c);
 	if (c->id && bl_session_ended(&c->session))
@@ -361,14 +350,6 @@ void bl_pool_cut(struct bl_pool *p)
 	for (unsigned i = 0; i < p->size; i++)
 		if (p->conns[i].lent && p->conns[i].fd >= 0)
 			shutdown(p->conns[i].fd, SHUT_RDWR);
-}
-
-void bl_conn_quiet(struct bl_conn *c)
-{
-	uint64_t ignored;
-
-	if (read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
-		return; /* it was not readable */
 }
 
 void bl_pool_wake(struct bl_pool *p)

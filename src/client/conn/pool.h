@@ -96,6 +96,11 @@ struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
 
 /* When a connection that is lent still has to be taken for one that does not move. */
 bl_time bl_conn_stalls(const struct bl_conn *conn);
+
+/* How long it may be idle, and from when on the server may be about to end it. */
+bl_time bl_conn_idle_max(const struct bl_conn *conn);
+bl_time bl_conn_stale_at(const struct bl_conn *conn);
+
 bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
 /* One that holds no doorbell, to wait at one. *ret is NULL if there is none

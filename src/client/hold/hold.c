@@ -88,6 +88,30 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	bl_worker_by(&b->renewer.worker, h->due);
 }
 
+void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
+                    const struct bl_request *request)
+{
+	bl_hold_move(h, BL_HOLD_HELD);
+	h->unsure = false;
+	h->depth = h->stored = 1;
+	h->fence = fence;
+	h->flags = request->flags;
+	h->lease_ms = request->lease_ms;
+	h->min_hold_ms = request->min_hold_ms;
+	h->began = h->run = sent;
+	h->handoffs = 0;
+	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
+	bl_hold_confirm(b, h, sent, request->lease_ms);
+}
+
+void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
+{
+	ret->fence = h->fence;
+	ret->depth = h->depth;
+	ret->lease_ms = lease_ms;
+	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
+}
+
 void bl_hold_let_renew(struct bizlock *b, struct bl_hold *h)
 {
 	h->stays = true;

@@ -26,6 +26,12 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);
 /* The server has said that the lease lasts lease_ms from `sent` on, at least. */
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
 
+/* An ACQUIRING one is held from here on: the statement that took it was about to be sent at
+ * `sent`. And what its acquisition grants. */
+void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
+                    const struct bl_request *request);
+void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret);
+
 /* This call leaves the busy hold what it is, or makes it last longer: it is renewed
  * meanwhile, because such a call may wait for the network longer than the lease lasts. */
 void bl_hold_let_renew(struct bizlock *b, struct bl_hold *h);

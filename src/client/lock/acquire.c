@@ -87,31 +87,6 @@ int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
 	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
 }
 
-void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
-                       const struct bl_request *request)
-{
-	bl_hold_move(h, BL_HOLD_HELD);
-	h->unsure = false;
-	h->depth = h->stored = 1;
-	h->fence = fence;
-	h->flags = request->flags;
-	h->lease_ms = request->lease_ms;
-	h->min_hold_ms = request->min_hold_ms;
-	h->began = h->run = sent;
-	h->handoffs = 0;
-	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
-	bl_hold_confirm(b, h, sent, request->lease_ms);
-}
-
-void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
-                      bizlock_grant *ret)
-{
-	ret->fence = h->fence;
-	ret->depth = h->depth;
-	ret->lease_ms = lease_ms;
-	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
-}
-
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
 {
 	if (h->state != BL_HOLD_ACQUIRING)
@@ -218,8 +193,7 @@ static void settle_all(struct acquisition *a)
 	const struct bl_contest *c = &a->contest;
 
 	for (size_t i = 0; i < c->n && !c->handed_over; i++)
-		bl_acquire_settle(a->b, c->members[i]->hold, c->goals[i]->fence, c->sent,
-		                  a->request);
+		bl_hold_settle(a->b, c->members[i]->hold, c->goals[i]->fence, c->sent, a->request);
 }
 
 /* The new ones were taken in vain: their rows and doorbells are given back in the background. */
@@ -274,10 +248,9 @@ static int acquire_members(struct acquisition *a)
 	return rc;
 }
 
-/* ---- their end ---------------------------------------------------------------------------- */
-* /
+/* ---- their end ------------------------------------------------------------------------- */
 
-        static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
+static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
 {
 	if (grant->depth > 1) {
 		bl_count(n, BL_COUNT_REENTERED);
@@ -307,8 +280,8 @@ static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
 		const struct bl_member *m = &a->members[i];
 		bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-		bl_acquire_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
-		                 &grant);
+		bl_hold_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
+		              &grant);
 		count_grant(&a->b->numbers, &grant, began);
 		ret[m->place] = grant;
 	}

@@ -16,13 +16,6 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
  * owner is at work on it, or a row is in doubt. BUSY, TIMEOUT, CANCELLED, NOMEM. */
 int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret);
 
-/* A new one is held from here on: the statement that took it was about to be sent at `sent`. */
-void bl_acquire_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
-                       const struct bl_request *request);
-
-void bl_acquire_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over,
-                      bizlock_grant *ret);
-
 /* Done with it. What was not obtained goes, or is cleaned up when its row may be there. */
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
 

@@ -1,8 +1,10 @@
 #include "client/lock/attempt.h"
 
 #include "client/conn/combine.h"
+#include "core/backoff.h"
 #include "core/lease.h"
 #include "store/errclass.h"
+#include "store/set.h"
 
 /* How long to wait for the connection that has our doorbell. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
@@ -132,7 +134,7 @@ static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ri
 		note_bells(c, conn);
 	} else if (!conn->session.gone) {
 		bl_unlock(c->client);
-		bl_take_free_bells(&conn->session, c->goals, c->n);
+		bl_set_free_bells(&conn->session, c->goals, c->n);
 		bl_lock(c->client);
 	}
 	return rc;
@@ -293,7 +295,14 @@ int bl_attempt_look(struct bl_contest *c)
 	return rc;
 }
 
-/* ---- sleeping at a doorbell --------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+void bl_attempt_pause(struct bl_contest *c, bl_time until)
+{
+	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));
+
+	bl_call_sleep(c->call, bl_earlier(next, until));
+}
 
 static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 {
@@ -318,7 +327,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	}
 	/* A wait that the server cut short must not become a busy loop. */
 	if (heard == BL_HEARD_NONE)
-		bl_contest_pause(c, until);
+		bl_attempt_pause(c, until);
 	return BL_AGAIN;
 }
 
@@ -331,7 +340,7 @@ int bl_attempt_sleep(struct bl_contest *c, bl_time until)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (!conn) {
-		bl_contest_pause(c, until);
+		bl_attempt_pause(c, until);
 		return BL_AGAIN;
 	}
 	rc = sleep_on(c, conn, until);

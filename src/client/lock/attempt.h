@@ -17,6 +17,9 @@ int bl_attempt_look(struct bl_contest *c);
  * no connection is left for waiting: a short pause. */
 int bl_attempt_sleep(struct bl_contest *c, bl_time until);
 
+/* Sleeps for the next back-off, until then at most. */
+void bl_attempt_pause(struct bl_contest *c, bl_time until);
+
 /* The row seen last is ours, by a statement whose reply was lost: makes it a hold. */
 int bl_attempt_adopt(struct bl_contest *c);
 

@@ -15,19 +15,11 @@
 #include "client/lock/attempt.h"
 #include "client/lock/drop.h"
 #include "client/lock/handoff.h"
-#include "core/backoff.h"
 #include "store/errclass.h"
 
 /* A try gives a broken connection another chance: an idle one may have been closed by a server
  * that is back by now. */
 #define TRY_FAILURES 3
-
-void bl_contest_pause(struct bl_contest *c, bl_time until)
-{
-	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));
-
-	bl_call_sleep(c->call, bl_earlier(next, until));
-}
 
 /* BUSY or TIMEOUT, naming the holder. */
 static int refuse(struct bl_contest *c)
@@ -55,7 +47,7 @@ static int survive(struct bl_contest *c, int rc)
 		return rc;
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
-		bl_contest_pause(c, c->wait.end);
+		bl_attempt_pause(c, c->wait.end);
 		return BL_AGAIN;
 	}
 	if (!conn)
@@ -107,7 +99,7 @@ static int act(struct bl_contest *c)
 	case BL_NEXT_SLEEP:
 		return bl_attempt_sleep(c, until);
 	case BL_NEXT_POLL:
-		bl_contest_pause(c, until);
+		bl_attempt_pause(c, until);
 		return BL_AGAIN;
 	case BL_NEXT_REFUSE:
 		break;

@@ -30,7 +30,4 @@ struct bl_contest {
  * single key is OK, not since it was seen so. */
 int bl_contest(struct bl_contest *c);
 
-/* Sleeps for the next back-off, until then at most. */
-void bl_contest_pause(struct bl_contest *c, bl_time until);
-
 #endif

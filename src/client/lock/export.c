@@ -135,7 +135,7 @@ static void settle_import(struct bizlock *b, struct bl_hold *h, const struct bl_
 	                             .min_hold_ms = ticket->min_hold_ms,
 	                             .max_hold_ms = b->config.max_hold_ms};
 
-	bl_acquire_settle(b, h, ticket->fence, sent, &request);
+	bl_hold_settle(b, h, ticket->fence, sent, &request);
 	h->depth = h->stored = ticket->depth;
 }
 
@@ -158,7 +158,7 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 	             : bl_err_set(call->err, BIZLOCK_MISUSE, "this owner holds that key already");
 	if (rc == BIZLOCK_OK) {
 		settle_import(b, h, ticket, sent);
-		bl_acquire_grant(h, ticket->lease_ms, false, ret);
+		bl_hold_grant(h, ticket->lease_ms, false, ret);
 	}
 	h->unsure |= rc == BIZLOCK_UNKNOWN;
 	bl_acquire_end(b, h);

@@ -6,7 +6,6 @@
 #include "client/lock/handoff.h"
 
 #include "client/conn/retry.h"
-#include "client/lock/acquire.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 
@@ -119,7 +118,7 @@ static void take_over(struct bl_hold *h, struct bl_place *place, uint64_t fence,
 	next->unsure = bl_passed(bl_lease_end(sent, next->request->lease_ms * 1000LL));
 	if (next->unsure)
 		return;
-	bl_acquire_settle(next->client, to, fence, sent, next->request);
+	bl_hold_settle(next->client, to, fence, sent, next->request);
 	to->handoffs = h->handoffs + 1;
 	to->run = h->run;
 	next->handed_over = true;

@@ -2,7 +2,6 @@
 
 #include "client/hold/change.h"
 #include "client/hold/hold.h"
-#include "client/lock/acquire.h"
 
 static bool deepen_in_memory(struct bl_hold *h, uint32_t flags)
 {
@@ -31,7 +30,7 @@ bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct 
 	h = idle_hold(b, key, owner);
 	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, flags);
 	if (done) {
-		bl_acquire_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
+		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
 	}
 	bl_unlock(b);

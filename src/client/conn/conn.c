@@ -1,0 +1,35 @@
+/* What can be said of one connection by looking at the clock. */
+#include "client/conn/pool.h"
+
+#include <unistd.h>
+
+/* Twice what went before on the connection says how slow the server is: up to a limit,
+ * for that may have been a stall itself. */
+#define STALL_NS (50 * BL_NS_PER_MS)
+#define STALL_SLOW_NS (500 * BL_NS_PER_MS)
+
+bl_time bl_conn_stalls(const struct bl_conn *c)
+{
+	return c->lent_at + STALL_NS + bl_earlier(2 * c->took, STALL_SLOW_NS);
+}
+
+/* Half of what the server allows: a machine that is busy may be late by the other half. */
+bl_time bl_conn_idle_max(const struct bl_conn *c)
+{
+	return c->session.idle_max == BL_NEVER ? BL_NEVER : c->session.idle_max / 2;
+}
+
+bl_time bl_conn_stale_at(const struct bl_conn *c)
+{
+	bl_time max = bl_conn_idle_max(c);
+
+	return max == BL_NEVER ? BL_NEVER : c->lent_at + c->took + max;
+}
+
+void bl_conn_quiet(struct bl_conn *c)
+{
+	uint64_t ignored;
+
+	if (read(c->wake_fd, &ignored, sizeof(ignored)) < 0)
+		return; /* it was not readable */
+}
