@@ -194,7 +194,7 @@ static bool one_client(void)
 /* A step forward takes the place of the time that would have to pass. */
 static bool is_free_in_time(bizlock *b, struct peer *holder)
 {
-	struct answer held = peer_acquire_renewed(holder, "dead", LEASE_MS);
+	struct answer held = peer_acquire(holder, "dead", .lease_ms = LEASE_MS, .renewed = true);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	check(held.rc == BIZLOCK_OK, b);

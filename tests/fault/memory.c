@@ -153,7 +153,7 @@ static bool try_with(const struct world *w, int n)
 	struct round r = {.b = client_new(w, NULL)};
 	bool failed;
 
-	stale_leases(w->admin, "old", 3, STALE_MS);
+	stale_leases(w->admin, "old", .rows = 3, .ago_ms = STALE_MS);
 	atomic_store(&left, n);
 	try_all(&r);
 	failed = atomic_exchange(&left, 0) == 0;

@@ -75,7 +75,7 @@ static bool once(struct board *board, bizlock *b, unsigned *random, unsigned pro
 	keyset_make(&s, KEYS, "key");
 	keyset_shuffle(&s, random);
 	s.n = 1 + (size_t)rand_r(random) % SET_MAX;
-	if (keyset_acquire(b, &s, STUCK_MS, LEASE_MS, NULL) != BIZLOCK_OK)
+	if (keyset_acquire(b, &s, .wait_ms = STUCK_MS, .lease_ms = LEASE_MS) != BIZLOCK_OK)
 		return false;
 	be_inside(board, &s, (unsigned)rand_r(random) % 1000);
 	if (!atomic_load(&board->stop)) {

@@ -32,21 +32,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void prepare(struct call *c, bizlock *b, bizlock_key key, struct keyset *set,
-                    int64_t wait_ms, const char *owner)
+void call_prepare_with(struct call *c, bizlock *b, struct call_args args)
 {
 	*c = (struct call){.b = b,
-	                   .key = key,
-	                   .set = set,
+	                   .key = KEY(args.id),
+	                   .set = args.set,
 	                   .opts = BIZLOCK_ACQUIRE_OPTS_INIT,
 	                   .grant = BIZLOCK_GRANT_INIT};
-	c->opts.wait_ms = wait_ms;
-	c->opts.owner = owner;
-}
-
-void call_prepare(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
-{
-	prepare(c, b, KEY(id), NULL, wait_ms, owner);
+	c->opts.wait_ms = args.wait_ms;
+	c->opts.owner = args.owner;
 }
 
 void call_go(struct call *c)
@@ -55,16 +49,9 @@ void call_go(struct call *c)
 		die("no thread");
 }
 
-void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner)
+void call_start_with(struct call *c, bizlock *b, struct call_args args)
 {
-	call_prepare(c, b, id, wait_ms, owner);
-	call_go(c);
-}
-
-void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
-                    const char *owner)
-{
-	prepare(c, b, (bizlock_key){NULL, NULL}, set, wait_ms, owner);
+	call_prepare_with(c, b, args);
 	call_go(c);
 }
 

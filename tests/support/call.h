@@ -27,16 +27,24 @@ struct call {
 	pthread_t thread;
 };
 
-/* owner: a name, so that the test itself can release. */
-void call_start(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
+/* What is not named is zero: one try, by the thread that makes the call. */
+struct call_args {
+	const char *id;
+	struct keyset *set; /* instead of id: all its keys; it has the grants then */
+	int64_t wait_ms;    /* -1: for ever */
+	const char *owner;  /* a name, so that the test itself can release */
+};
 
-/* In two steps, between which other options may be set. */
-void call_prepare(struct call *c, bizlock *b, const char *id, int64_t wait_ms, const char *owner);
+void call_prepare_with(struct call *c, bizlock *b, struct call_args args);
+void call_start_with(struct call *c, bizlock *b, struct call_args args);
+
+/* call_start(&c, b, "k", .wait_ms = -1, .owner = "task-1"): begins the call. */
+#define call_start(c, b, ...) call_start_with((c), (b), (struct call_args){.id = __VA_ARGS__})
+#define call_start_all(c, b, ...) call_start_with((c), (b), (struct call_args){.set = __VA_ARGS__})
+
+/* The same in two steps, between which other options may be set. */
+#define call_prepare(c, b, ...) call_prepare_with((c), (b), (struct call_args){.id = __VA_ARGS__})
 void call_go(struct call *c);
-
-/* The same for all keys of a set, which has the grants then. */
-void call_start_all(struct call *c, bizlock *b, struct keyset *set, int64_t wait_ms,
-                    const char *owner);
 
 /* A release by the owner that the call was started with. */
 void call_start_release(struct call *c);

@@ -43,7 +43,7 @@ void crew_releases(struct crew *c, bool release)
 void crew_line_up(struct crew *c)
 {
 	proxy_hold_replies(c->proxy, true);
-	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_start(&c->occupant, c->b, "occupant", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	call_blocks(&c->occupant);
 	crew_start(c);
 }
@@ -54,7 +54,8 @@ void crew_start(struct crew *c)
 		if (c->release[i])
 			call_start_release(&c->calls[i]);
 		else
-			call_start(&c->calls[i], c->b, c->wants[i], c->wait_ms, c->owners[i]);
+			call_start(&c->calls[i], c->b, c->wants[i], .wait_ms = c->wait_ms,
+			           .owner = c->owners[i]);
 		call_blocks(&c->calls[i]);
 	}
 }
@@ -107,7 +108,7 @@ void crew_end(struct crew *c)
 	for (size_t i = 0; i < CREW; i++)
 		s.keys[i].biz_id = c->ids[i];
 	cr_assert_eq(rows(), 0);
-	expect(OK, c->stranger, keyset_acquire(c->stranger, &s, 0, 0, NULL));
+	expect(OK, c->stranger, keyset_acquire(c->stranger, &s));
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE bell <> 0"), CREW);
 	expect(OK, c->stranger, keyset_release(c->stranger, &s, NULL));
 	proxy_stop(c->proxy);

@@ -57,14 +57,14 @@ static void one_key(bizlock *b, bizlock *rival)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct row row;
 
-	answers(OK, b, acquire(b, ODD, 0, LEASE_MS, &grant));
+	answers(OK, b, acquire(b, ODD, .lease_ms = LEASE_MS, .grant = &grant));
 	row = row_of(&world, KEY(ODD));
 	holds(row.there && row.depth == 1 && row.fence == grant.fence);
 	holds(grant.fence > last_fence);
 	holds(lasts(ODD, LEASE_MS));
 	last_fence = grant.fence;
-	answers(BUSY, rival, acquire(rival, ODD, 0, LEASE_MS, NULL));
-	answers(OK, b, acquire(b, ODD, 0, LEASE_MS, NULL));
+	answers(BUSY, rival, acquire(rival, ODD, .lease_ms = LEASE_MS));
+	answers(OK, b, acquire(b, ODD, .lease_ms = LEASE_MS));
 	holds(row_of(&world, KEY(ODD)).depth == 2);
 	answers(OK, b, bizlock_renew(b, KEY(ODD), NULL, LONGER_MS));
 	holds(lasts(ODD, LONGER_MS));
@@ -80,7 +80,7 @@ static void several_keys(bizlock *b, bizlock *rival)
 	struct keyset set;
 
 	keyset_make(&set, KEYS, "set");
-	answers(OK, b, keyset_acquire(b, &set, 0, LEASE_MS, NULL));
+	answers(OK, b, keyset_acquire(b, &set, .lease_ms = LEASE_MS));
 	holds(held() == KEYS);
 	for (size_t i = 0; i < KEYS; i++) {
 		holds(set.grants[i].fence > last_fence && lasts(set.ids[i], LEASE_MS));
@@ -90,7 +90,7 @@ static void several_keys(bizlock *b, bizlock *rival)
 		if (set.grants[i].fence > last_fence)
 			last_fence = set.grants[i].fence;
 	keyset_forget(&set);
-	answers(BUSY, rival, keyset_acquire(rival, &set, 0, LEASE_MS, NULL));
+	answers(BUSY, rival, keyset_acquire(rival, &set, .lease_ms = LEASE_MS));
 	answers(OK, b, keyset_release(b, &set, NULL));
 	holds(held() == 0);
 }
@@ -107,7 +107,7 @@ static void many_threads(bizlock *b)
 			if (releases)
 				call_start_release(&calls[i]);
 			else
-				call_start(&calls[i], b, ids[i], -1, ids[i]);
+				call_start(&calls[i], b, ids[i], .wait_ms = -1, .owner = ids[i]);
 		}
 		for (int i = 0; i < MANY; i++)
 			cr_assert_eq(call_join(&calls[i]), BIZLOCK_OK, "%s: %s", setting,
@@ -124,7 +124,7 @@ static void transaction(bizlock *b, const struct server *at, unsigned long flags
 	bool open = db_try(tx, "START TRANSACTION READ WRITE") &&
 	            db_try(tx, "INSERT INTO `%s`.ledger VALUES (1)", world.schema);
 
-	answers(OK, b, acquire(b, "tx", 0, LEASE_MS, NULL));
+	answers(OK, b, acquire(b, "tx", .lease_ms = LEASE_MS));
 	if (open) {
 		answers(OK, b, bizlock_row_lock(b, KEY("tx"), tx, 0));
 		answers(OK, b, bizlock_fence(b, KEY("tx"), NULL, tx));
@@ -159,9 +159,9 @@ static void looking_after(bizlock *b)
 	int seen = 0;
 
 	opts.older_than_ms = 0;
-	answers(OK, b, acquire_as(b, "a", "task", 0));
-	answers(OK, b, acquire_as(b, "b", "task", 0));
-	answers(OK, b, acquire_as(b, "c", "task", 0));
+	answers(OK, b, acquire_as(b, "a", "task"));
+	answers(OK, b, acquire_as(b, "b", "task"));
+	answers(OK, b, acquire_as(b, "c", "task"));
 	answers(OK, b, bizlock_each(b, "test", count, &seen));
 	holds(seen == 3);
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND"

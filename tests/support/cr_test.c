@@ -116,40 +116,17 @@ bool skips_fail(void)
 	return value && strcmp(value, "1") == 0;
 }
 
-int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizlock_grant *ret)
+int acquire_with(bizlock *b, uint32_t flags, struct acquire_args args)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.wait_ms = args.wait_ms, .lease_ms = args.lease_ms,
+	                                 .flags = flags, .owner = args.owner);
 
-	opts.wait_ms = wait_ms;
-	opts.lease_ms = lease_ms;
-	opts.flags = BIZLOCK_NO_RENEW;
-	return bizlock_acquire(b, KEY(id), &opts, ret);
-}
-
-int acquire_renewed(bizlock *b, const char *id, const char *owner, uint32_t lease_ms,
-                    bizlock_grant *ret)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = lease_ms;
-	opts.owner = owner;
-	return bizlock_acquire(b, KEY(id), &opts, ret);
-}
-
-int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = wait_ms;
-	opts.lease_ms = 20 * PATIENCE_MS;
-	opts.owner = owner;
-	return bizlock_acquire(b, KEY(id), &opts, NULL);
+	return bizlock_acquire(b, KEY(args.id), &opts, args.grant);
 }
 
 void works(bizlock *b)
 {
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 

@@ -79,16 +79,33 @@ const char *row_text(const char *id);
 
 bool skips_fail(void);
 
-/* One acquisition with wait_ms, lease_ms (0: default), not renewed. */
-int acquire(bizlock *b, const char *id, int64_t wait_ms, uint32_t lease_ms, bizlock_grant *ret);
+/* What is not named is zero: one try, by the calling thread, with the client's default lease. */
+struct acquire_args {
+	const char *id;
+	int64_t wait_ms; /* -1: for ever */
+	uint32_t lease_ms;
+	const char *owner;
+	bizlock_grant *grant; /* is written there, unless NULL */
+};
 
-/* One try, renewed as the client's options say. owner: NULL, or a name. */
-int acquire_renewed(bizlock *b, const char *id, const char *owner, uint32_t lease_ms,
-                    bizlock_grant *ret);
+int acquire_with(bizlock *b, uint32_t flags, struct acquire_args args);
 
-/* The first for a named owner, with a lease that outlasts everybody's patience:
- * a waiter that gets the lock does not owe it to the end of the lease. */
-int acquire_as(bizlock *b, const char *id, const char *owner, int64_t wait_ms);
+/* acquire(b, "k", .wait_ms = -1, .lease_ms = 60000): one acquisition, not renewed. */
+#define acquire(b, ...)                                                                            \
+	acquire_with((b), BIZLOCK_NO_RENEW, (struct acquire_args){.id = __VA_ARGS__})
+
+/* The same, renewed as the client's options say. */
+#define acquire_renewed(b, ...) acquire_with((b), 0, (struct acquire_args){.id = __VA_ARGS__})
+
+/* acquire_as(b, "k", "task-1"): the same for a named owner, with a lease that outlasts every test,
+ * so that a waiter cannot get the lock by the end of a lease. Takes .wait_ms and .grant. */
+#define acquire_as(b, key_id, ...)                                                                 \
+	acquire_with((b), 0,                                                                       \
+	             (struct acquire_args){                                                        \
+	                     .id = (key_id), .lease_ms = 20 * PATIENCE_MS, .owner = __VA_ARGS__})
+
+/* The options themselves, for the calls that take them: one try, unless .wait_ms says otherwise. */
+#define OPTS(...) ((bizlock_acquire_opts){.size = sizeof(bizlock_acquire_opts), __VA_ARGS__})
 
 /* Takes "k" and gives it back: the client works. */
 void works(bizlock *b);

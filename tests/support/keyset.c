@@ -39,14 +39,14 @@ void keyset_forget(struct keyset *s)
 		s->grants[i] = (bizlock_grant)BIZLOCK_GRANT_INIT;
 }
 
-int keyset_acquire(bizlock *b, struct keyset *s, int64_t wait_ms, uint32_t lease_ms,
-                   const char *owner)
+int keyset_acquire_with(bizlock *b, struct keyset_args args)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	struct keyset *s = args.set;
 
-	opts.wait_ms = wait_ms;
-	opts.lease_ms = lease_ms;
-	opts.owner = owner;
+	opts.wait_ms = args.wait_ms;
+	opts.lease_ms = args.lease_ms;
+	opts.owner = args.owner;
 	return bizlock_acquire_all(b, s->keys, s->n, &opts, s->grants);
 }
 

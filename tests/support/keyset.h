@@ -23,9 +23,19 @@ void keyset_shuffle(struct keyset *s, unsigned *random);
 /* Grants as before a call. */
 void keyset_forget(struct keyset *s);
 
-/* lease_ms 0: the default. owner: may be NULL. */
-int keyset_acquire(bizlock *b, struct keyset *s, int64_t wait_ms, uint32_t lease_ms,
-                   const char *owner);
+/* What is not named is zero: one try, by the calling thread, with the client's default lease. */
+struct keyset_args {
+	struct keyset *set;
+	int64_t wait_ms; /* -1: for ever */
+	uint32_t lease_ms;
+	const char *owner;
+};
+
+int keyset_acquire_with(bizlock *b, struct keyset_args args);
+
+/* keyset_acquire(b, &s, .wait_ms = -1, .owner = "task-1") */
+#define keyset_acquire(b, ...) keyset_acquire_with((b), (struct keyset_args){.set = __VA_ARGS__})
+
 int keyset_release(bizlock *b, const struct keyset *s, const char *owner);
 
 #endif

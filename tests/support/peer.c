@@ -14,13 +14,14 @@
 #include "losses.h"
 #include "patience.h"
 
-enum wish { ACQUIRE, ACQUIRE_RENEWED, RELEASE, RENEW, VERIFY, EXPORT, IMPORT, LOOK };
+enum wish { ACQUIRE, RELEASE, RENEW, VERIFY, EXPORT, IMPORT, LOOK };
 
 struct ask {
 	enum wish wish;
 	char id[BIZLOCK_EXPORT_MAX + 1]; /* or the text to be imported */
-	int64_t wait_ms;
+	int64_t wait_ms;                 /* this and what follows: of ACQUIRE */
 	uint32_t lease_ms;
+	bool renewed;
 };
 
 /* ---- in the other process ------------------------------------------------ */
@@ -35,13 +36,13 @@ static struct answer obey(bizlock *b, const struct ask *ask)
 
 	opts.wait_ms = ask->wait_ms;
 	opts.lease_ms = ask->lease_ms;
-	opts.flags = ask->wish == ACQUIRE_RENEWED ? 0 : BIZLOCK_NO_RENEW;
-	if (ask->wish == ACQUIRE || ask->wish == ACQUIRE_RENEWED)
+	opts.flags = ask->renewed ? 0 : BIZLOCK_NO_RENEW;
+	if (ask->wish == ACQUIRE)
 		a.rc = bizlock_acquire(b, KEY(ask->id), &opts, &a.grant);
 	else if (ask->wish == RELEASE)
 		a.rc = bizlock_release(b, KEY(ask->id), NULL, &a.depth);
 	else if (ask->wish == RENEW)
-		a.rc = bizlock_renew(b, KEY(ask->id), NULL, ask->lease_ms);
+		a.rc = bizlock_renew(b, KEY(ask->id), NULL, 0);
 	else if (ask->wish == EXPORT)
 		a.rc = bizlock_export(b, KEY(ask->id), NULL, a.text, sizeof(a.text));
 	else if (ask->wish == IMPORT)
@@ -95,18 +96,21 @@ struct peer peer_start(const struct world *w, const char *const *options)
 	return p;
 }
 
-static void ask(struct peer *p, enum wish wish, const char *id, int64_t wait_ms, uint32_t lease_ms)
+static void send_ask(struct peer *p, struct ask ask, const char *id)
 {
-	struct ask ask = {.wish = wish, .wait_ms = wait_ms, .lease_ms = lease_ms};
-
 	snprintf(ask.id, sizeof(ask.id), "%s", id);
 	if (send(p->fd, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask))
 		die("peer %d is gone", (int)p->pid);
 }
 
-void peer_ask_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms)
+void peer_ask_acquire_with(struct peer *p, struct peer_args args)
 {
-	ask(p, ACQUIRE, id, wait_ms, lease_ms);
+	send_ask(p,
+	         (struct ask){.wish = ACQUIRE,
+	                      .wait_ms = args.wait_ms,
+	                      .lease_ms = args.lease_ms,
+	                      .renewed = args.renewed},
+	         args.id);
 }
 
 bool peer_has_answer(const struct peer *p)
@@ -126,56 +130,50 @@ struct answer peer_answer(struct peer *p)
 	return a;
 }
 
-struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms)
+struct answer peer_acquire_with(struct peer *p, struct peer_args args)
 {
-	ask(p, ACQUIRE, id, wait_ms, lease_ms);
+	peer_ask_acquire_with(p, args);
 	return peer_answer(p);
 }
 
-struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t lease_ms)
+/* The answer to a wish that needs an id alone. */
+static struct answer ask_for(struct peer *p, enum wish wish, const char *id)
 {
-	ask(p, ACQUIRE_RENEWED, id, 0, lease_ms);
+	send_ask(p, (struct ask){.wish = wish}, id);
 	return peer_answer(p);
 }
 
 struct answer peer_release(struct peer *p, const char *id)
 {
-	ask(p, RELEASE, id, 0, 0);
-	return peer_answer(p);
+	return ask_for(p, RELEASE, id);
 }
 
 struct answer peer_renew(struct peer *p, const char *id)
 {
-	ask(p, RENEW, id, 0, 0);
-	return peer_answer(p);
+	return ask_for(p, RENEW, id);
 }
 
 struct answer peer_verify(struct peer *p, const char *id)
 {
-	ask(p, VERIFY, id, 0, 0);
-	return peer_answer(p);
+	return ask_for(p, VERIFY, id);
 }
 
 struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX])
 {
-	struct answer a;
+	struct answer a = ask_for(p, EXPORT, id);
 
-	ask(p, EXPORT, id, 0, 0);
-	a = peer_answer(p);
 	snprintf(text, BIZLOCK_EXPORT_MAX, "%s", a.text);
 	return a;
 }
 
 struct answer peer_import(struct peer *p, const char *text)
 {
-	ask(p, IMPORT, text, 0, 0);
-	return peer_answer(p);
+	return ask_for(p, IMPORT, text);
 }
 
 struct answer peer_look(struct peer *p, const char *id)
 {
-	ask(p, LOOK, id, 0, 0);
-	return peer_answer(p);
+	return ask_for(p, LOOK, id);
 }
 
 void peer_signal(struct peer *p, int signal)

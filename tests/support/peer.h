@@ -4,6 +4,7 @@
 #define TEST_PEER_H
 
 #include <bizlock.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "world.h"
@@ -27,14 +28,23 @@ struct answer {
 /* Forks: keys are of type "test" throughout, owners the peer's one thread. */
 struct peer peer_start(const struct world *w, const char *const *options);
 
-/* Asks, without waiting for the answer. */
-void peer_ask_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms);
+/* What is not named is zero: one try, with the client's default lease. */
+struct peer_args {
+	const char *id;
+	int64_t wait_ms; /* -1: for ever */
+	uint32_t lease_ms;
+	bool renewed;
+};
+
+/* peer_ask_acquire(&p, "k", .wait_ms = -1): asks, without waiting for the answer. */
+#define peer_ask_acquire(p, ...) peer_ask_acquire_with((p), (struct peer_args){.id = __VA_ARGS__})
+void peer_ask_acquire_with(struct peer *p, struct peer_args args);
 bool peer_has_answer(const struct peer *p);
 struct answer peer_answer(struct peer *p);
 
 /* Asks and waits. */
-struct answer peer_acquire(struct peer *p, const char *id, int64_t wait_ms, uint32_t lease_ms);
-struct answer peer_acquire_renewed(struct peer *p, const char *id, uint32_t lease_ms);
+#define peer_acquire(p, ...) peer_acquire_with((p), (struct peer_args){.id = __VA_ARGS__})
+struct answer peer_acquire_with(struct peer *p, struct peer_args args);
 struct answer peer_release(struct peer *p, const char *id);
 struct answer peer_renew(struct peer *p, const char *id);
 struct answer peer_verify(struct peer *p, const char *id);

@@ -39,37 +39,37 @@ static void numbers_below(unsigned n, char ret[NUMBERS_MAX])
 	         n);
 }
 
-static void locks(MYSQL *db, const char *prefix, unsigned n, long long over_ms, const char *owner)
+static void locks(MYSQL *db, struct stale_args args, const char *owner)
 {
 	char numbers[NUMBERS_MAX];
 
-	numbers_below(n, numbers);
+	numbers_below(args.rows, numbers);
 	db_run(db,
 	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
 	       " gmt_modified) SELECT CONCAT('%s-', LPAD(i, 7, '0')), 'test', '%s', %d,"
 	       " UTC_TIMESTAMP(6) - INTERVAL %lld MICROSECOND, UTC_TIMESTAMP(6),"
 	       " UTC_TIMESTAMP(6) FROM %s ORDER BY i",
-	       prefix, owner, *owner != '\0', over_ms * 1000, numbers);
+	       args.prefix, owner, *owner != '\0', args.ago_ms * 1000, numbers);
 }
 
-void stale_leases(MYSQL *db, const char *prefix, unsigned n, long long over_ms)
+void stale_leases_with(MYSQL *db, struct stale_args args)
 {
-	locks(db, prefix, n, over_ms, "1@2.0123456789abcdef@gone");
+	locks(db, args, "1@2.0123456789abcdef@gone");
 }
 
-void stale_rests(MYSQL *db, const char *prefix, unsigned n, long long over_ms)
+void stale_rests_with(MYSQL *db, struct stale_args args)
 {
-	locks(db, prefix, n, over_ms, "");
+	locks(db, args, "");
 }
 
-void stale_row_locks(MYSQL *db, const char *prefix, unsigned n, long long ago_ms)
+void stale_row_locks_with(MYSQL *db, struct stale_args args)
 {
 	char numbers[NUMBERS_MAX];
 
-	numbers_below(n, numbers);
+	numbers_below(args.rows, numbers);
 	db_run(db,
 	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create) SELECT"
 	       " CONCAT('%s-', LPAD(i, 7, '0')), 'test',"
 	       " UTC_TIMESTAMP(6) - INTERVAL %lld MICROSECOND FROM %s ORDER BY i",
-	       prefix, ago_ms * 1000, numbers);
+	       args.prefix, args.ago_ms * 1000, numbers);
 }

@@ -5,15 +5,25 @@
 
 #include "db.h"
 
-/* Locks of a dead process whose lease was over so long ago; negative: will be, and
- * the lock is held. */
-void stale_leases(MYSQL *db, const char *prefix, unsigned n, long long over_ms);
+struct stale_args {
+	const char *prefix;
+	unsigned rows;
+	long long ago_ms; /* negative: a moment that is still to come */
+};
+
+/* Locks of a dead process, whose leases ended then. Leases that are still to end are held:
+ * stale_leases(db, "live", .rows = 10, .ago_ms = -60000). */
+#define stale_leases(db, ...) stale_leases_with((db), (struct stale_args){.prefix = __VA_ARGS__})
+void stale_leases_with(MYSQL *db, struct stale_args args);
 
 /* The same, released, and resting until then. */
-void stale_rests(MYSQL *db, const char *prefix, unsigned n, long long over_ms);
+#define stale_rests(db, ...) stale_rests_with((db), (struct stale_args){.prefix = __VA_ARGS__})
+void stale_rests_with(MYSQL *db, struct stale_args args);
 
-/* Row locks that were asked for so long ago. */
-void stale_row_locks(MYSQL *db, const char *prefix, unsigned n, long long ago_ms);
+/* Row locks that were asked for then. */
+#define stale_row_locks(db, ...)                                                                   \
+	stale_row_locks_with((db), (struct stale_args){.prefix = __VA_ARGS__})
+void stale_row_locks_with(MYSQL *db, struct stale_args args);
 
 /* The id with that number. Static storage, sixteen calls deep. */
 const char *stale_id(const char *prefix, unsigned i);

@@ -83,7 +83,7 @@ static int do_wait(struct run *r)
 	unsigned packets = proxy_packets(r->bench->proxy);
 	struct call call;
 
-	call_start(&call, r->b, r->id, r->wait_ms, ME);
+	call_start(&call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
 	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
 	     now_ms() < end && !atomic_load(&call.done) && !waits(r, packets);)
 		pause_ms(1);

@@ -354,8 +354,9 @@ Test(good_input, the_limits_themselves)
 {
 	bizlock *c = client(NULL);
 
-	expect(OK, c, acquire(c, "shortest", 0, BIZLOCK_LEASE_MIN_MS, NULL));
-	expect(OK, c, acquire(c, "longest", INT64_MAX, BIZLOCK_LEASE_MAX_MS, NULL));
+	expect(OK, c, acquire(c, "shortest", .lease_ms = BIZLOCK_LEASE_MIN_MS));
+	expect(OK, c,
+	       acquire(c, "longest", .wait_ms = INT64_MAX, .lease_ms = BIZLOCK_LEASE_MAX_MS));
 	expect(OK, c, bizlock_renew(c, KEY("longest"), NULL, BIZLOCK_LEASE_MAX_MS));
 	cr_assert_gt(bizlock_left_ms(c, KEY("longest"), NULL), BIZLOCK_LEASE_MAX_MS - 600000);
 }

@@ -65,9 +65,9 @@ static void contend(bizlock *b, bizlock *other)
 {
 	struct call call;
 
-	expect(BUSY, other, acquire(other, "k", 0, 0, NULL));
-	expect(TIMEOUT, other, acquire(other, "k", 50, 0, NULL));
-	call_start(&call, other, "k", PATIENCE_MS, "task");
+	expect(BUSY, other, acquire(other, "k"));
+	expect(TIMEOUT, other, acquire(other, "k", .wait_ms = 50));
+	call_start(&call, other, "k", .wait_ms = PATIENCE_MS, .owner = "task");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -81,11 +81,11 @@ static void use_everything(const struct world *w)
 	struct keyset s;
 
 	keyset_make(&s, 3, "s");
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "k"));
+	expect(OK, b, acquire_renewed(b, "k"));
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	use_transactions(b);
 	contend(b, other);

@@ -61,7 +61,7 @@ Test(combining, acquisitions_and_releases_mix)
 	crew_all_are(&c, BIZLOCK_OK);
 	crew_releases(&c, true);
 	for (int i = 1; i < N; i += 2)
-		expect(OK, c.b, acquire_as(c.b, c.ids[i], c.owners[i], 0));
+		expect(OK, c.b, acquire_as(c.b, c.ids[i], c.owners[i]));
 	crew_all_together(&c);
 	crew_all_are(&c, BIZLOCK_OK);
 	crew_end(&c);
@@ -94,8 +94,8 @@ Test(combining, what_others_hold_is_busy)
 	struct crew c;
 
 	crew_begin(&c, "on");
-	expect(OK, c.stranger, acquire(c.stranger, c.ids[1], 0, LEASE_MS, NULL));
-	expect(OK, c.stranger, acquire(c.stranger, c.ids[5], 0, LEASE_MS, NULL));
+	expect(OK, c.stranger, acquire(c.stranger, c.ids[1], .lease_ms = LEASE_MS));
+	expect(OK, c.stranger, acquire(c.stranger, c.ids[5], .lease_ms = LEASE_MS));
 	c.wait_ms = 0;
 	crew_all_together(&c);
 	for (int i = 0; i < N; i++)
@@ -112,7 +112,7 @@ Test(combining, what_is_stale_is_taken_over)
 	struct crew c;
 
 	crew_begin(&c, "on");
-	expect(OK, c.stranger, acquire(c.stranger, c.ids[3], 0, 100, NULL));
+	expect(OK, c.stranger, acquire(c.stranger, c.ids[3], .lease_ms = 100));
 	lease_is_over(c.ids[3]);
 	crew_all_together(&c);
 	crew_all_are(&c, BIZLOCK_OK);
@@ -225,7 +225,8 @@ static void check_and_turn(struct crew *c, bool release)
 		cr_assert_eq(row_of(&world, KEY(c->ids[i])).fence, c->calls[i].grant.fence);
 	for (int i = 0; i < N; i++)
 		if (release)
-			expect(OK, c->b, acquire_as(c->b, c->ids[i], c->owners[i], CREW_WAIT_MS));
+			expect(OK, c->b,
+			       acquire_as(c->b, c->ids[i], c->owners[i], .wait_ms = CREW_WAIT_MS));
 		else
 			expect(OK, c->b, bizlock_release(c->b, KEY(c->ids[i]), c->owners[i], NULL));
 }

@@ -17,7 +17,8 @@ static void half_of_them_release(struct crew *c)
 {
 	for (int i = 0; i < CREW; i += 2) {
 		c->release[i] = true;
-		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		call_start(&c->calls[i], c->b, c->ids[i], .wait_ms = CREW_WAIT_MS,
+		           .owner = c->owners[i]);
 		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
 	}
 }
@@ -37,7 +38,8 @@ Test(combining_stalls, a_client_stopped_within_a_batch_keeps_nothing_beyond_its_
 	proxy_hold_replies(c.proxy, false);
 	eventually(proxy_fired(c.proxy) > 0);
 	for (int i = 0; i < CREW; i++)
-		expect(OK, c.stranger, acquire(c.stranger, c.ids[i], 15000, LEASE_MS, NULL));
+		expect(OK, c.stranger,
+		       acquire(c.stranger, c.ids[i], .wait_ms = 15000, .lease_ms = LEASE_MS));
 	for (int i = 0; i < CREW; i++)
 		cr_assert(!atomic_load(&c.calls[i].done), "%d came to an end", i);
 	for (int i = 0; i < CREW; i++)
@@ -67,21 +69,22 @@ static void begin_with_a_stalled_connection(struct crew *c, bool release)
 	crew_begin_with(c,
 	                OPTIONS("max_connections", "2", "combine", "on", "io_timeout_ms", "90000"));
 	proxy_hold_replies(c->proxy, true);
-	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_start(&c->occupant, c->b, "occupant", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	call_blocks(&c->occupant);
-	call_start(&second, c->b, "second", CREW_WAIT_MS, "o");
+	call_start(&second, c->b, "second", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	call_blocks(&second);
 	proxy_hold_replies(c->proxy, false);
 	cr_assert_eq(call_join(&second), BIZLOCK_OK, "%s", second.errmsg);
 	crew_occupant_leaves(c);
 	expect(OK, c->b, bizlock_release(c->b, KEY("second"), "o", NULL));
 	for (int i = 0; i < CREW && release; i++) {
-		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		call_start(&c->calls[i], c->b, c->ids[i], .wait_ms = CREW_WAIT_MS,
+		           .owner = c->owners[i]);
 		call_join(&c->calls[i]);
 	}
 	crew_releases(c, release);
 	proxy_arm(c->proxy, &fault);
-	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_start(&c->occupant, c->b, "occupant", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	eventually(proxy_fired(c->proxy) > 0);
 	proxy_arm(c->proxy, NULL);
 }
@@ -100,7 +103,8 @@ static void nobody_waits_for_the_occupant(struct crew *c)
 		if (c->release[i])
 			call_start_release(&c->calls[i]);
 		else
-			call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+			call_start(&c->calls[i], c->b, c->ids[i], .wait_ms = CREW_WAIT_MS,
+			           .owner = c->owners[i]);
 	for (int i = 0; i < CREW; i++)
 		call_join(&c->calls[i]);
 	crew_all_are(c, BIZLOCK_OK);
@@ -115,7 +119,7 @@ Test(combining_stalls, acquisitions_leave_a_connection_that_does_not_move)
 	begin_with_a_stalled_connection(&c, false);
 	/* Both are at work, and so the others line up. */
 	proxy_hold_replies(c.proxy, true);
-	call_start(&more[0], c.b, "more", CREW_WAIT_MS, "o");
+	call_start(&more[0], c.b, "more", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	call_blocks(&more[0]);
 	crew_start(&c);
 	proxy_hold_replies(c.proxy, false);
@@ -140,7 +144,8 @@ Test(combining_stalls, releases_leave_a_connection_that_does_not_move)
 	        db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE biz_id LIKE 'k-%%'"),
 	        0);
 	for (int i = 0; i < CREW; i++)
-		expect(OK, c.stranger, acquire(c.stranger, c.ids[i], 15000, LEASE_MS, NULL));
+		expect(OK, c.stranger,
+		       acquire(c.stranger, c.ids[i], .wait_ms = 15000, .lease_ms = LEASE_MS));
 	for (int i = 0; i < CREW; i++)
 		expect(OK, c.stranger, bizlock_release(c.stranger, KEY(c.ids[i]), NULL, NULL));
 	end_with_a_stalled_connection(&c);
@@ -153,7 +158,7 @@ static bool has_its_bell(bizlock *b, const char *id)
 {
 	bool rung;
 
-	expect(OK, b, acquire(b, id, 15000, LEASE_MS, NULL));
+	expect(OK, b, acquire(b, id, .wait_ms = 15000, .lease_ms = LEASE_MS));
 	rung = db_number(world.admin, "SELECT bell <> 0 FROM biz_lock WHERE %s",
 	                 row_where(KEY(id))) != 0;
 	expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
@@ -166,12 +171,13 @@ static void leave_doorbells_behind(struct crew *c, unsigned late_ms)
 	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REPLIES, .delay_ms = late_ms};
 
 	for (int i = 0; i < CREW; i++) {
-		call_start(&c->calls[i], c->b, c->ids[i], CREW_WAIT_MS, c->owners[i]);
+		call_start(&c->calls[i], c->b, c->ids[i], .wait_ms = CREW_WAIT_MS,
+		           .owner = c->owners[i]);
 		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
 	}
 	crew_releases(c, true);
 	proxy_arm(c->proxy, &fault);
-	call_start(&c->occupant, c->b, "occupant", CREW_WAIT_MS, "o");
+	call_start(&c->occupant, c->b, "occupant", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	eventually(proxy_fired(c->proxy) > 0);
 	for (int i = 0; i < CREW; i++)
 		call_start_release(&c->calls[i]);
@@ -199,7 +205,7 @@ Test(combining_stalls, doorbells_left_behind_hold_no_renewal_up)
 	struct crew c;
 
 	crew_begin_with(&c, OPTIONS("max_connections", "2", "combine", "on"));
-	expect(OK, c.b, acquire_renewed(c.b, "renewed", "r", RENEWED_MS, NULL));
+	expect(OK, c.b, acquire_renewed(c.b, "renewed", .owner = "r", .lease_ms = RENEWED_MS));
 	leave_doorbells_behind(&c, 2 * RENEWED_MS);
 	steadily(bizlock_left_ms(c.b, KEY("renewed"), "r") > 0, RENEWED_MS + RENEWED_MS / 2);
 	crew_occupant_leaves(&c);
@@ -237,7 +243,7 @@ Test(combining_stalls, acquisitions_that_are_refused_together_go_alone)
 	unsigned before;
 
 	crew_begin(&c, "on");
-	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	expect(OK, c.b, acquire_as(c.b, "kept", "o"));
 	kept = bell_of("kept");
 	refuse(&c, "timeout = timeout;", "timeout = timeoux;");
 	before = proxy_packets(c.proxy);
@@ -258,7 +264,7 @@ Test(combining_stalls, releases_that_are_refused_together_go_alone)
 	long long kept;
 
 	crew_begin(&c, "on");
-	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	expect(OK, c.b, acquire_as(c.b, "kept", "o"));
 	kept = bell_of("kept");
 	crew_all_together(&c);
 	crew_all_are(&c, BIZLOCK_OK);
@@ -270,7 +276,7 @@ Test(combining_stalls, releases_that_are_refused_together_go_alone)
 		cr_assert_eq(c.calls[i].rc, i == 2 ? BIZLOCK_LOST : BIZLOCK_OK, "%d: %s: %s", i,
 		             bizlock_err_name(c.calls[i].rc), c.calls[i].errmsg);
 	/* On the connection that they had. */
-	expect(OK, c.b, acquire_as(c.b, c.ids[0], "o", 0));
+	expect(OK, c.b, acquire_as(c.b, c.ids[0], "o"));
 	cr_assert_eq(bell_of(c.ids[0]), kept);
 	expect(OK, c.b, bizlock_release(c.b, KEY(c.ids[0]), "o", NULL));
 	expect(OK, c.b, bizlock_release(c.b, KEY("kept"), "o", NULL));
@@ -306,10 +312,10 @@ Test(combining_stalls, one_that_waits_does_not_keep_the_others)
 	long long kept;
 
 	crew_begin(&c, "on");
-	expect(OK, c.b, acquire_as(c.b, "kept", "o", 0));
+	expect(OK, c.b, acquire_as(c.b, "kept", "o"));
 	kept = bell_of("kept");
-	expect(OK, c.stranger, acquire(c.stranger, "k-2z", 0, LEASE_MS, NULL));
-	expect(OK, c.stranger, acquire(c.stranger, "k-3z", 0, LEASE_MS, NULL));
+	expect(OK, c.stranger, acquire(c.stranger, "k-2z", .lease_ms = LEASE_MS));
+	expect(OK, c.stranger, acquire(c.stranger, "k-3z", .lease_ms = LEASE_MS));
 	db_run(tx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 	db_run(tx, "START TRANSACTION");
 	free(db_text(tx, "SELECT fence FROM biz_lock WHERE %s FOR UPDATE",

@@ -27,29 +27,25 @@ struct pair {
 	struct call next, release;
 };
 
-/* "task-1" holds, and "task-2" hopes for it. A slow machine may be slower than its hope,
- * so what needs it is tried again. */
+/* "task-1" holds, and "task-2" asks for it with this patience and these flags. */
 static void pair_goes(struct pair *p, int64_t wait_ms, uint32_t flags)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.wait_ms = WAIT_MS, .lease_ms = LEASE_MS,
+	                                 .owner = "task-1", .note = "the first");
 
 	p->first = (bizlock_grant)BIZLOCK_GRANT_INIT;
-	opts.wait_ms = WAIT_MS;
-	opts.lease_ms = LEASE_MS;
-	opts.owner = "task-1";
-	opts.note = "the first";
 	expect(OK, p->b, bizlock_acquire(p->b, KEY("k"), &opts, &p->first));
-	call_prepare(&p->next, p->b, "k", wait_ms, "task-2");
+	call_prepare(&p->next, p->b, "k", .wait_ms = wait_ms, .owner = "task-2");
 	p->next.opts.lease_ms = LEASE_MS / 2;
 	p->next.opts.note = "the second";
 	p->next.opts.flags = flags;
 	call_go(&p->next);
-	call_prepare(&p->release, p->b, "k", 0, "task-1");
+	call_prepare(&p->release, p->b, "k", .owner = "task-1");
 }
 
-static void pair_waits(struct pair *p, int64_t wait_ms, uint32_t flags)
+static void pair_waits(struct pair *p, int64_t wait_ms)
 {
-	pair_goes(p, wait_ms, flags);
+	pair_goes(p, wait_ms, 0);
 	call_blocks(&p->next);
 }
 
@@ -87,14 +83,14 @@ static bool answer_is_kept_back(struct pair *p)
 
 static void until_answer_is_kept_back(struct pair *p, int64_t wait_ms)
 {
-	pair_waits(p, wait_ms, 0);
+	pair_waits(p, wait_ms);
 	for (int64_t end = now_ms() + PATIENCE_MS; !answer_is_kept_back(p);) {
 		cr_assert_lt(now_ms(), end, "never passed on");
 		proxy_hold_replies(p->proxy, false);
 		cr_assert_eq(call_join(&p->release), BIZLOCK_OK, "%s", p->release.errmsg);
 		if (call_join(&p->next) == BIZLOCK_OK)
 			second_gives_back(p);
-		pair_waits(p, wait_ms, 0);
+		pair_waits(p, wait_ms);
 	}
 }
 
@@ -126,7 +122,7 @@ Test(passing, leaves_what_an_acquisition_leaves)
 	          p.next.grant.lease_ms == LEASE_MS / 2);
 	cr_assert_gt(bizlock_left_ms(p.b, KEY("k"), "task-2"), 0);
 	cr_assert_leq(bizlock_left_ms(p.b, KEY("k"), "task-2"), LEASE_MS / 2);
-	expect(OK, p.b, acquire_as(p.b, "k", "task-2", 0));
+	expect(OK, p.b, acquire_as(p.b, "k", "task-2"));
 	expect(OK, p.b, bizlock_release(p.b, KEY("k"), "task-2", NULL));
 	expect(OK, p.b, bizlock_renew(p.b, KEY("k"), "task-2", LEASE_MS));
 	second_gives_back(&p);
@@ -143,7 +139,7 @@ Test(passing, keeps_the_doorbell)
 	until_answer_is_kept_back(&p, WAIT_MS);
 	proxy_hold_replies(p.proxy, false);
 	both_are_ok(&p);
-	call_start(&call, stranger, "k", WAIT_MS, "stranger");
+	call_start(&call, stranger, "k", .wait_ms = WAIT_MS, .owner = "stranger");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, p.b, bizlock_release(p.b, KEY("k"), "task-2", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -185,10 +181,10 @@ Test(passing, is_not_for_long_holds)
 	bizlock *b = client(NULL), *stranger = client(NULL);
 	struct call first, second;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
-	call_start(&first, stranger, "k", -1, "stranger");
+	expect(OK, b, acquire_as(b, "k", "task-1"));
+	call_start(&first, stranger, "k", .wait_ms = -1, .owner = "stranger");
 	eventually(doorbell_waiters(&world) == 1);
-	call_start(&second, b, "k", -1, "task-2");
+	call_start(&second, b, "k", .wait_ms = -1, .owner = "task-2");
 	eventually(doorbell_waiters(&world) == 2);
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&first), BIZLOCK_OK, "%s", first.errmsg);
@@ -201,7 +197,7 @@ Test(passing, is_not_for_those_who_give_up_before)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, -1, 0);
+	pair_waits(&p, -1);
 	bizlock_interrupt(p.b);
 	cr_assert_eq(call_join(&p.next), BIZLOCK_CANCELLED, "%s", p.next.errmsg);
 	pair_goes(&p, 100, 0);
@@ -217,8 +213,8 @@ Test(passing, is_not_for_a_try)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, WAIT_MS, 0);
-	expect(BUSY, p.b, acquire_as(p.b, "k", "task-3", 0));
+	pair_waits(&p, WAIT_MS);
+	expect(BUSY, p.b, acquire_as(p.b, "k", "task-3"));
 	expect(OK, p.b, bizlock_release(p.b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&p.next), BIZLOCK_OK, "%s", p.next.errmsg);
 	second_gives_back(&p);
@@ -229,7 +225,8 @@ Test(passing, is_not_for_those_who_do_without_a_doorbell)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, WAIT_MS, BIZLOCK_NO_QUEUE);
+	pair_goes(&p, WAIT_MS, BIZLOCK_NO_QUEUE);
+	call_blocks(&p.next);
 	expect(OK, p.b, bizlock_release(p.b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&p.next), BIZLOCK_OK, "%s", p.next.errmsg);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE bell = 0"), 1);
@@ -239,17 +236,14 @@ Test(passing, is_not_for_those_who_do_without_a_doorbell)
 
 Test(passing, leaves_a_rest_to_its_end)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.owner = "task-1", .min_hold_ms = 1500);
 	bizlock *b = client(NULL);
 	long long began;
 	struct call next;
 
-	opts.wait_ms = 0;
-	opts.owner = "task-1";
-	opts.min_hold_ms = 1500;
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	began = began_us("k");
-	call_start(&next, b, "k", -1, "task-2");
+	call_start(&next, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&next);
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&next), BIZLOCK_OK, "%s", next.errmsg);
@@ -268,7 +262,7 @@ Test(passing, a_lock_that_is_gone)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, WAIT_MS, 0);
+	pair_waits(&p, WAIT_MS);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	first_is_lost(&p);
 	cr_assert_eq(call_join(&p.next), BIZLOCK_OK, "%s", p.next.errmsg);
@@ -282,7 +276,7 @@ Test(passing, a_lock_that_somebody_else_has)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, WAIT_MS, 0);
+	pair_waits(&p, WAIT_MS);
 	db_run(world.admin, "UPDATE biz_lock SET owner = 'thief', fence = fence + 1, bell = 0");
 	first_is_lost(&p);
 	steadily(!atomic_load(&p.next.done), 200);
@@ -298,7 +292,7 @@ Test(passing, a_lease_that_is_over)
 {
 	struct pair p = pair_begin();
 
-	pair_waits(&p, WAIT_MS, 0);
+	pair_waits(&p, WAIT_MS);
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6)");
 	expect(OK, p.b, bizlock_release(p.b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&p.next), BIZLOCK_OK, "%s", p.next.errmsg);
@@ -323,7 +317,7 @@ Test(passing, whose_answer_is_lost)
 
 static void suffers(struct pair *p, const struct fault *fault)
 {
-	pair_waits(p, WAIT_MS, 0);
+	pair_waits(p, WAIT_MS);
 	proxy_arm(p->proxy, fault);
 	call_start_release(&p->release);
 	both_are_ok(p);
@@ -368,8 +362,8 @@ Test(passing, ends_with_its_client)
 	bizlock *b = client_open(&world, NULL);
 	struct call next;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
-	call_start(&next, b, "k", -1, "task-2");
+	expect(OK, b, acquire_as(b, "k", "task-1"));
+	call_start(&next, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&next);
 	bizlock_close(b);
 	cr_assert_eq(call_join(&next), BIZLOCK_CANCELLED);

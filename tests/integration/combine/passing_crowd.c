@@ -25,7 +25,7 @@ struct crew {
 static int turn(struct crew *c)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	int rc = acquire(c->b, "k", -1, LEASE_MS, &grant);
+	int rc = acquire(c->b, "k", .wait_ms = -1, .lease_ms = LEASE_MS, .grant = &grant);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -96,7 +96,7 @@ Test(passing_crowd, lets_others_have_their_turn)
 		struct call call;
 		unsigned before, turns;
 
-		call_start(&call, stranger, "k", -1, "stranger");
+		call_start(&call, stranger, "k", .wait_ms = -1, .owner = "stranger");
 		eventually(doorbell_waiters(&world) == 1 || atomic_load(&call.done));
 		before = atomic_load(&c.all);
 		cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);

@@ -20,7 +20,7 @@ static void take_comes_late(unsigned again)
 	for (int i = 0; i < 3; i++)
 		works(b);
 	proxy_arm(p, &fault);
-	expect(OK, b, acquire(b, "k", WAIT_MS, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = WAIT_MS, .lease_ms = 600000));
 	cr_assert_gt(proxy_fired(p), 0);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	eventually(!proxy_is_late(p));
@@ -53,7 +53,7 @@ Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
 
 	works(b);
 	proxy_arm(p, &fault);
-	expect(UNKNOWN, b, acquire_as(b, "k", "task-1", 0));
+	expect(UNKNOWN, b, acquire_as(b, "k", "task-1"));
 	db_run(tx, "CREATE TEMPORARY TABLE late AS SELECT * FROM biz_lock WHERE %s",
 	       row_where(KEY("k")));
 	db_run(tx, "DELETE FROM biz_lock WHERE %s", row_where(KEY("k")));
@@ -64,7 +64,7 @@ Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
 	steadily(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == 0, 3000);
 	db_run(tx, "COMMIT");
 	eventually(!row_of(&world, KEY("k")).there);
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	mysql_close(tx);
 	proxy_stop(p);
 }

@@ -174,7 +174,7 @@ static void expect_on(int i, bizlock *b, const char *id)
 
 static void holds_on(int i, bizlock *b, const char *id)
 {
-	expect(OK, b, acquire(b, id, PATIENCE_MS, 0, NULL));
+	expect(OK, b, acquire(b, id, .wait_ms = PATIENCE_MS));
 	expect_on(i, b, id);
 	expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
 	cr_assert(!is_on(i, id));
@@ -224,7 +224,7 @@ static void is_left_when(const char *lost)
 	b = client_of_both();
 	holds_on(0, b, "k");
 	own_server_do(&servers[0], lost);
-	expect(OK, b, acquire(b, "k", 15000, 0, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = 15000));
 	expect_on(1, b, "k");
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	bizlock_close(b);
@@ -253,8 +253,8 @@ Test(own_host_list, who_waits_goes_along)
 	begin_two();
 	holder = client_open(&worlds[0], OPTIONS("release_on_close", "off"));
 	b = client_of_both();
-	expect(OK, holder, acquire(holder, "k", 0, 0, NULL));
-	call_start(&call, b, "k", PATIENCE_MS, "task-1");
+	expect(OK, holder, acquire(holder, "k"));
+	call_start(&call, b, "k", .wait_ms = PATIENCE_MS, .owner = "task-1");
 	eventually(doorbell_waiters(&worlds[0]) == 1);
 	own_server_do(&servers[0], "kill");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -273,12 +273,12 @@ Test(own_host_list, what_was_held_on_a_dead_server_is_lost)
 	begin_two();
 	b = client_of_both();
 	losses_watch(&losses, b);
-	expect(OK, b, acquire_renewed(b, "k", NULL, 3000, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 3000));
 	own_server_do(&servers[0], "kill");
 	eventually(losses.count == 1);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
 	expect_on(1, b, "k");
 	bizlock_close(b);
 }

@@ -20,7 +20,7 @@ static bizlock *renewed_client(struct proxy **ret)
 	*ret = proxy_start(&world.at, "127.0.0.1");
 	b = client_through(*ret, NULL);
 	losses_watch(&losses, b);
-	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	end = row_of(&world, KEY("k")).timeout_us;
 	eventually(row_of(&world, KEY("k")).timeout_us > end);
 	return b;
@@ -57,7 +57,7 @@ Test(forgotten, connections_of_a_release_cost_no_lease)
 	struct proxy *p;
 	bizlock *b = renewed_client(&p);
 
-	expect(OK, b, acquire_renewed(b, "lost", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "lost", .lease_ms = LEASE_MS));
 	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("lost")));
 	eventually(losses.count == 1);
 	losses.count = 0;
@@ -74,9 +74,9 @@ Test(forgotten, connections_of_a_reentry_cost_no_lease)
 	bizlock *b = renewed_client(&p);
 	struct call call;
 
-	expect(OK, b, acquire_renewed(b, "named", "task-1", LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "named", .owner = "task-1", .lease_ms = LEASE_MS));
 	proxy_forget(p);
-	call_start(&call, b, "named", -1, "task-1");
+	call_start(&call, b, "named", .wait_ms = -1, .owner = "task-1");
 	stays_held(b, 2 * LEASE_MS);
 	cr_assert_gt(bizlock_left_ms(b, KEY("named"), "task-1"), 0);
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -101,7 +101,7 @@ Test(forgotten, connections_cost_no_lease_while_a_loss_is_told)
 	struct proxy *p;
 	bizlock *b = renewed_client(&p);
 
-	expect(OK, b, acquire_renewed(b, "lost", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "lost", .lease_ms = LEASE_MS));
 	expect(OK, b, bizlock_on_lost(b, takes_its_time, NULL));
 	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("lost")));
 	eventually(told);
@@ -158,12 +158,12 @@ Test(idle, connections_with_doorbells_stay)
 	struct call call;
 	long long bell;
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
-	expect(OK, b, acquire_renewed(b, "long", NULL, 600000, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	expect(OK, b, acquire_renewed(b, "long", .lease_ms = 600000));
 	bell = bell_of("k");
 	cr_assert_gt(bell, 0);
 	steadily(is_connected(bell), 3 * IDLE_S * 1000);
-	call_start(&call, waiter, "k", -1, "task-1");
+	call_start(&call, waiter, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -176,13 +176,13 @@ Test(idle, connections_without_doorbells_are_replaced)
 	bizlock *b = client_of_an_impatient_server();
 	long long before;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	before = bell_of("k");
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
 	eventually(db_number(world.admin,
 	                     "SELECT IFNULL(MAX(time), 99) FROM information_schema.processlist"
 	                     " WHERE id = %lld",
 	                     before) > IDLE_S / 2);
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	cr_assert_neq(bell_of("k"), before);
 }

@@ -13,7 +13,7 @@ static bizlock *warm_client(const struct proxy *p, const char *const *options)
 	bizlock *b = client_through(p, options);
 
 	for (int i = 0; i < 3; i++) {
-		expect(OK, b, acquire(b, "k", -1, 0, NULL));
+		expect(OK, b, acquire(b, "k", .wait_ms = -1));
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	}
 	return b;
@@ -28,7 +28,7 @@ static void acquire_and_release_are(unsigned acquire_packets, const char *queue,
 		unsigned before = proxy_packets(p), acquired;
 		int64_t start = now_ms();
 
-		expect(OK, b, acquire(b, "k", wait_ms, 0, NULL));
+		expect(OK, b, acquire(b, "k", .wait_ms = wait_ms));
 		acquired = proxy_packets(p);
 		cr_assert(acquired - before == acquire_packets || now_ms() - start >= SLOW_MS);
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -60,7 +60,7 @@ Test(packets, a_new_key_costs_no_more)
 	unsigned before = proxy_packets(p);
 	int64_t start = now_ms();
 
-	expect(OK, b, acquire(b, "never seen", -1, 0, NULL));
+	expect(OK, b, acquire(b, "never seen", .wait_ms = -1));
 	expect(OK, b, bizlock_release(b, KEY("never seen"), NULL, NULL));
 	cr_assert(proxy_packets(p) - before == 2 || now_ms() - start >= SLOW_MS);
 	proxy_stop(p);
@@ -73,9 +73,9 @@ Test(packets, reentry_and_its_release_are_one_each)
 	unsigned before;
 
 	for (int i = 0; i < 3; i++) /* the first re-entry prepares its statement */
-		expect(OK, b, acquire(b, "k", -1, 0, NULL));
+		expect(OK, b, acquire(b, "k", .wait_ms = -1));
 	before = proxy_packets(p);
-	expect(OK, b, acquire(b, "k", -1, 0, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = -1));
 	cr_assert_eq(proxy_packets(p) - before, 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert_eq(proxy_packets(p) - before, 2);
@@ -90,11 +90,11 @@ Test(packets, a_takeover_costs_no_more)
 	unsigned before;
 	int64_t start;
 
-	expect(OK, stale, acquire(stale, "k", 0, 100, NULL));
+	expect(OK, stale, acquire(stale, "k", .lease_ms = 100));
 	lease_is_over("k");
 	before = proxy_packets(p);
 	start = now_ms();
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert(proxy_packets(p) - before == 1 || now_ms() - start >= SLOW_MS);
 	proxy_stop(p);
@@ -106,7 +106,7 @@ Test(packets, what_the_client_knows_by_itself_costs_none)
 	bizlock *b = warm_client(p, NULL);
 	unsigned before;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	before = proxy_packets(p);
 	cr_assert_gt(bizlock_left_ms(b, KEY("k"), "task-1"), 0);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);

@@ -25,7 +25,7 @@ static int hold(struct crew *c, int key, int deeper)
 	int rc;
 
 	snprintf(id, sizeof(id), "k%d", key);
-	rc = acquire(c->b, id, -1, 60000, NULL);
+	rc = acquire(c->b, id, .wait_ms = -1, .lease_ms = 60000);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (atomic_fetch_add(&c->inside[key], 1) != 0)
@@ -177,13 +177,13 @@ Test(pool, a_wait_behind_a_busy_connection_ends_in_time)
 	struct call first;
 	int64_t start;
 
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
-	call_start(&first, b, "k", -1, "task-1");
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
+	call_start(&first, b, "k", .wait_ms = -1, .owner = "task-1");
 	call_blocks(&first);
 	start = now_ms();
-	expect(TIMEOUT, b, acquire(b, "k", 500, 0, NULL));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 500));
 	cr_assert_lt(now_ms() - start, 10000);
-	expect(OK, b, acquire(b, "other", 10000, 0, NULL));
+	expect(OK, b, acquire(b, "other", .wait_ms = 10000));
 	expect(OK, b, bizlock_release(b, KEY("other"), NULL, NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	cr_assert_eq(call_join(&first), BIZLOCK_OK, "%s", first.errmsg);

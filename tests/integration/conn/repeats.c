@@ -35,7 +35,7 @@ Test(repeats, a_contender_that_meets_a_locked_row)
 	struct call call;
 
 	occupy_row();
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
 	db_run(world.admin, "ROLLBACK");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -53,7 +53,7 @@ Test(repeats, a_set_that_meets_a_locked_row)
 	keyset_make(&s, 2, "k");
 	s.keys[0].biz_id = "k";
 	occupy_row();
-	call_start_all(&call, b, &s, -1, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
 	db_run(world.admin, "ROLLBACK");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -67,10 +67,10 @@ Test(repeats, a_holder_that_meets_a_locked_row)
 	bizlock_numbers n;
 	struct call call;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	n = numbers_of(b);
 	occupy_row();
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(numbers_of(b).retried_conflict > n.retried_conflict);
 	db_run(world.admin, "ROLLBACK");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -85,10 +85,10 @@ Test(repeats, a_statement_ended_from_outside)
 	bizlock_numbers n;
 	struct call call;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	n = numbers_of(b);
 	occupy_row();
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually((kill_statement("QUERY", "UPDATE%"), numbers_of(b).retried_stopped > 0));
 	db_run(world.admin, "ROLLBACK");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -103,8 +103,8 @@ Test(repeats, a_connection_lost_while_waiting)
 	bizlock_numbers n = numbers_of(b);
 	struct call call;
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
-	call_start(&call, b, "k", -1, "task-1");
+	expect(OK, a, acquire_as(a, "k", "holder"));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	eventually(kill_statement("", "SELECT%GET_LOCK%"));
 	eventually(numbers_of(b).reconnects == 1 && doorbell_waiters(&world) == 1);
@@ -141,7 +141,7 @@ Test(repeats, connections_that_can_not_be_had)
 	works(b);
 	n = numbers_of(b);
 	proxy_stop(p);
-	expect(CONN, b, acquire(b, "k", 0, 0, NULL));
+	expect(CONN, b, acquire(b, "k"));
 	expect_moved(b, &n, "");
 }
 
@@ -154,9 +154,9 @@ Test(repeats, that_end_in_another_error_leave_it_unknown)
 	struct call call;
 
 	for (int i = 0; i < 2; i++)
-		expect(OK, b, acquire_as(b, "k", "task-1", 0));
+		expect(OK, b, acquire_as(b, "k", "task-1"));
 	proxy_arm(p, &fault);
-	call_start(&call, b, "k", 5000, "task-1");
+	call_start(&call, b, "k", .wait_ms = 5000, .owner = "task-1");
 	eventually(row_of(&world, KEY("k")).depth == 3);
 	db_run(world.admin, "RENAME TABLE biz_lock TO hidden");
 	cr_assert_eq(call_join(&call), BIZLOCK_UNKNOWN, "%s: %s", bizlock_err_name(call.rc),

@@ -9,15 +9,6 @@ TestSuite(handover, .init = world_begin, .fini = world_end, .timeout = 120);
 
 #define SHORT_MS 1500
 
-static int take(bizlock *b, const char *id, uint32_t lease_ms, bizlock_grant *ret)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = lease_ms;
-	return bizlock_acquire(b, KEY(id), &opts, ret);
-}
-
 static void expect_no_longer(bizlock *b, const char *id, const char *owner)
 {
 	expect(NOT_OWNER, b, bizlock_release(b, KEY(id), owner, NULL));
@@ -36,7 +27,7 @@ Test(handover, another_process_holds_it_from_then_on)
 	char text[BIZLOCK_EXPORT_MAX];
 	struct answer got;
 
-	expect(OK, a, take(a, "k", 20000, &grant));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 20000, .grant = &grant));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	expect_no_longer(a, "k", NULL);
 	got = peer_import(&peer, text);
@@ -48,17 +39,17 @@ Test(handover, another_process_holds_it_from_then_on)
 
 	expect_answer(OK, peer_verify(&peer, "k"));
 	expect_answer(OK, peer_renew(&peer, "k"));
-	got = peer_acquire(&peer, "k", 0, 0);
+	got = peer_acquire(&peer, "k");
 	expect_answer(OK, got);
 	cr_assert_eq(got.grant.depth, 2);
 	cr_assert_eq(got.grant.fence, grant.fence);
 	expect_no_longer(a, "k", NULL);
-	expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
+	expect(BUSY, a, acquire(a, "k"));
 	expect_answer(OK, peer_release(&peer, "k"));
 	cr_assert_eq(row_of(&world, KEY("k")).depth, 1);
 	expect_answer(OK, peer_release(&peer, "k"));
 	cr_assert(!row_of(&world, KEY("k")).there);
-	expect(OK, a, acquire(a, "k", 0, 0, NULL));
+	expect(OK, a, acquire(a, "k"));
 	peer_end(&peer);
 }
 
@@ -70,7 +61,7 @@ Test(handover, the_row_names_its_new_owner)
 	char text[BIZLOCK_EXPORT_MAX], pid[24];
 	struct row before, after;
 
-	expect(OK, a, take(a, "k", 20000, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 20000));
 	before = row_of(&world, KEY("k"));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	expect_answer(OK, peer_import(&peer, text));
@@ -89,15 +80,15 @@ Test(handover, between_the_two_nobody_gets_it)
 	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
 
-	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
-	expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
-	expect(BUSY, c, acquire(c, "k", 0, 0, NULL));
-	expect(TIMEOUT, c, acquire(c, "k", 300, 0, NULL));
+	expect(BUSY, a, acquire(a, "k"));
+	expect(BUSY, c, acquire(c, "k"));
+	expect(TIMEOUT, c, acquire(c, "k", .wait_ms = 300));
 	expect(OK, b, bizlock_import(b, text, NULL, NULL));
-	expect(BUSY, c, acquire(c, "k", 0, 0, NULL));
+	expect(BUSY, c, acquire(c, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(OK, c, acquire(c, "k", 0, 0, NULL));
+	expect(OK, c, acquire(c, "k"));
 }
 
 Test(handover, it_goes_on_and_comes_back)
@@ -110,7 +101,7 @@ Test(handover, it_goes_on_and_comes_back)
 	for (int i = 0; i < 3; i++)
 		peers[i] = peer_start(&world, NULL);
 	a = client(NULL);
-	expect(OK, a, take(a, "k", 60000, &grant));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000, .grant = &grant));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	memcpy(first, text, sizeof(first));
 	for (int i = 0; i < 3; i++) {
@@ -134,7 +125,7 @@ Test(handover, who_exported_it_may_take_it_back)
 	bizlock *a = client(NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
 
-	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	expect(OK, a, bizlock_import(a, text, NULL, NULL));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
@@ -149,7 +140,7 @@ Test(handover, a_named_owner_gives_and_a_named_owner_gets)
 	bizlock *a = client(NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
 
-	expect(OK, a, acquire_as(a, "k", "task-17", 0));
+	expect(OK, a, acquire_as(a, "k", "task-17"));
 	expect(NOT_OWNER, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	expect(NOT_OWNER, a, bizlock_export(a, KEY("k"), "task-18", text, sizeof(text)));
 	expect(OK, a, bizlock_export(a, KEY("k"), "task-17", text, sizeof(text)));
@@ -184,7 +175,7 @@ Test(handover, one_thread_gives_and_another_gets)
 	char text[BIZLOCK_EXPORT_MAX];
 	struct move m = {.b = b, .text = text};
 
-	expect(OK, b, take(b, "k", 60000, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 60000));
 	expect(OK, b, bizlock_export(b, KEY("k"), NULL, text, sizeof(text)));
 	in_another_thread(import_and_release, &m);
 	cr_assert(m.import == BIZLOCK_OK && m.verify == BIZLOCK_OK && m.release == BIZLOCK_OK,
@@ -207,7 +198,7 @@ Test(handover, a_named_owner_needs_none_between_threads)
 {
 	struct move m = {.b = client(NULL)};
 
-	expect(OK, m.b, acquire_as(m.b, "k", "task-17", 0));
+	expect(OK, m.b, acquire_as(m.b, "k", "task-17"));
 	in_another_thread(renew_and_release, &m);
 	cr_assert(m.import == BIZLOCK_OK && m.verify == BIZLOCK_OK && m.release == BIZLOCK_OK);
 	cr_assert(!row_of(&world, KEY("k")).there);
@@ -224,8 +215,8 @@ Test(handover, its_levels_go_with_it)
 	uint32_t left;
 
 	local.flags = BIZLOCK_LOCAL_REENTRY;
-	expect(OK, a, take(a, "k", 60000, NULL));
-	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000));
 	expect(OK, a, bizlock_acquire(a, KEY("k"), &local, NULL)); /* the row has two */
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	expect_no_longer(a, "k", NULL);
@@ -267,7 +258,7 @@ Test(handover, who_imported_it_renews_it)
 	uint64_t renewals;
 	long long end;
 
-	expect(OK, a, take(a, "k", SHORT_MS, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = SHORT_MS));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	renewals = numbers_of(a).renewals;
 	expect(OK, b, bizlock_import(b, text, NULL, NULL));
@@ -298,13 +289,13 @@ Test(handover, nobody_renews_it_before_it_is_imported)
 	long long end;
 
 	expect(OK, a, bizlock_on_lost(a, count_loss, NULL));
-	expect(OK, a, take(a, "k", SHORT_MS, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = SHORT_MS));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	end = row_of(&world, KEY("k")).timeout_us;
 	steadily(row_of(&world, KEY("k")).timeout_us == end, SHORT_MS);
 	lease_is_over("k");
 	expect(LOST, c, bizlock_import(c, text, NULL, NULL));
-	expect(OK, b, acquire(b, "k", PATIENCE_MS, 60000, &grant));
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .lease_ms = 60000, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	expect(LOST, c, bizlock_import(c, text, NULL, NULL));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
@@ -320,7 +311,7 @@ Test(handover, closing_the_exporter_leaves_it_alone)
 	bizlock *a = client_open(&world, NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
 
-	expect(OK, a, take(a, "k", 60000, NULL));
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = 60000));
 	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
 	bizlock_close(a);
 	cr_assert(row_of(&world, KEY("k")).there);
@@ -332,7 +323,7 @@ static void give_away_and_end(void *arg)
 {
 	struct move *m = arg;
 
-	m->verify = take(m->b, "k", 60000, NULL);
+	m->verify = acquire_renewed(m->b, "k", .lease_ms = 60000);
 	m->release = bizlock_export(m->b, KEY("k"), NULL, (char *)m->text, BIZLOCK_EXPORT_MAX);
 }
 
@@ -360,8 +351,8 @@ static void a_waiter_gets_it_in_the_end(bizlock *a, bizlock *b, bizlock *c)
 	struct call call;
 	int64_t released;
 
-	expect(OK, a, acquire_as(a, "k", "giver", 0));
-	call_start(&call, c, "k", -1, "waiter");
+	expect(OK, a, acquire_as(a, "k", "giver"));
+	call_start(&call, c, "k", .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	expect(OK, a, bizlock_export(a, KEY("k"), "giver", text, sizeof(text)));
 	steadily(!atomic_load(&call.done), 300);

@@ -30,7 +30,8 @@ static void hold(struct pair *p, bizlock *b)
 {
 	p->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	for (int i = 0; i < 2; i++)
-		expect(OK, b, acquire(b, "k", WAIT_MS, 60000, &p->grant));
+		expect(OK, b,
+		       acquire(b, "k", .wait_ms = WAIT_MS, .lease_ms = 60000, .grant = &p->grant));
 }
 
 static void give(struct pair *p, bizlock *b)
@@ -136,9 +137,8 @@ Test(handover_cuts, while_it_is_imported)
 static int want_again(bizlock *b, bool set)
 {
 	static const bizlock_key keys[] = {{"test", "j"}, {"test", "k"}};
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.wait_ms = 300);
 
-	opts.wait_ms = 300;
 	return set ? bizlock_acquire_all(b, keys, 2, &opts, NULL)
 	           : bizlock_acquire(b, keys[1], &opts, NULL);
 }
@@ -223,7 +223,7 @@ static void ends_with_nobody(enum fault_side side)
 	expect(NOT_OWNER, p.suffers, bizlock_release(p.suffers, KEY("k"), NULL, NULL));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, p.grant.fence);
 	proxy_arm(p.proxy, NULL);
-	expect(OK, p.well, acquire(p.well, "k", PATIENCE_MS, 0, &p.grant));
+	expect(OK, p.well, acquire(p.well, "k", .wait_ms = PATIENCE_MS, .grant = &p.grant));
 	cr_assert_eq(p.grant.flags, 0);
 	expect(OK, p.well, bizlock_release(p.well, KEY("k"), NULL, NULL));
 	works(p.suffers);
@@ -247,7 +247,7 @@ Test(handover_cuts, an_export_that_was_not_answered_rests_all_the_same)
 	proxy_arm(p.proxy, NULL);
 	eventually(!*row_of(&world, KEY("k")).owner);
 	cr_assert(row_of(&world, KEY("k")).there);
-	expect(BUSY, p.well, acquire(p.well, "k", 0, 0, NULL));
+	expect(BUSY, p.well, acquire(p.well, "k"));
 	expect_message(p.well, "resting");
 	proxy_stop(p.proxy);
 }

@@ -39,7 +39,8 @@ Test(handover_forged, one_for_a_lock_that_is_held_is_refused)
 	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
 		struct bl_ticket t;
 
-		expect(OK, holder, acquire_renewed(holder, "k", owners[i], LEASE_MS, NULL));
+		expect(OK, holder,
+		       acquire_renewed(holder, "k", .owner = owners[i], .lease_ms = LEASE_MS));
 		t = ticket_of_row();
 		write_ticket(&t, text);
 		before = row_text("k");
@@ -55,7 +56,7 @@ Test(handover_forged, the_name_of_an_exported_hold_is_nobodys)
 {
 	bizlock *b = client(NULL);
 
-	expect(INVALID, b, acquire_as(b, "k", "export-0123456789abcdef", 0));
+	expect(INVALID, b, acquire_as(b, "k", "export-0123456789abcdef"));
 	expect_message(b, "exported");
 }
 
@@ -67,8 +68,8 @@ Test(handover_forged, one_that_was_changed_is_refused)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct bl_ticket t;
 
-	expect(OK, giver, acquire_renewed(giver, "k", NULL, LEASE_MS, NULL));
-	expect(OK, giver, acquire_renewed(giver, "k", NULL, LEASE_MS, NULL));
+	expect(OK, giver, acquire_renewed(giver, "k", .lease_ms = LEASE_MS));
+	expect(OK, giver, acquire_renewed(giver, "k", .lease_ms = LEASE_MS));
 	expect(OK, giver, bizlock_export(giver, KEY("k"), NULL, real, sizeof(real)));
 	t = ticket_of_row();
 	t.lease_ms = 10 * LEASE_MS;

@@ -13,7 +13,7 @@ static bizlock *exporter(char text[BIZLOCK_EXPORT_MAX])
 {
 	bizlock *a = client(NULL);
 
-	expect(OK, a, acquire_as(a, "k", "giver", 0));
+	expect(OK, a, acquire_as(a, "k", "giver"));
 	expect(OK, a, bizlock_export(a, KEY("k"), "giver", text, BIZLOCK_EXPORT_MAX));
 	return a;
 }
@@ -169,7 +169,7 @@ Test(handover_text, of_many_imports_at_once_one_succeeds)
 	for (int round = 0; round < 20; round++) {
 		int winner = -1;
 
-		expect(OK, a, acquire_as(a, "k", "giver", PATIENCE_MS));
+		expect(OK, a, acquire_as(a, "k", "giver", .wait_ms = PATIENCE_MS));
 		expect(OK, a, bizlock_export(a, KEY("k"), "giver", text, sizeof(text)));
 		for (int i = 0; i < RACERS; i++)
 			if (pthread_create(&racers[i].thread, NULL, race, &racers[i]) != 0)
@@ -196,7 +196,7 @@ Test(handover_text, what_was_broken_meanwhile_is_lost)
 	expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
 	expect(LOST, b, bizlock_import(b, text, NULL, NULL));
 	cr_assert(!row_of(&world, KEY("k")).there);
-	expect(OK, a, acquire_as(a, "k", "next", 5000));
+	expect(OK, a, acquire_as(a, "k", "next", .wait_ms = 5000));
 	before = row_text("k");
 	expect(LOST, b, bizlock_import(b, text, NULL, NULL));
 	cr_assert_str_eq(row_text("k"), before);
@@ -211,7 +211,7 @@ Test(handover_text, who_holds_the_key_already_is_refused)
 	exporter(text);
 	b = client(NULL);
 	expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
-	expect(OK, b, acquire_as(b, "k", "getter", 5000));
+	expect(OK, b, acquire_as(b, "k", "getter", .wait_ms = 5000));
 	before = row_text("k");
 	expect(MISUSE, b, bizlock_import(b, text, "getter", NULL));
 	cr_assert(bizlock_errmsg(b)[0]);
@@ -343,7 +343,7 @@ Test(handover_text, what_is_lost_can_not_be_exported)
 	expect(OK, b, bizlock_break(b, KEY("broken"), grant.fence));
 	expect(LOST, a, bizlock_export(a, KEY("broken"), NULL, text, sizeof(text)));
 	expect(LOST, a, bizlock_release(a, KEY("broken"), NULL, NULL));
-	expect(OK, a, acquire(a, "over", 0, 150, NULL));
+	expect(OK, a, acquire(a, "over", .lease_ms = 150));
 	lease_is_over("over");
 	expect(LOST, a, bizlock_export(a, KEY("over"), NULL, text, sizeof(text)));
 	expect(LOST, a, bizlock_release(a, KEY("over"), NULL, NULL));

@@ -12,7 +12,7 @@ Test(basic, a_grant_says_what_was_granted)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct row row;
 
-	expect(OK, b, acquire(b, "4711", 0, 20000, &grant));
+	expect(OK, b, acquire(b, "4711", .lease_ms = 20000, .grant = &grant));
 	row = row_of(&world, KEY("4711"));
 	cr_assert(row.there);
 	cr_assert_gt(grant.fence, 0);
@@ -29,7 +29,7 @@ Test(basic, the_default_lease_is_an_option)
 	bizlock *b = client(OPTIONS("lease_ms", "23456"));
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	cr_assert_eq(grant.lease_ms, 23456);
 }
 
@@ -50,11 +50,11 @@ Test(basic, the_last_release_removes_the_row)
 	bizlock *b = client(NULL);
 	uint32_t depth = 99;
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &depth));
 	cr_assert_eq(depth, 0);
 	cr_assert(!row_of(&world, KEY("k")).there);
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 }
 
 Test(basic, note_and_times_are_stored)
@@ -86,15 +86,15 @@ Test(basic, keys_that_differ_in_a_byte_are_different_locks)
 	uint64_t fence = 0;
 
 	for (size_t i = 0; i < LOOKALIKES; i++) {
-		expect(OK, b, acquire(b, lookalikes[i], 0, 0, &grant));
+		expect(OK, b, acquire(b, lookalikes[i], .grant = &grant));
 		cr_assert_eq(grant.depth, 1, "'%s' was held already", lookalikes[i]);
 		cr_assert_gt(grant.fence, fence);
 		fence = grant.fence;
 	}
 	for (size_t i = 0; i < LOOKALIKES; i++) {
-		expect(BUSY, stranger, acquire(stranger, lookalikes[i], 0, 0, NULL));
+		expect(BUSY, stranger, acquire(stranger, lookalikes[i]));
 		expect(OK, b, bizlock_release(b, KEY(lookalikes[i]), NULL, NULL));
-		expect(OK, stranger, acquire(stranger, lookalikes[i], 0, 0, NULL));
+		expect(OK, stranger, acquire(stranger, lookalikes[i]));
 	}
 }
 
@@ -105,7 +105,7 @@ Test(basic, each_of_them_has_a_holder_of_its_own)
 
 	for (size_t i = 0; i < LOOKALIKES; i++) {
 		snprintf(owner, sizeof(owner), "holder-%zu", i);
-		expect(OK, b, acquire_as(b, lookalikes[i], owner, 0));
+		expect(OK, b, acquire_as(b, lookalikes[i], owner));
 	}
 	for (size_t i = 0; i < LOOKALIKES; i++) {
 		snprintf(owner, sizeof(owner), "holder-%zu", (i + 1) % LOOKALIKES);
@@ -171,10 +171,10 @@ Test(basic, the_limits_are_bytes)
 
 	for (int i = 0; i < BIZLOCK_ID_MAX / 4; i++)
 		memcpy(id + (size_t)4 * i, "\xf0\x9f\x94\x92", 5);
-	expect(OK, b, acquire(b, id, 0, 0, NULL));
+	expect(OK, b, acquire(b, id));
 	expect(OK, b, bizlock_release(b, KEY(id), NULL, NULL));
 	memcpy(id + BIZLOCK_ID_MAX, "x", 2);
-	expect(INVALID, b, acquire(b, id, 0, 0, NULL));
+	expect(INVALID, b, acquire(b, id));
 }
 
 /* ---- strings are data ----------------------------------------------------- */
@@ -274,7 +274,7 @@ Test(basic, awkward_named_owners_come_back_as_they_were)
 	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
 		size_t length = strlen(owners[i]);
 
-		expect(OK, b, acquire_as(b, "k", owners[i], 0));
+		expect(OK, b, acquire_as(b, "k", owners[i]));
 		expect(OK, b, bizlock_each(b, NULL, copy_owner, seen));
 		cr_assert(strncmp(seen, owners[i], length) == 0 && seen[length] == '@',
 		          "owner '%s' became '%s'", owners[i], seen);
@@ -290,7 +290,7 @@ Test(basic, the_longest_owner_fits)
 	char owner[BIZLOCK_OWNER_NAME_MAX + 1] = "";
 
 	memset(owner, 'o', BIZLOCK_OWNER_NAME_MAX);
-	expect(OK, b, acquire_as(b, "k", owner, 0));
+	expect(OK, b, acquire_as(b, "k", owner));
 	expect(OK, b, bizlock_verify(b, KEY("k"), owner));
 	expect(OK, b, bizlock_release(b, KEY("k"), owner, NULL));
 }

@@ -47,7 +47,7 @@ Test(breaking, a_client_that_breaks_its_own_lock_knows_it)
 	struct tally t = {0};
 
 	for (int i = 0; i < ROUNDS; i++) {
-		expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, &grant));
+		expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 		expect(OK, b, bizlock_break(b, KEY("k"), grant.fence));
 		tally(&t, bizlock_release(b, KEY("k"), NULL, NULL), b);
 	}
@@ -62,7 +62,7 @@ Test(breaking, a_client_that_breaks_one_of_a_set_knows_it)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		keyset_make(&s, KEYS, "k");
-		expect(OK, b, keyset_acquire(b, &s, PATIENCE_MS, 0, NULL));
+		expect(OK, b, keyset_acquire(b, &s, .wait_ms = PATIENCE_MS));
 		expect(OK, b, bizlock_break(b, s.keys[1], s.grants[1].fence));
 		tally(&t, keyset_release(b, &s, NULL), b);
 	}
@@ -76,8 +76,9 @@ Test(breaking, the_loss_is_told_at_once_and_once)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	losses_watch(&losses, b);
-	expect(OK, b, acquire_renewed(b, "k", "task", 600000, &grant));
-	expect(OK, b, acquire_renewed(b, "k", "task", 600000, NULL));
+	expect(OK, b,
+	       acquire_renewed(b, "k", .owner = "task", .lease_ms = 600000, .grant = &grant));
+	expect(OK, b, acquire_renewed(b, "k", .owner = "task", .lease_ms = 600000));
 	break_key(b, "k", grant.fence);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), "task"), 0);
 	expect(LOST, b, bizlock_verify(b, KEY("k"), "task"));
@@ -95,9 +96,9 @@ Test(breaking, what_was_not_broken_is_not_lost)
 	bizlock *b = client(NULL);
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, &first));
+	expect(OK, b, acquire_renewed(b, "k", .grant = &first));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, &grant));
+	expect(OK, b, acquire_renewed(b, "k", .grant = &grant));
 	expect(BUSY, b, bizlock_break(b, KEY("k"), first.fence));
 	expect(LOST, b, bizlock_break(b, KEY("K"), grant.fence));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
@@ -131,7 +132,7 @@ Test(breaking, a_break_whose_reply_was_lost_is_known_too)
 	struct fault fault;
 
 	losses_watch(&losses, b);
-	expect(OK, b, acquire(b, "k", 0, 600000, &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000, .grant = &grant));
 	fault = loses_the_delete_of_a_break(p, b);
 	proxy_arm(p, &fault);
 	expect(OK, b, bizlock_break(b, KEY("k"), grant.fence));
@@ -152,7 +153,7 @@ Test(breaking, an_ended_connection_that_was_sent_nothing_has_done_nothing)
 	for (int i = 0; i < MANY; i++) {
 		unsigned long long bell;
 
-		expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, &grant));
+		expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 		bell = (unsigned long long)db_number(world.admin, "SELECT bell FROM biz_lock");
 		expect(OK, op, bizlock_break(op, KEY("k"), grant.fence));
 		eventually(db_number(world.admin,

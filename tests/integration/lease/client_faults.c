@@ -26,14 +26,14 @@ static void outlives_its_first_lease(const char *id)
 
 static struct answer take_again(struct peer *p, const char *id)
 {
-	return peer_acquire_renewed(p, id, LEASE_MS);
+	return peer_acquire(p, id, .lease_ms = LEASE_MS, .renewed = true);
 }
 
 /* The holder of "k" stood still for longer than its lease, and goes on. */
 static struct peer late_holder(bool robbed, uint64_t *ret_fence)
 {
 	struct peer p = peer_start(&world, NULL);
-	struct answer a = peer_acquire_renewed(&p, "k", LEASE_MS);
+	struct answer a = peer_acquire(&p, "k", .lease_ms = LEASE_MS, .renewed = true);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	bizlock *stranger = client(NULL);
 
@@ -42,7 +42,7 @@ static struct peer late_holder(bool robbed, uint64_t *ret_fence)
 	peer_signal(&p, SIGSTOP);
 	lease_is_over("k");
 	if (robbed) {
-		expect(OK, stranger, acquire(stranger, "k", 0, 600000, &grant));
+		expect(OK, stranger, acquire(stranger, "k", .lease_ms = 600000, .grant = &grant));
 		cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	}
 	peer_signal(&p, SIGCONT);
@@ -102,7 +102,7 @@ Test(client_faults, stopped_for_less_than_its_lease_it_still_holds)
 {
 	struct peer p = peer_start(&world, NULL);
 
-	expect_answer(OK, peer_acquire_renewed(&p, "k", 10000));
+	expect_answer(OK, peer_acquire(&p, "k", .lease_ms = 10000, .renewed = true));
 	for (int i = 0; i < 5; i++) {
 		peer_signal(&p, SIGSTOP);
 		pause_ms(200);
@@ -119,11 +119,11 @@ Test(client_faults, stopped_for_less_than_its_lease_it_still_holds)
 Test(client_faults, a_killed_holder_is_waited_for_until_its_lease_ends)
 {
 	struct peer holder = peer_start(&world, NULL), waiter = peer_start(&world, NULL);
-	struct answer held = peer_acquire_renewed(&holder, "k", LEASE_MS), a;
+	struct answer held = peer_acquire(&holder, "k", .lease_ms = LEASE_MS, .renewed = true), a;
 	long long lease_end;
 
 	expect_answer(OK, held);
-	peer_ask_acquire(&waiter, "k", -1, 600000);
+	peer_ask_acquire(&waiter, "k", .wait_ms = -1, .lease_ms = 600000);
 	outlives_its_first_lease("k");
 	cr_assert(!peer_has_answer(&waiter));
 	peer_signal(&holder, SIGKILL);
@@ -171,11 +171,11 @@ static int be_a_stranger(bizlock *b)
 	bizlock *own = client_open(&world, NULL);
 	int rc = try_to_disturb(b, true);
 
-	if (rc == 0 && acquire(own, "k", 0, 0, NULL) != BIZLOCK_BUSY)
+	if (rc == 0 && acquire(own, "k") != BIZLOCK_BUSY)
 		rc = 10;
 	if (rc == 0 && bizlock_release(own, KEY("k"), NULL, NULL) != BIZLOCK_NOT_OWNER)
 		rc = 11;
-	if (rc == 0 && acquire(own, "other", 0, 0, NULL) != BIZLOCK_OK)
+	if (rc == 0 && acquire(own, "other") != BIZLOCK_OK)
 		rc = 12;
 	bizlock_close(own);
 	return rc;
@@ -196,7 +196,7 @@ static void survives_a_child(int (*what)(bizlock *b))
 	pid_t pid;
 
 	losses_watch(&losses, b);
-	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	pid = fork();
 	if (pid == 0)
 		_exit(what(b));
@@ -235,7 +235,7 @@ static int have_a_child_of_the_same_number(void)
 	int status = 0;
 	pid_t pid;
 
-	if (getpid() != 1 || acquire_renewed(b, "k", NULL, LEASE_MS, NULL) != BIZLOCK_OK)
+	if (getpid() != 1 || acquire_renewed(b, "k", .lease_ms = LEASE_MS) != BIZLOCK_OK)
 		return 20;
 	pid = fork_as_first();
 	if (pid == 0)
@@ -275,7 +275,7 @@ static _Noreturn void hold_and_fork(int ready, int until)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	b = client_open(&world, NULL);
-	if (acquire_renewed(b, "k", NULL, LEASE_MS, NULL) != BIZLOCK_OK || fork() < 0)
+	if (acquire_renewed(b, "k", .lease_ms = LEASE_MS) != BIZLOCK_OK || fork() < 0)
 		die("%s", bizlock_errmsg(b));
 	/* Both come here; the child is told by the end of the pipe to go. */
 	if (write(ready, "", 1) != 1 || read(until, &c, 1) != 0)
@@ -301,7 +301,7 @@ Test(client_faults, a_child_that_lives_on_does_not_keep_its_dead_parents_lock)
 	outlives_its_first_lease("k");
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, &grant));
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	close(until[1]);
 }
@@ -312,8 +312,8 @@ static void take_k(void *arg)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, arg, acquire_renewed(arg, "k", NULL, LEASE_MS, &grant));
-	expect(OK, arg, acquire_renewed(arg, "k", NULL, LEASE_MS, &grant));
+	expect(OK, arg, acquire_renewed(arg, "k", .lease_ms = LEASE_MS, .grant = &grant));
+	expect(OK, arg, acquire_renewed(arg, "k", .lease_ms = LEASE_MS, .grant = &grant));
 }
 
 Test(client_faults, what_an_ended_thread_held_is_reported_and_waited_for)
@@ -330,7 +330,7 @@ Test(client_faults, what_an_ended_thread_held_is_reported_and_waited_for)
 	cr_assert(row.there);
 	cr_assert_eq(losses.list[0].fence, row.fence);
 	cr_assert_str_eq(losses.list[0].id, "k");
-	expect(OK, stranger, acquire(stranger, "k", PATIENCE_MS, 0, &grant));
+	expect(OK, stranger, acquire(stranger, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_geq(began_us("k"), row.timeout_us, "it was renewed, or taken too early");
 	cr_assert_leq(began_us("k"), row.timeout_us + LATE_MS * 1000LL);
@@ -355,7 +355,7 @@ Test(client_faults, another_thread_does_not_inherit)
 
 static void take_as_task(void *arg)
 {
-	expect(OK, arg, acquire_renewed(arg, "k", "task-1", LEASE_MS, NULL));
+	expect(OK, arg, acquire_renewed(arg, "k", .owner = "task-1", .lease_ms = LEASE_MS));
 }
 
 Test(client_faults, a_named_owner_outlives_the_thread)

@@ -5,19 +5,25 @@
 
 TestSuite(fence, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* Takes "k" and returns its fence, which must be larger than `last`. */
-static uint64_t take(bizlock *b, uint32_t lease_ms, uint64_t last)
+/* Takes "k", for a lease of this length (0: the default), and returns its fence, which must be
+ * larger than `last`. */
+static uint64_t take_for(bizlock *b, uint32_t lease_ms, uint64_t last)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire(b, "k", 0, lease_ms, &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = lease_ms, .grant = &grant));
 	cr_assert_gt(grant.fence, last);
 	return grant.fence;
 }
 
+static uint64_t take(bizlock *b, uint64_t last)
+{
+	return take_for(b, 0, last);
+}
+
 static uint64_t take_and_release(bizlock *b, uint64_t last)
 {
-	last = take(b, 0, last);
+	last = take(b, last);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	return last;
 }
@@ -25,7 +31,7 @@ static uint64_t take_and_release(bizlock *b, uint64_t last)
 /* Takes it for a moment and lets the lease run out. */
 static uint64_t take_and_lose(bizlock *b, uint64_t last)
 {
-	last = take(b, 100, last);
+	last = take_for(b, 100, last);
 	lease_is_over("k");
 	return last;
 }
@@ -55,22 +61,22 @@ Test(fence, grows_across_takeovers)
 Test(fence, grows_when_an_operator_deletes_the_row)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	uint64_t fence = take(a, 0, 0);
+	uint64_t fence = take(a, 0);
 
 	db_run(world.admin, "DELETE FROM biz_lock");
-	fence = take(b, 0, fence);
+	fence = take(b, fence);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
-	take(a, 0, fence);
+	take(a, fence);
 }
 
 Test(fence, is_kept_by_reentry_and_renewal)
 {
 	bizlock *b = client(NULL);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	uint64_t fence = take(b, 0, 0);
+	uint64_t fence = take(b, 0);
 
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	cr_assert_eq(grant.fence, fence);
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
@@ -80,10 +86,10 @@ Test(fence, is_kept_by_reentry_and_renewal)
 Test(fence, is_kept_while_others_are_refused)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	uint64_t fence = take(a, 0, 0);
+	uint64_t fence = take(a, 0);
 
 	for (int i = 0; i < 10; i++)
-		expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+		expect(BUSY, b, acquire(b, "k"));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, fence);
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 }
@@ -128,7 +134,7 @@ static void overtaken(const char *queue)
 	uint64_t between;
 
 	occupy_row();
-	call_start(&call, b, "k-000", -1, "task-1");
+	call_start(&call, b, "k-000", .wait_ms = -1, .owner = "task-1");
 	between = overtake(&call, "k-000");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, between);
@@ -144,7 +150,7 @@ static void set_overtaken(const char *queue)
 
 	keyset_make(&set, 3, "k");
 	occupy_row();
-	call_start_all(&call, b, &set, -1, "task-1");
+	call_start_all(&call, b, &set, .wait_ms = -1, .owner = "task-1");
 	between = overtake(&call, "k-000");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	for (size_t i = 0; i < set.n; i++) {
@@ -245,7 +251,7 @@ static uint64_t restart_after_takeover(const char *how, uint64_t fence)
 	bizlock *a = client_open(&world, NULL), *b = client_open(&world, NULL);
 
 	fence = take_and_lose(a, fence);
-	fence = take(b, 0, fence);
+	fence = take(b, fence);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	restart_after(how);
 	bizlock_close(a);
@@ -278,10 +284,10 @@ Test(own_fence, a_client_survives_the_server)
 	begin_own_world();
 	a = client(NULL);
 	b = client(NULL);
-	fence = take(a, 600000, 0);
+	fence = take_for(a, 600000, 0);
 	restart_after("kill");
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "k"));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
-	take(b, 0, fence);
+	take(b, fence);
 }

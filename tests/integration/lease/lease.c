@@ -13,7 +13,7 @@ static bizlock *stale_holder(uint64_t *ret_fence)
 	bizlock *a = client(NULL);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, a, acquire(a, "k", 0, SHORT_MS, &grant));
+	expect(OK, a, acquire(a, "k", .lease_ms = SHORT_MS, .grant = &grant));
 	lease_is_over("k");
 	*ret_fence = grant.fence;
 	return a;
@@ -25,7 +25,7 @@ static bizlock *robbed_holder(void)
 	uint64_t fence;
 	bizlock *a = stale_holder(&fence), *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	return a;
 }
 
@@ -37,7 +37,7 @@ Test(lease, an_expired_one_is_taken_over)
 	struct row row;
 
 	(void)a;
-	expect(OK, b, acquire(b, "k", 0, 60000, &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_gt(grant.fence, fence);
 	cr_assert_eq(grant.depth, 1);
@@ -76,7 +76,7 @@ Test(lease, the_owner_that_lost_it_by_time_may_be_the_one_that_takes_over)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
-	expect(OK, a, acquire(a, "k", 1000, 0, &grant));
+	expect(OK, a, acquire(a, "k", .wait_ms = 1000, .grant = &grant));
 	cr_assert_gt(grant.fence, fence);
 }
 
@@ -117,8 +117,8 @@ Test(lease, after_a_takeover_reentry_says_lost)
 	bizlock *a = robbed_holder();
 	const char *before = row_text("k");
 
-	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
-	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
+	expect(LOST, a, acquire(a, "k"));
+	expect(LOST, a, acquire(a, "k"));
 	cr_assert_str_eq(row_text("k"), before);
 }
 
@@ -128,7 +128,7 @@ Test(lease, after_a_takeover_and_release_the_old_holder_has_lost_all_the_same)
 	uint64_t fence;
 	bizlock *a = stale_holder(&fence), *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(LOST, a, bizlock_renew(a, KEY("k"), NULL, 0));
 	expect(LOST, a, bizlock_verify(a, KEY("k"), NULL));
@@ -141,15 +141,15 @@ Test(lease, a_lost_hold_is_given_back_level_by_level)
 	uint32_t left;
 
 	for (int i = 0; i < 3; i++)
-		expect(OK, a, acquire(a, "k", 0, SHORT_MS, NULL));
+		expect(OK, a, acquire(a, "k", .lease_ms = SHORT_MS));
 	lease_is_over("k");
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	for (int i = 0; i < 3; i++)
 		expect(LOST, a, bizlock_release(a, KEY("k"), NULL, &left));
 	expect(NOT_OWNER, a, bizlock_release(a, KEY("k"), NULL, &left));
-	expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
+	expect(BUSY, a, acquire(a, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
-	expect(OK, a, acquire(a, "k", 0, 0, NULL));
+	expect(OK, a, acquire(a, "k"));
 }
 
 /* ---- over, but not taken --------------------------------------------------- */
@@ -179,7 +179,7 @@ Test(lease, an_expired_one_is_not_reentered_even_if_nobody_took_it)
 	uint64_t fence;
 	bizlock *a = stale_holder(&fence);
 
-	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
+	expect(LOST, a, acquire(a, "k"));
 }
 
 /* Its holder can not know what came between, but it has given it back. */
@@ -191,7 +191,7 @@ Test(lease, an_expired_one_that_is_given_back_leaves_no_row)
 
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	eventually(!row_of(&world, KEY("k")).there);
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	cr_assert_eq(grant.flags, 0, "it had been released");
 }
 
@@ -201,7 +201,7 @@ static bizlock *holder_whose_server_is_ahead(void)
 {
 	bizlock *a = client(NULL);
 
-	expect(OK, a, acquire(a, "k", 0, 600000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 600000));
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND");
 	return a;
 }
@@ -227,7 +227,7 @@ Test(lease, one_that_the_server_alone_knows_to_be_over_is_not_reentered)
 	bizlock *a = holder_whose_server_is_ahead();
 	const char *before = row_text("k");
 
-	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
+	expect(LOST, a, acquire(a, "k"));
 	cr_assert_str_eq(row_text("k"), before);
 }
 
@@ -238,7 +238,7 @@ Test(lease, renew_extends_it)
 	bizlock *a = client(NULL);
 	long long first, then;
 
-	expect(OK, a, acquire(a, "k", 0, 10000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 10000));
 	first = row_of(&world, KEY("k")).timeout_us;
 	expect(OK, a, bizlock_renew(a, KEY("k"), NULL, 20000));
 	then = row_of(&world, KEY("k")).timeout_us;
@@ -252,8 +252,8 @@ Test(lease, renew_keeps_fence_depth_and_beginning)
 	const char *fixed = "SELECT fence, reentrant, owner, gmt_create FROM biz_lock";
 	char *before, *after;
 
-	expect(OK, a, acquire(a, "k", 0, 10000, NULL));
-	expect(OK, a, acquire(a, "k", 0, 10000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 10000));
+	expect(OK, a, acquire(a, "k", .lease_ms = 10000));
 	before = db_text(world.admin, "%s", fixed);
 	expect(OK, a, bizlock_renew(a, KEY("k"), NULL, 0));
 	after = db_text(world.admin, "%s", fixed);
@@ -267,7 +267,7 @@ Test(lease, renew_without_a_length_takes_that_of_the_acquisition)
 	bizlock *a = client(NULL);
 	struct row row;
 
-	expect(OK, a, acquire(a, "k", 0, 50000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 50000));
 	db_run(world.admin, "UPDATE biz_lock SET timeout = timeout - INTERVAL 30 SECOND");
 	expect(OK, a, bizlock_renew(a, KEY("k"), NULL, 0));
 	row = row_of(&world, KEY("k"));
@@ -279,12 +279,12 @@ Test(lease, renewed_in_time_it_outlives_its_first_length)
 	bizlock *a = client(NULL), *b = client(NULL);
 	long long first_end;
 
-	expect(OK, a, acquire(a, "k", 0, 2000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 2000));
 	first_end = row_of(&world, KEY("k")).timeout_us;
 	expect(OK, a, bizlock_renew(a, KEY("k"), NULL, 60000));
 	eventually(db_number(world.admin, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01',"
 	                                  " UTC_TIMESTAMP(6))") > first_end);
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "k"));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
 }
@@ -306,7 +306,7 @@ Test(lease, the_holder_never_believes_in_more_than_the_server)
 {
 	bizlock *a = client(NULL);
 
-	expect(OK, a, acquire(a, "k", 0, SHORT_MS, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = SHORT_MS));
 	eventually((believes_no_more_than_the_server(a, "k", NULL),
 	            row_of(&world, KEY("k")).left_us < -50 * 1000));
 	cr_assert_leq(bizlock_left_ms(a, KEY("k"), NULL), 0);
@@ -316,7 +316,7 @@ Test(lease, of_a_long_lease_nearly_all_is_believed)
 {
 	bizlock *a = client(NULL);
 
-	expect(OK, a, acquire(a, "k", 0, 10 * PATIENCE_MS, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 10 * PATIENCE_MS));
 	cr_assert_gt(bizlock_left_ms(a, KEY("k"), NULL), 9 * PATIENCE_MS);
 	cr_assert_leq(bizlock_left_ms(a, KEY("k"), NULL), 10 * PATIENCE_MS);
 }
@@ -328,9 +328,9 @@ Test(lease, a_late_reply_does_not_lengthen_the_belief)
 	bizlock *a = client_through(p, NULL);
 	struct call call;
 
-	expect(OK, a, acquire(a, "warm", 0, 0, NULL));
+	expect(OK, a, acquire(a, "warm"));
 	proxy_hold_replies(p, true);
-	call_start(&call, a, "k", 0, "task-1");
+	call_start(&call, a, "k", .owner = "task-1");
 	eventually(row_of(&world, KEY("k")).there);
 	eventually(row_of(&world, KEY("k")).left_us < (30000 - 500) * 1000);
 	proxy_hold_replies(p, false);
@@ -345,7 +345,7 @@ static void lease_is_right(bizlock *b, const char *id)
 {
 	long long left;
 
-	expect(OK, b, acquire(b, id, 0, 20000, NULL));
+	expect(OK, b, acquire(b, id, .lease_ms = 20000));
 	left = row_of(&world, KEY(id)).left_us;
 	cr_assert(left > 0 && left <= 20000 * 1000, "left: %lld us", left);
 	expect(OK, b, bizlock_verify(b, KEY(id), NULL));
@@ -360,7 +360,7 @@ Test(lease, the_clients_time_zone_does_not_matter)
 	setenv("TZ", "Pacific/Kiritimati", 1);
 	b = client(NULL);
 	lease_is_right(b, "k");
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 }
 
 static struct own_server server;
@@ -385,8 +385,8 @@ Test(own_lease, the_servers_time_zone_does_not_matter)
 	b = client(NULL);
 	stranger = client(NULL);
 	lease_is_right(b, "k");
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
-	expect(OK, b, acquire(b, "short", 0, SHORT_MS, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
+	expect(OK, b, acquire(b, "short", .lease_ms = SHORT_MS));
 	lease_is_over("short");
-	expect(OK, stranger, acquire(stranger, "short", 0, 0, NULL));
+	expect(OK, stranger, acquire(stranger, "short"));
 }

@@ -28,12 +28,9 @@ static void id_of(char id[8], int i)
 /* Takes "k", with these flags; its fence. */
 static uint64_t take(bizlock *b, uint32_t flags)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.lease_ms = LEASE_MS, .flags = flags);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	opts.wait_ms = 0;
-	opts.lease_ms = LEASE_MS;
-	opts.flags = flags;
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, &grant));
 	return grant.fence;
 }
@@ -79,11 +76,11 @@ Test(losing, a_lost_lock_is_not_taken_again_by_reentry)
 	break_it("k");
 	was_told_once(fence);
 	for (int i = 0; i < 3; i++)
-		expect(LOST, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+		expect(LOST, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(LOST, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
+	expect(LOST, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, &grant));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS, .grant = &grant));
 	cr_assert_gt(grant.fence, fence);
 	cr_assert_eq(grant.depth, 1);
 	cr_assert_eq(losses.count, 1);
@@ -143,7 +140,9 @@ Test(losing, many_are_told_one_at_a_time)
 
 	for (int i = 0; i < MANY; i++) {
 		id_of(id, i);
-		expect(OK, b, acquire_renewed(b, id, i % 2 ? "task" : NULL, LEASE_MS, NULL));
+		expect(OK, b,
+		       acquire_renewed(b, id, .owner = i % 2 ? "task" : NULL,
+		                       .lease_ms = LEASE_MS));
 	}
 	db_run(world.admin, "DELETE FROM biz_lock");
 	eventually(losses.count == MANY);
@@ -182,7 +181,7 @@ Test(losing, the_function_may_call_the_library)
 
 	m.b = client(NULL);
 	expect(OK, m.b, bizlock_on_lost(m.b, mend, &m));
-	expect(OK, m.b, acquire_renewed(m.b, "k", "task", LEASE_MS, NULL));
+	expect(OK, m.b, acquire_renewed(m.b, "k", .owner = "task", .lease_ms = LEASE_MS));
 	break_it("k");
 	eventually(m.done == 1);
 	cr_assert_eq(m.rc[0], BIZLOCK_LOST);
@@ -214,8 +213,8 @@ Test(losing, while_the_function_runs_others_are_renewed)
 	long long first_end;
 
 	expect(OK, b, bizlock_on_lost(b, wait_at_gate, &gate));
-	expect(OK, b, acquire_renewed(b, "k", NULL, LEASE_MS, NULL));
-	expect(OK, b, acquire_renewed(b, "other", NULL, LEASE_MS, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	expect(OK, b, acquire_renewed(b, "other", .lease_ms = LEASE_MS));
 	break_it("k");
 	eventually(atomic_load(&gate.entered));
 	first_end = row_of(&world, KEY("other")).timeout_us;

@@ -20,10 +20,8 @@ struct attempt {
 static void try_everything(void *arg)
 {
 	struct attempt *a = arg;
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.owner = a->owner);
 
-	opts.wait_ms = 0;
-	opts.owner = a->owner;
 	a->release = bizlock_release(a->b, KEY("k"), a->owner, NULL);
 	a->renew = bizlock_renew(a->b, KEY("k"), a->owner, 60000);
 	a->verify = bizlock_verify(a->b, KEY("k"), a->owner);
@@ -46,7 +44,7 @@ Test(ownership, another_thread_is_refused)
 	struct attempt a = {.b = client(NULL)};
 	const char *before;
 
-	expect(OK, a.b, acquire(a.b, "k", 0, 0, NULL));
+	expect(OK, a.b, acquire(a.b, "k"));
 	before = row_text("k");
 	in_another_thread(try_everything, &a);
 	expect_refused(a, before);
@@ -58,7 +56,7 @@ Test(ownership, another_name_is_refused)
 	struct attempt a = {.b = client(NULL), .owner = "task-2"};
 	const char *before;
 
-	expect(OK, a.b, acquire_as(a.b, "k", "task-1", 0));
+	expect(OK, a.b, acquire_as(a.b, "k", "task-1"));
 	before = row_text("k");
 	try_everything(&a);
 	expect_refused(a, before);
@@ -72,7 +70,7 @@ Test(ownership, a_thread_and_a_name_are_two_owners)
 	struct attempt a = {.b = client(NULL), .owner = "task-1"};
 	const char *before;
 
-	expect(OK, a.b, acquire(a.b, "k", 0, 0, NULL));
+	expect(OK, a.b, acquire(a.b, "k"));
 	before = row_text("k");
 	try_everything(&a);
 	expect_refused(a, before);
@@ -84,7 +82,7 @@ Test(ownership, another_client_of_the_same_thread_is_refused)
 	struct attempt a = {.b = client(NULL)};
 	const char *before;
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	before = row_text("k");
 	try_everything(&a);
 	expect_refused(a, before);
@@ -96,7 +94,7 @@ Test(ownership, the_same_name_in_another_client_is_another_owner)
 	struct attempt a = {.b = client(NULL), .owner = "task-1"};
 	const char *before;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	before = row_text("k");
 	try_everything(&a);
 	expect_refused(a, before);
@@ -108,12 +106,12 @@ Test(ownership, another_process_is_refused)
 	bizlock *b = client(NULL);
 	const char *before;
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	before = row_text("k");
 	expect_answer(NOT_OWNER, peer_release(&peer, "k"));
 	expect_answer(NOT_OWNER, peer_renew(&peer, "k"));
 	expect_answer(NOT_OWNER, peer_verify(&peer, "k"));
-	expect_answer(BUSY, peer_acquire(&peer, "k", 0, 0));
+	expect_answer(BUSY, peer_acquire(&peer, "k"));
 	cr_assert_str_eq(row_text("k"), before);
 	peer_end(&peer);
 }
@@ -122,7 +120,7 @@ Test(ownership, a_named_owner_may_move_between_threads)
 {
 	struct attempt a = {.b = client(NULL), .owner = "task-1"};
 
-	expect(OK, a.b, acquire_as(a.b, "k", "task-1", 0));
+	expect(OK, a.b, acquire_as(a.b, "k", "task-1"));
 	in_another_thread(try_everything, &a);
 	cr_assert_eq(a.release, BIZLOCK_OK);
 }
@@ -159,8 +157,8 @@ Test(ownership, an_owner_is_thread_process_nonce_and_host)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "thread", 0, 0, NULL));
-	expect(OK, b, acquire_as(b, "named", "task-17", 0));
+	expect(OK, b, acquire(b, "thread"));
+	expect(OK, b, acquire_as(b, "named", "task-17"));
 	check_owner(row_of(&world, KEY("thread")).owner, NULL);
 	check_owner(row_of(&world, KEY("named")).owner, "task-17");
 }
@@ -169,8 +167,8 @@ Test(ownership, two_clients_of_one_thread_have_two_nonces)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 
-	expect(OK, a, acquire(a, "a", 0, 0, NULL));
-	expect(OK, b, acquire(b, "b", 0, 0, NULL));
+	expect(OK, a, acquire(a, "a"));
+	expect(OK, b, acquire(b, "b"));
 	cr_assert_str_neq(row_of(&world, KEY("a")).owner, row_of(&world, KEY("b")).owner);
 }
 
@@ -231,7 +229,7 @@ Test(ownership, a_forked_child_cannot_use_or_harm_the_parents_client)
 	const char *before;
 	pid_t pid;
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	before = row_text("k");
 	links_before = connections();
 	pid = fork();
@@ -243,7 +241,7 @@ Test(ownership, a_forked_child_cannot_use_or_harm_the_parents_client)
 	                 links_before);
 	cr_assert_str_eq(row_text("k"), before);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	free(links_before);
 	free(links_after);
@@ -255,9 +253,9 @@ static int be_a_stranger(void)
 {
 	bizlock *b = client_open(&world, NULL);
 
-	if (acquire(b, "k", 0, 0, NULL) != BIZLOCK_BUSY)
+	if (acquire(b, "k") != BIZLOCK_BUSY)
 		return 1;
-	if (acquire(b, "free", 0, 0, NULL) != BIZLOCK_OK)
+	if (acquire(b, "free") != BIZLOCK_OK)
 		return 2;
 	if (bizlock_release(b, KEY("free"), NULL, NULL) != BIZLOCK_OK)
 		return 3;
@@ -270,7 +268,7 @@ Test(ownership, a_forked_child_may_open_a_client_of_its_own)
 	bizlock *b = client(NULL);
 	pid_t pid;
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	pid = fork();
 	if (pid == 0)
 		_exit(be_a_stranger());
@@ -288,13 +286,13 @@ static void a_later_hold_stays(const char *queue)
 	const char *before;
 
 	for (int what = 0; what < 3; what++) {
-		expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+		expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 		db_run(world.admin, "UPDATE biz_lock SET fence = fence + 100");
 		before = row_text("k");
 		if (what == 0)
 			expect(LOST, b, bizlock_renew(b, KEY("k"), NULL, 90000));
 		else if (what == 1)
-			expect(LOST, b, acquire(b, "k", 0, 90000, NULL));
+			expect(LOST, b, acquire(b, "k", .lease_ms = 90000));
 		expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
 		cr_assert_str_eq(row_text("k"), before, "%d", what);
 		db_run(world.admin, "DELETE FROM biz_lock");

@@ -11,7 +11,7 @@ Test(reentry, counts_in_the_row_and_keeps_the_fence)
 	uint64_t fence = 0;
 
 	for (uint32_t depth = 1; depth <= 4; depth++) {
-		expect(OK, b, acquire(b, "k", 0, 0, &grant));
+		expect(OK, b, acquire(b, "k", .grant = &grant));
 		fence = fence ? fence : grant.fence;
 		cr_assert_eq(grant.depth, depth);
 		cr_assert_eq(grant.fence, fence);
@@ -27,16 +27,16 @@ Test(reentry, release_counts_down_and_the_last_one_frees)
 	uint32_t left;
 
 	for (int i = 0; i < 3; i++)
-		expect(OK, b, acquire(b, "k", 0, 0, NULL));
+		expect(OK, b, acquire(b, "k"));
 	for (uint32_t depth = 2; depth > 0; depth--) {
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
 		cr_assert_eq(left, depth);
 		cr_assert_eq(row_of(&world, KEY("k")).depth, depth);
-		expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+		expect(BUSY, stranger, acquire(stranger, "k"));
 	}
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
 	cr_assert_eq(left, 0);
-	expect(OK, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(OK, stranger, acquire(stranger, "k"));
 	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), NULL, &left));
 }
 
@@ -46,9 +46,9 @@ Test(reentry, the_depth_is_absolute)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	db_run(world.admin, "UPDATE biz_lock SET reentrant = 77");
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	cr_assert_eq(row_of(&world, KEY("k")).depth, 2);
 	db_run(world.admin, "UPDATE biz_lock SET reentrant = 77");
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -60,9 +60,9 @@ Test(reentry, starts_the_lease_anew)
 	bizlock *b = client(NULL);
 	long long first, then;
 
-	expect(OK, b, acquire(b, "k", 0, 10000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 10000));
 	first = row_of(&world, KEY("k")).timeout_us;
-	expect(OK, b, acquire(b, "k", 0, 20000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 20000));
 	then = row_of(&world, KEY("k")).timeout_us;
 	cr_assert_geq(then, first + 10000 * 1000);
 }
@@ -72,9 +72,9 @@ Test(reentry, never_shortens_the_lease)
 	bizlock *b = client(NULL);
 	long long first;
 
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	first = row_of(&world, KEY("k")).timeout_us;
-	expect(OK, b, acquire(b, "k", 0, 1000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 1000));
 	cr_assert_eq(row_of(&world, KEY("k")).timeout_us, first);
 	cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 30000);
 }
@@ -98,7 +98,7 @@ Test(reentry, local_reentry_stays_in_memory)
 	cr_assert_eq(left, 1);
 	cr_assert_eq(proxy_packets(p), packets);
 
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert(!row_of(&world, KEY("k")).there);
 	proxy_stop(p);
@@ -113,9 +113,9 @@ Test(reentry, local_and_stored_levels_mix)
 	uint32_t left;
 
 	local.flags = BIZLOCK_LOCAL_REENTRY;
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &local, NULL));
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	cr_assert_eq(grant.depth, 3);
 	for (uint32_t depth = 3; depth-- > 0;) {
 		cr_assert(row_of(&world, KEY("k")).there);

@@ -20,17 +20,6 @@ static bizlock *watched_client(const char *const *options)
 	return b;
 }
 
-static int take(bizlock *b, uint32_t flags, uint32_t lease_ms, uint32_t max_hold_ms)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.flags = flags;
-	opts.lease_ms = lease_ms;
-	opts.max_hold_ms = max_hold_ms;
-	return bizlock_acquire(b, KEY("k"), &opts, NULL);
-}
-
 /* ---- that it is renewed ---------------------------------------------------------- */
 
 static void outlives_three_leases(const char *const *options, uint32_t flags)
@@ -39,11 +28,12 @@ static void outlives_three_leases(const char *const *options, uint32_t flags)
 	uint64_t fence;
 	long long start;
 
-	expect(OK, b, take(b, flags, LEASE_MS, 0));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = LEASE_MS, .flags = flags), NULL));
 	fence = row_of(&world, KEY("k")).fence;
 	start = began_us("k");
 	while (server_us() < start + 3500LL * LEASE_MS) {
-		expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+		expect(BUSY, stranger, acquire(stranger, "k"));
 		cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 0);
 		pause_ms(50);
 	}
@@ -76,7 +66,7 @@ Test(renewing, goes_on_when_connections_are_killed)
 	bizlock *b = watched_client(NULL);
 	long long start;
 
-	expect(OK, b, take(b, 0, LEASE_MS, 0));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	start = began_us("k");
 	while (server_us() < start + 3500LL * LEASE_MS) {
 		kill_connections();
@@ -92,11 +82,11 @@ Test(renewing, goes_on_while_the_owner_waits_for_another_lock)
 	bizlock *b = watched_client(OPTIONS("max_connections", "2")), *other = client(NULL);
 	long long start;
 
-	expect(OK, other, acquire_as(other, "wanted", "holder", 0));
-	expect(OK, b, take(b, 0, LEASE_MS, 0));
+	expect(OK, other, acquire_as(other, "wanted", "holder"));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
 	start = began_us("k");
 	while (server_us() < start + 3500LL * LEASE_MS)
-		expect(TIMEOUT, b, acquire(b, "wanted", 500, 0, NULL));
+		expect(TIMEOUT, b, acquire(b, "wanted", .wait_ms = 500));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	cr_assert_eq(losses.count, 0);
 }
@@ -133,7 +123,7 @@ Test(renewing, comes_every_third_of_the_lease)
 {
 	bizlock *b = watched_client(NULL);
 
-	expect(OK, b, take(b, 0, 3000, 0));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 3000));
 	renews_by_thirds(b, 3000);
 }
 
@@ -141,7 +131,7 @@ Test(renewing, comes_every_third_of_the_lease_the_client_has)
 {
 	bizlock *b = watched_client(OPTIONS("lease_ms", "2400"));
 
-	expect(OK, b, take(b, 0, 0, 0));
+	expect(OK, b, acquire_renewed(b, "k"));
 	renews_by_thirds(b, 2400);
 }
 
@@ -150,7 +140,7 @@ Test(renewing, takes_over_the_length_of_a_renewal_by_hand)
 {
 	bizlock *b = watched_client(NULL);
 
-	expect(OK, b, take(b, 0, 600000, 0));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 600000));
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 2400));
 	cr_assert_leq(row_of(&world, KEY("k")).left_us, 2400 * 1000);
 	renews_by_thirds(b, 2400);
@@ -161,8 +151,8 @@ Test(renewing, a_short_lease_is_renewed_beside_a_long_one)
 {
 	bizlock *b = watched_client(NULL);
 
-	expect(OK, b, acquire_renewed(b, "long", NULL, 600000, NULL));
-	expect(OK, b, take(b, 0, 1000, 0));
+	expect(OK, b, acquire_renewed(b, "long", .lease_ms = 600000));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 1000));
 	steadily(row_of(&world, KEY("k")).left_us > 0, 3500);
 	cr_assert_eq(losses.count, 0);
 }
@@ -174,7 +164,7 @@ Test(renewing, a_slow_answer_is_no_step_of_the_clock)
 	bizlock *b = client_through(p, NULL);
 	unsigned sent;
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, 7500, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 7500));
 	eventually(numbers_of(b).renewals == 1);
 	sent = proxy_packets(p);
 	proxy_hold_replies(p, true);
@@ -194,7 +184,8 @@ static void is_not_renewed(const char *const *options, uint32_t flags)
 	bizlock *b = watched_client(options);
 	long long first_end;
 
-	expect(OK, b, take(b, flags, LEASE_MS, 0));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = LEASE_MS, .flags = flags), NULL));
 	first_end = row_of(&world, KEY("k")).timeout_us;
 	eventually(server_us() > first_end);
 	cr_assert_eq(row_of(&world, KEY("k")).timeout_us, first_end);
@@ -222,7 +213,9 @@ static void ends_after_max_hold(const char *const *options, uint32_t max_hold_ms
 	int64_t start = now_ms();
 	long long began, end;
 
-	expect(OK, b, take(b, 0, LEASE_MS, max_hold_ms));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = LEASE_MS, .max_hold_ms = max_hold_ms),
+	                       NULL));
 	began = began_us("k");
 	eventually(losses.count == 1);
 	/* The last renewal comes a third of the lease before, or later. */
@@ -230,7 +223,7 @@ static void ends_after_max_hold(const char *const *options, uint32_t max_hold_ms
 	end = row_of(&world, KEY("k")).timeout_us;
 	cr_assert_leq(end - began, (MAX_HOLD_MS + LEASE_MS) * 1000LL + 1500 * 1000);
 	expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
-	expect(OK, stranger, acquire(stranger, "k", PATIENCE_MS, 0, &grant));
+	expect(OK, stranger, acquire(stranger, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 }
 
@@ -287,7 +280,7 @@ static void take_many(bizlock *b)
 
 	for (int i = 0; i < MANY; i++) {
 		snprintf(id, sizeof(id), "k%d", i);
-		expect(OK, b, acquire_renewed(b, id, NULL, MANY_LEASE_MS, NULL));
+		expect(OK, b, acquire_renewed(b, id, .lease_ms = MANY_LEASE_MS));
 	}
 }
 

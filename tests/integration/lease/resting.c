@@ -15,13 +15,7 @@ TestSuite(resting, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static bizlock_acquire_opts resting(uint32_t min_hold_ms, const char *owner)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = 60000;
-	opts.min_hold_ms = min_hold_ms;
-	opts.owner = owner;
-	return opts;
+	return OPTS(.lease_ms = 60000, .min_hold_ms = min_hold_ms, .owner = owner);
 }
 
 /* Acquired and given back at once: the fence it had. */
@@ -133,7 +127,7 @@ Test(resting, only_the_last_level_rests)
 	bizlock_acquire_opts opts = resting(LONG_MS, NULL);
 
 	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, NULL));
-	expect(OK, b, acquire(b, "job", 0, 0, NULL)); /* no minimum of its own */
+	expect(OK, b, acquire(b, "job")); /* no minimum of its own */
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
 	expect(OK, b, bizlock_verify(b, KEY("job"), NULL));
 	cr_assert_eq(row_of(&world, KEY("job")).depth, 1);
@@ -160,17 +154,17 @@ Test(resting, an_operator_may_end_it)
 	cr_assert(rests("job"));
 	expect(OK, b, bizlock_break(b, KEY("job"), fence));
 	cr_assert(!there("job"));
-	expect(OK, b, acquire(b, "job", 0, 0, NULL));
+	expect(OK, b, acquire(b, "job"));
 }
 
 /* ---- others, meanwhile ------------------------------------------------------------ */
 
 static void a_try_is_refused(bizlock *b)
 {
-	expect(BUSY, b, acquire(b, "job", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "job"));
 	expect_message(b, "rest");
 	expect_message(b, "job");
-	expect(TIMEOUT, b, acquire(b, "job", 300, 0, NULL));
+	expect(TIMEOUT, b, acquire(b, "job", .wait_ms = 300));
 	expect_message(b, "rest");
 	cr_assert(rests("job"));
 }
@@ -212,7 +206,7 @@ Test(resting, a_set_with_it_is_refused)
 
 	keyset_make(&s, 4, "k");
 	run_job(a, s.ids[2], LONG_MS);
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(BUSY, b, keyset_acquire(b, &s));
 	expect_message(b, s.ids[2]);
 	expect_message(b, "rest");
 	cr_assert_eq(rows(), 1);
@@ -229,7 +223,7 @@ Test(resting, each_key_of_a_set_rests)
 	expect(OK, a, keyset_release(a, &s, NULL));
 	for (size_t i = 0; i < s.n; i++) {
 		cr_assert(rests(s.ids[i]), "%s", s.ids[i]);
-		expect(BUSY, b, acquire(b, s.ids[i], 0, 0, NULL));
+		expect(BUSY, b, acquire(b, s.ids[i]));
 	}
 }
 
@@ -255,7 +249,7 @@ static void obtained_right_after(bizlock *a, bizlock *b)
 	long long over = row_of(&world, KEY("job")).timeout_us;
 
 	cr_assert(rests("job"));
-	expect(OK, b, acquire(b, "job", -1, 60000, &grant));
+	expect(OK, b, acquire(b, "job", .wait_ms = -1, .lease_ms = 60000, .grant = &grant));
 	not_before_its_time("job", over);
 	cr_assert_eq(grant.flags, 0, "it had been released");
 	cr_assert_eq(grant.depth, 1);
@@ -296,7 +290,7 @@ Test(resting, who_waited_before_the_release_gets_it_right_after)
 	long long over;
 
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
-	call_start(&call, b, "job", -1, "waiter");
+	call_start(&call, b, "job", .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	expect(OK, a, bizlock_release(a, KEY("job"), "holder", NULL));
 	cr_assert(rests("job"));
@@ -314,7 +308,7 @@ Test(resting, a_later_try_gets_it)
 
 	if (there("job"))
 		lease_is_over("job");
-	expect(OK, b, acquire(b, "job", 0, 0, &grant));
+	expect(OK, b, acquire(b, "job", .grant = &grant));
 	cr_assert_eq(grant.flags, 0);
 	cr_assert_gt(grant.fence, fence);
 }

@@ -10,16 +10,6 @@ TestSuite(resting_held, .init = world_begin, .fini = world_end, .timeout = 120);
 #define LONG_MS 600000 /* nobody here waits for its end */
 #define LEASE_MS 1500
 
-static bizlock_acquire_opts job(uint32_t lease_ms, uint32_t min_hold_ms)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = lease_ms;
-	opts.min_hold_ms = min_hold_ms;
-	return opts;
-}
-
 static bool rests(const char *id)
 {
 	struct row row = row_of(&world, KEY(id));
@@ -30,7 +20,7 @@ static bool rests(const char *id)
 Test(resting_held, it_is_renewed_while_it_is_held)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = job(LEASE_MS, LONG_MS);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = LEASE_MS, .min_hold_ms = LONG_MS);
 	long long first;
 
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
@@ -38,7 +28,7 @@ Test(resting_held, it_is_renewed_while_it_is_held)
 	eventually(row_of(&world, KEY("job")).timeout_us > first + 3 * LEASE_MS * 1000);
 	/* By a lease each time, not to the end of the minimum. */
 	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
-	expect(BUSY, b, acquire(b, "job", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "job"));
 	expect_message(b, row_of(&world, KEY("job")).owner);
 	expect(OK, a, bizlock_verify(a, KEY("job"), NULL));
 	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
@@ -48,7 +38,7 @@ Test(resting_held, it_is_renewed_while_it_is_held)
 Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = job(LEASE_MS, 3 * LEASE_MS);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = LEASE_MS, .min_hold_ms = 3 * LEASE_MS);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	long long began, end;
 
@@ -57,7 +47,7 @@ Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
 	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
 	end = row_of(&world, KEY("job")).timeout_us;
 	cr_assert_geq(end, began + 3 * LEASE_MS * 1000 - 1000, "%lld us", end - began);
-	expect(OK, b, acquire(b, "job", -1, 60000, &grant));
+	expect(OK, b, acquire(b, "job", .wait_ms = -1, .lease_ms = 60000, .grant = &grant));
 	cr_assert_eq(grant.flags, 0);
 	cr_assert_geq(row_of(&world, KEY("job")).timeout_us - 60000 * 1000ll, end);
 }
@@ -66,27 +56,27 @@ Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
 Test(resting_held, a_minimum_shorter_than_the_lease_ends_before_it)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = job(LONG_MS, LEASE_MS);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = LONG_MS, .min_hold_ms = LEASE_MS);
 	int64_t start = now_ms();
 
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
 	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
 	cr_assert(rests("job"));
 	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
-	expect(OK, b, acquire(b, "job", -1, 0, NULL));
+	expect(OK, b, acquire(b, "job", .wait_ms = -1));
 	cr_assert_lt(now_ms() - start, PATIENCE_MS);
 }
 
 static void taken_over_after_the_lease(uint32_t min_hold_ms)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = job(300, min_hold_ms);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 300, .min_hold_ms = min_hold_ms);
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
 
 	opts.flags = BIZLOCK_NO_RENEW; /* as if it were dead */
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, &first));
 	lease_is_over("job");
-	expect(OK, b, acquire(b, "job", 0, 60000, &grant));
+	expect(OK, b, acquire(b, "job", .lease_ms = 60000, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_gt(grant.fence, first.fence);
 	expect(LOST, a, bizlock_release(a, KEY("job"), NULL, NULL));
@@ -109,11 +99,11 @@ Test(resting_held, even_if_the_minimum_is_longer)
 Test(resting_held, a_minimum_ends_with_the_hold_it_was_asked_for)
 {
 	bizlock *b = client(NULL);
-	bizlock_acquire_opts opts = job(60000, 300);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .min_hold_ms = 300);
 
 	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, NULL));
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
-	expect(OK, b, acquire(b, "job", -1, 0, NULL));
+	expect(OK, b, acquire(b, "job", .wait_ms = -1));
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
 	cr_assert(!row_of(&world, KEY("job")).there);
 }
@@ -121,7 +111,7 @@ Test(resting_held, a_minimum_ends_with_the_hold_it_was_asked_for)
 Test(resting_held, the_next_hold_may_rest_as_well)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = job(60000, 300);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .min_hold_ms = 300);
 
 	opts.wait_ms = -1;
 	for (int i = 0; i < 4; i++) {
@@ -148,7 +138,7 @@ struct cron {
 static void *at_midnight(void *arg)
 {
 	struct cron *c = arg;
-	bizlock_acquire_opts opts = job(60000, LONG_MS);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .min_hold_ms = LONG_MS);
 	char owner[16];
 
 	snprintf(owner, sizeof(owner), "cron-%u", c->late_ms);
@@ -190,7 +180,7 @@ Test(resting_held, a_release_that_is_cut_lets_it_rest)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = client_through(p, NULL);
-	bizlock_acquire_opts opts = job(60000, LONG_MS);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .min_hold_ms = LONG_MS);
 	char id[16];
 
 	for (unsigned i = 0; i < 8; i++) {
@@ -206,7 +196,7 @@ Test(resting_held, a_release_that_is_cut_lets_it_rest)
 		proxy_arm(p, NULL);
 		cr_assert(rests(id), "%s", row_text(id));
 		cr_assert_gt(row_of(&world, KEY(id)).left_us, LONG_MS / 2 * 1000ll);
-		expect(BUSY, b, acquire(b, id, 0, 0, NULL));
+		expect(BUSY, b, acquire(b, id));
 	}
 	proxy_stop(p);
 }

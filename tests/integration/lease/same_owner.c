@@ -13,8 +13,8 @@ static bizlock *waiting_client(struct call *waiter, bizlock **ret_stranger)
 	bizlock *b = client(NULL);
 
 	*ret_stranger = client(NULL);
-	expect(OK, *ret_stranger, acquire(*ret_stranger, "k", 0, 60000, NULL));
-	call_start(waiter, b, "k", -1, "task");
+	expect(OK, *ret_stranger, acquire(*ret_stranger, "k", .lease_ms = 60000));
+	call_start(waiter, b, "k", .wait_ms = -1, .owner = "task");
 	eventually(doorbell_waiters(&world) == 1);
 	return b;
 }
@@ -34,7 +34,7 @@ Test(same_owner, that_waits_is_told_to_a_try_at_once)
 	bizlock *stranger, *b = waiting_client(&waiter, &stranger);
 	int64_t start = now_ms();
 
-	expect(BUSY, b, acquire_as(b, "k", "task", 0));
+	expect(BUSY, b, acquire_as(b, "k", "task"));
 	expect_message(b, WAITED_FOR);
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 	is_served(&waiter, stranger);
@@ -64,7 +64,7 @@ Test(same_owner, that_waits_is_waited_for_as_long_as_was_told)
 	bizlock *stranger, *b = waiting_client(&waiter, &stranger);
 	int64_t start = now_ms();
 
-	expect(TIMEOUT, b, acquire_as(b, "k", "task", 500));
+	expect(TIMEOUT, b, acquire_as(b, "k", "task", .wait_ms = 500));
 	expect_message(b, WAITED_FOR);
 	cr_assert_lt(now_ms() - start, 500 + PROMPT_MS);
 	is_served(&waiter, stranger);
@@ -75,7 +75,7 @@ Test(same_owner, gets_both_levels_when_both_wait)
 	struct call waiter, second;
 	bizlock *stranger, *b = waiting_client(&waiter, &stranger);
 
-	call_start(&second, b, "k", -1, "task");
+	call_start(&second, b, "k", .wait_ms = -1, .owner = "task");
 	call_blocks(&second);
 	expect(OK, stranger, bizlock_release(stranger, KEY("k"), NULL, NULL));
 	cr_assert_eq(call_join(&waiter), BIZLOCK_OK, "%s", waiter.errmsg);
@@ -88,7 +88,7 @@ Test(same_owner, that_waits_twice_is_interrupted_twice)
 	struct call waiter, second;
 	bizlock *stranger, *b = waiting_client(&waiter, &stranger);
 
-	call_start(&second, b, "k", -1, "task");
+	call_start(&second, b, "k", .wait_ms = -1, .owner = "task");
 	call_blocks(&second);
 	bizlock_interrupt(b);
 	cr_assert_eq(call_join(&waiter), BIZLOCK_CANCELLED);
@@ -101,7 +101,7 @@ static void *re_enters(void *arg)
 {
 	struct call *c = arg;
 
-	c->rc = acquire_as(c->b, "k", "task", 60000);
+	c->rc = acquire_as(c->b, "k", "task", .wait_ms = 60000);
 	return NULL;
 }
 
@@ -113,16 +113,16 @@ Test(same_owner, that_is_interrupted_still_gives_back)
 	bizlock *stranger = client(NULL);
 	pthread_t thread;
 
-	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task", 0));
-	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task", 0)); /* it is prepared from now on */
+	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task"));
+	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task")); /* it is prepared from now on */
 	expect(OK, deeper.b, bizlock_release(deeper.b, KEY("k"), "task", NULL));
-	expect(OK, stranger, acquire(stranger, "other", 0, 60000, NULL));
-	call_start(&other, deeper.b, "other", -1, "task");
+	expect(OK, stranger, acquire(stranger, "other", .lease_ms = 60000));
+	call_start(&other, deeper.b, "other", .wait_ms = -1, .owner = "task");
 	eventually(doorbell_waiters(&world) == 1);
 	proxy_hold_replies(p, true);
 	cr_assert_eq(pthread_create(&thread, NULL, re_enters, &deeper), 0);
 	eventually(row_of(&world, KEY("k")).depth == 2);
-	call_prepare(&release, deeper.b, "k", 0, "task");
+	call_prepare(&release, deeper.b, "k", .owner = "task");
 	call_start_release(&release);
 	call_blocks(&release);
 	bizlock_interrupt(deeper.b);

@@ -18,12 +18,12 @@ Test(closing, releases_what_is_held)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	for (int i = 0; i < 3; i++)
-		expect(OK, b, acquire_renewed(b, "deep", NULL, 0, NULL));
-	expect(OK, b, acquire_renewed(b, "named", "task-1", 0, NULL));
-	expect(OK, b, acquire(b, "unrenewed", 0, 0, NULL));
+		expect(OK, b, acquire_renewed(b, "deep"));
+	expect(OK, b, acquire_renewed(b, "named", .owner = "task-1"));
+	expect(OK, b, acquire(b, "unrenewed"));
 	bizlock_close(b);
 	cr_assert(!is_there("deep") && !is_there("named") && !is_there("unrenewed"));
-	expect(OK, stranger, acquire(stranger, "deep", 0, 0, &grant));
+	expect(OK, stranger, acquire(stranger, "deep", .grant = &grant));
 	cr_assert_eq(grant.flags, 0, "it had been released");
 }
 
@@ -32,8 +32,8 @@ Test(closing, wakes_who_waits)
 	bizlock *b = client_open(&world, NULL), *waiter = client(NULL);
 	struct call call;
 
-	expect(OK, b, acquire_as(b, "k", "holder", 0));
-	call_start(&call, waiter, "k", -1, "task-1");
+	expect(OK, b, acquire_as(b, "k", "holder"));
+	call_start(&call, waiter, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	bizlock_close(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -47,7 +47,7 @@ Test(closing, releases_more_than_one_statement_can)
 
 	for (int i = 0; i < 700; i++) {
 		snprintf(id, sizeof(id), "k%d", i);
-		expect(OK, b, acquire_renewed(b, id, NULL, 0, NULL));
+		expect(OK, b, acquire_renewed(b, id));
 	}
 	bizlock_close(b);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
@@ -64,9 +64,9 @@ Test(closing, removes_what_an_acquisition_of_unknown_outcome_left)
 	for (int i = 0; i < 5; i++) {
 		bizlock *b = client_open(&by_way, OPTIONS("ssl_mode", "disabled"));
 
-		expect(OK, b, acquire_as(b, "kept", "task-1", 0));
+		expect(OK, b, acquire_as(b, "kept", "task-1"));
 		proxy_arm(p, &fault);
-		expect(UNKNOWN, b, acquire_as(b, "k", "task-1", 0));
+		expect(UNKNOWN, b, acquire_as(b, "k", "task-1"));
 		cr_assert(is_there("k"));
 		proxy_arm(p, NULL);
 		bizlock_close(b);
@@ -80,10 +80,10 @@ Test(closing, does_not_release_where_the_client_says_so)
 	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
 	bizlock *stranger = client(NULL);
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "k"));
 	bizlock_close(b);
 	cr_assert(is_there("k"));
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 }
 
 Test(closing, and_nothing_is_renewed_any_more)
@@ -91,7 +91,7 @@ Test(closing, and_nothing_is_renewed_any_more)
 	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
 	long long end;
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, 1500, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 1500));
 	bizlock_close(b);
 	end = row_of(&world, KEY("k")).timeout_us;
 	eventually(server_us() > end);
@@ -100,7 +100,7 @@ Test(closing, and_nothing_is_renewed_any_more)
 
 static void take_and_end(void *arg)
 {
-	expect(OK, arg, acquire_renewed(arg, "k", NULL, 60000, NULL));
+	expect(OK, arg, acquire_renewed(arg, "k", .lease_ms = 60000));
 }
 
 Test(closing, does_not_release_what_an_ended_thread_held)
@@ -117,9 +117,9 @@ Test(closing, does_not_release_what_others_took_over)
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
 	const char *before;
 
-	expect(OK, b, acquire(b, "k", 0, 300, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 300));
 	lease_is_over("k");
-	expect(OK, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(OK, stranger, acquire(stranger, "k"));
 	before = row_text("k");
 	bizlock_close(b);
 	cr_assert_str_eq(row_text("k"), before);
@@ -133,12 +133,12 @@ Test(closing, releases_what_no_transaction_has_fenced)
 	int64_t start;
 	MYSQL *tx;
 
-	expect(OK, b, acquire_renewed(b, "a", NULL, 0, NULL));
-	expect(OK, b, acquire_renewed(b, "fenced", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "a"));
+	expect(OK, b, acquire_renewed(b, "fenced"));
 	opts.min_hold_ms = 60000;
 	expect(OK, b, bizlock_acquire(b, KEY("fenced and resting"), &opts, NULL));
 	expect(OK, b, bizlock_acquire(b, KEY("resting"), &opts, NULL));
-	expect(OK, b, acquire_renewed(b, "z", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "z"));
 	tx = tx_open();
 	db_run(tx, "BEGIN");
 	expect(OK, b, bizlock_fence(b, KEY("fenced"), NULL, tx));
@@ -149,7 +149,7 @@ Test(closing, releases_what_no_transaction_has_fenced)
 	cr_assert(!is_there("a") && !is_there("z"));
 	cr_assert_str_eq(row_of(&world, KEY("resting")).owner, "");
 	cr_assert(is_there("fenced"));
-	expect(BUSY, stranger, acquire(stranger, "fenced", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "fenced"));
 	cr_assert_str_neq(row_of(&world, KEY("fenced and resting")).owner, "");
 	tx_close(tx);
 }
@@ -168,7 +168,7 @@ Test(closing, releases_what_somebody_has_locked_for_a_moment)
 	MYSQL *tx = db_open(&world.at, world.schema);
 	pthread_t thread;
 
-	expect(OK, b, acquire_renewed(b, "k", NULL, 0, NULL));
+	expect(OK, b, acquire_renewed(b, "k"));
 	db_run(tx, "BEGIN");
 	db_run(tx, "SELECT 1 FROM biz_lock WHERE %s FOR UPDATE", row_where(KEY("k")));
 	cr_assert_eq(pthread_create(&thread, NULL, lets_go, tx), 0);
@@ -205,9 +205,9 @@ static bizlock *client_of_a_frozen_server(uint32_t lease_ms)
 	world_make(&world, &server.at);
 	world_migrate(&world);
 	b = client_open(&world, OPTIONS("io_timeout_ms", "3000", "connect_timeout_ms", "3000"));
-	expect(OK, b, acquire_renewed(b, "k", NULL, lease_ms, NULL));
-	expect(OK, b, acquire_renewed(b, "other", NULL, lease_ms, NULL));
-	expect(OK, b, acquire_renewed(b, "named", "task-1", lease_ms, NULL));
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = lease_ms));
+	expect(OK, b, acquire_renewed(b, "other", .lease_ms = lease_ms));
+	expect(OK, b, acquire_renewed(b, "named", .owner = "task-1", .lease_ms = lease_ms));
 	own_server_do(&server, "freeze");
 	return b;
 }
@@ -273,7 +273,7 @@ Test(own_closing, comes_back_though_a_thread_waits_at_the_server)
 
 	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
 	b = client_of_a_frozen_server(60000);
-	call_start(&call, b, "named", -1, "waiter");
+	call_start(&call, b, "named", .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	closes_in_time(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);

@@ -76,8 +76,8 @@ static void uses_locks(bizlock *b)
 	char ticket[BIZLOCK_EXPORT_MAX];
 	int rows = 0;
 
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_each(b, NULL, count_row, &rows));
@@ -100,7 +100,7 @@ static void uses_transactions(bizlock *b)
 	snprintf(at.password, sizeof(at.password), "%s", PASSWORD);
 	tx = db_open(&at, world.schema);
 	db_run(tx, "START TRANSACTION");
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, 0));
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	expect(OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
@@ -118,8 +118,8 @@ static void uses_everything(bizlock *b)
 	uses_transactions(b);
 	expect(OK, b, bizlock_each_migration(b, count_migration, &migrations));
 	cr_assert_eq(migrations, 1);
-	expect(OK, admin, acquire_as(admin, "k", "task-1", 0));
-	call_start(&call, b, "k", -1, "task-2");
+	expect(OK, admin, acquire_as(admin, "k", "task-1"));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
 	expect(OK, admin, bizlock_release(admin, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);

@@ -63,7 +63,7 @@ Test(open, calls_out_of_order_are_misuse)
 	bizlock *b = client_new(&world, NULL);
 
 	world_migrate(&world);
-	expect(MISUSE, b, acquire(b, "k", 0, 0, NULL));
+	expect(MISUSE, b, acquire(b, "k"));
 	expect(MISUSE, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(MISUSE, b, bizlock_verify(b, KEY("k"), NULL));
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);

@@ -87,7 +87,7 @@ Test(opening_slowly, the_others_are_told_so)
 	expect_message(slow.b, "being opened by another thread");
 	expect(MISUSE, slow.b, bizlock_set(slow.b, "lease_ms", "1000"));
 	expect_message(slow.b, "being opened by another thread");
-	expect(MISUSE, slow.b, acquire(slow.b, "k", 0, 0, NULL));
+	expect(MISUSE, slow.b, acquire(slow.b, "k"));
 	expect_message(slow.b, "being opened by another thread");
 	bizlock_interrupt(slow.b);
 	go_on();

@@ -24,7 +24,7 @@ static uint32_t default_lease(bizlock *b)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	expect(OK, b, bizlock_open(b));
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	bizlock_close(b);
 	return grant.lease_ms;

@@ -152,7 +152,7 @@ Test(schema, migrating_again_changes_nothing)
 
 	world_migrate(&world);
 	b = client(NULL);
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	before = db_text(world.admin, "SELECT * FROM biz_lock");
 	world_migrate(&world);
 	expect(OK, b, bizlock_migrate(b));
@@ -205,8 +205,8 @@ Test(schema, a_prefix_makes_another_set_of_tables)
 	expect(OK, prefixed, bizlock_migrate(prefixed));
 	expect(OK, prefixed, bizlock_open(prefixed));
 	plain = client(NULL);
-	expect(OK, plain, acquire(plain, "k", 0, 0, NULL));
-	expect(OK, prefixed, acquire(prefixed, "k", 0, 0, NULL));
+	expect(OK, plain, acquire(plain, "k"));
+	expect(OK, prefixed, acquire(prefixed, "k"));
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM Zz_9biz_lock"), 1);
 	expect(OK, prefixed, bizlock_release(prefixed, KEY("k"), NULL, NULL));
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 1);
@@ -223,8 +223,8 @@ Test(schema, two_databases_are_two_worlds)
 	world_migrate(&world);
 	here = client(NULL);
 	there = client_open(&other, NULL);
-	expect(OK, here, acquire(here, "k", 0, 0, NULL));
-	expect(OK, there, acquire(there, "k", 0, 0, NULL));
+	expect(OK, here, acquire(here, "k"));
+	expect(OK, there, acquire(there, "k"));
 	bizlock_close(there);
 	world_drop(&other);
 }

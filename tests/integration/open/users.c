@@ -64,8 +64,8 @@ Test(users, four_privileges_are_enough)
 
 	make_user("", OWN_TABLES);
 	b = client(OPTIONS("user", world.schema, "password", PASSWORD));
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_each(b, NULL, count_row, &rows));
@@ -75,8 +75,8 @@ Test(users, four_privileges_are_enough)
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_reap(b, NULL, NULL));
 
-	expect(OK, admin, acquire_as(admin, "k", "task-1", 0));
-	call_start(&call, b, "k", -1, "task-2");
+	expect(OK, admin, acquire_as(admin, "k", "task-1"));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
 	expect(OK, admin, bizlock_release(admin, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -94,7 +94,7 @@ Test(users, four_privileges_are_enough_in_transactions)
 	snprintf(at.user, sizeof(at.user), "%s", world.schema);
 	snprintf(at.password, sizeof(at.password), "%s", PASSWORD);
 	tx = db_open(&at, world.schema);
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	for (uint32_t flags = 0; flags <= BIZLOCK_ROW_SKIP; flags++) {
 		db_run(tx, "START TRANSACTION");
 		expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, flags));
@@ -174,11 +174,11 @@ Test(users, tls_connections_that_break_are_replaced)
 	struct world w = tls_world();
 	bizlock *b = client_open(&w, OPTIONS("ssl_mode", "required"));
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	kill_connections();
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	kill_connections();
-	expect(OK, b, acquire(b, "other", 0, 0, NULL));
+	expect(OK, b, acquire(b, "other"));
 	kill_connections();
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	bizlock_close(b);

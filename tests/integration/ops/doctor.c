@@ -62,7 +62,7 @@ Test(doctor, it_changes_nothing)
 	bizlock *b = client(NULL);
 	const char *before;
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	before = row_text("k");
 	look(NULL);
 	cr_assert_str_eq(row_text("k"), before);

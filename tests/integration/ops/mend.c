@@ -63,7 +63,7 @@ Test(mend, each_shows_stale_ones_too)
 {
 	struct seen s = {.b = client(NULL)};
 
-	expect(OK, s.b, acquire(s.b, "k", 0, 100, NULL));
+	expect(OK, s.b, acquire(s.b, "k", .lease_ms = 100));
 	lease_is_over("k");
 	expect(OK, s.b, bizlock_each(s.b, NULL, see, &s));
 	cr_assert_eq(s.rows, 1);
@@ -86,11 +86,11 @@ Test(mend, look_shows_one_key_and_no_other)
 	bizlock_key upper = {"TEST", "k"};
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, s.b, acquire(s.b, "j", 0, 0, NULL));
-	expect(OK, s.b, acquire(s.b, "l", 0, 0, NULL));
+	expect(OK, s.b, acquire(s.b, "j"));
+	expect(OK, s.b, acquire(s.b, "l"));
 	expect(OK, s.b, bizlock_look(s.b, KEY("k"), see, &s));
 	cr_assert_eq(s.rows, 0);
-	expect(OK, s.b, acquire(s.b, "k", 0, 0, &grant));
+	expect(OK, s.b, acquire(s.b, "k", .grant = &grant));
 	expect(OK, s.b, bizlock_look(s.b, upper, see, &s));
 	cr_assert_eq(s.rows, 0);
 	expect(OK, s.b, bizlock_look(s.b, KEY("k"), see, &s));
@@ -164,7 +164,7 @@ static int break_it(void *arg, const bizlock_info *info)
 	struct seen *s = arg;
 	bizlock_key key = {info->biz_type, info->biz_id};
 
-	if (acquire(s->b, "inside", 0, 0, NULL) != BIZLOCK_OK)
+	if (acquire(s->b, "inside") != BIZLOCK_OK)
 		return 1;
 	if (bizlock_release(s->b, KEY("inside"), NULL, NULL) != BIZLOCK_OK)
 		return 1;
@@ -192,11 +192,11 @@ Test(mend, break_frees_the_lock_and_the_holder_learns_it)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	uint64_t fence;
 
-	expect(OK, a, acquire(a, "k", 0, 600000, &grant));
+	expect(OK, a, acquire(a, "k", .lease_ms = 600000, .grant = &grant));
 	fence = grant.fence;
 	expect(OK, op, bizlock_break(op, KEY("k"), fence));
 	cr_assert(!row_of(&world, KEY("k")).there);
-	expect(OK, op, acquire(op, "k", 0, 0, &grant));
+	expect(OK, op, acquire(op, "k", .grant = &grant));
 	cr_assert_gt(grant.fence, fence);
 	expect(LOST, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
@@ -209,9 +209,9 @@ Test(mend, break_never_breaks_a_newer_holder)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	const char *before;
 
-	expect(OK, a, acquire(a, "k", 0, 0, &grant));
+	expect(OK, a, acquire(a, "k", .grant = &grant));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	before = row_text("k");
 	expect(BUSY, a, bizlock_break(a, KEY("k"), grant.fence));
 	expect_message(a, row_of(&world, KEY("k")).owner);
@@ -224,7 +224,7 @@ Test(mend, break_of_nothing_says_lost)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	expect(LOST, b, bizlock_break(b, KEY("k"), 1));
-	expect(OK, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, b, acquire(b, "k", .grant = &grant));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(LOST, b, bizlock_break(b, KEY("k"), grant.fence));
 }
@@ -234,7 +234,7 @@ Test(mend, break_is_for_one_key)
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, a, acquire(a, "k", 0, 0, &grant));
+	expect(OK, a, acquire(a, "k", .grant = &grant));
 	expect(LOST, b, bizlock_break(b, KEY("K"), grant.fence));
 	expect(LOST, b, bizlock_break(b, KEY("k "), grant.fence));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
@@ -246,11 +246,11 @@ Test(mend, break_wakes_those_who_wait_for_a_hanging_holder)
 {
 	struct peer holder = peer_start(&world, NULL);
 	bizlock *mender = client(NULL), *b = client(NULL);
-	struct answer held = peer_acquire(&holder, "k", 0, 600000);
+	struct answer held = peer_acquire(&holder, "k", .lease_ms = 600000);
 	struct call call;
 
 	peer_signal(&holder, SIGSTOP);
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, mender, bizlock_break(mender, KEY("k"), held.grant.fence));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);

@@ -22,7 +22,7 @@ Test(reap, purges_what_dead_holders_left)
 {
 	bizlock *b = client(NULL);
 
-	stale_leases(world.admin, "old", 1200, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 1200, .ago_ms = OLD_MS);
 	expect_reaped(b, NULL, 1200, 0, 0);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
 }
@@ -31,7 +31,7 @@ Test(reap, purges_rests_that_are_over)
 {
 	bizlock *b = client(NULL);
 
-	stale_rests(world.admin, "old", 30, OLD_MS);
+	stale_rests(world.admin, "old", .rows = 30, .ago_ms = OLD_MS);
 	expect_reaped(b, NULL, 0, 30, 0);
 	cr_assert_eq(left_of("biz_lock", "old"), 0);
 }
@@ -40,7 +40,7 @@ Test(reap, purges_rows_of_row_locks)
 {
 	bizlock *b = client(NULL);
 
-	stale_row_locks(world.admin, "old", 1200, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 1200, .ago_ms = OLD_MS);
 	expect_reaped(b, NULL, 0, 0, 1200);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_row_lock"), 0);
 }
@@ -50,14 +50,14 @@ Test(reap, leaves_what_is_live_resting_or_not_old)
 {
 	bizlock *b = client(NULL);
 
-	stale_leases(world.admin, "live", 600, -60000);
-	stale_leases(world.admin, "fresh", 600, HOUR_MS - 60000);
-	stale_leases(world.admin, "old", 600, HOUR_MS + 60000);
-	stale_rests(world.admin, "resting", 10, -60000);
-	stale_rests(world.admin, "fresh-rest", 10, HOUR_MS - 60000);
-	stale_rests(world.admin, "old-rest", 10, HOUR_MS + 60000);
-	stale_row_locks(world.admin, "fresh", 10, HOUR_MS + 540000);
-	stale_row_locks(world.admin, "old", 10, HOUR_MS + 660000);
+	stale_leases(world.admin, "live", .rows = 600, .ago_ms = -60000);
+	stale_leases(world.admin, "fresh", .rows = 600, .ago_ms = HOUR_MS - 60000);
+	stale_leases(world.admin, "old", .rows = 600, .ago_ms = HOUR_MS + 60000);
+	stale_rests(world.admin, "resting", .rows = 10, .ago_ms = -60000);
+	stale_rests(world.admin, "fresh-rest", .rows = 10, .ago_ms = HOUR_MS - 60000);
+	stale_rests(world.admin, "old-rest", .rows = 10, .ago_ms = HOUR_MS + 60000);
+	stale_row_locks(world.admin, "fresh", .rows = 10, .ago_ms = HOUR_MS + 540000);
+	stale_row_locks(world.admin, "old", .rows = 10, .ago_ms = HOUR_MS + 660000);
 	expect_reaped(b, NULL, 600, 10, 10);
 	cr_assert_eq(left_of("biz_lock", "live"), 600);
 	cr_assert_eq(left_of("biz_lock", "fresh"), 610);
@@ -73,8 +73,8 @@ Test(reap, purges_at_once_where_it_is_told_to)
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
 
 	opts.older_than_ms = 0;
-	stale_leases(world.admin, "live", 10, -60000);
-	stale_leases(world.admin, "fresh", 10, 1);
+	stale_leases(world.admin, "live", .rows = 10, .ago_ms = -60000);
+	stale_leases(world.admin, "fresh", .rows = 10, .ago_ms = 1);
 	expect_reaped(b, &opts, 10, 0, 0);
 	cr_assert_eq(left_of("biz_lock", "live"), 10);
 }
@@ -85,8 +85,8 @@ Test(reap, the_oldest_age_is_no_trouble)
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
 
 	opts.older_than_ms = 3153600000000;
-	stale_leases(world.admin, "old", 10, OLD_MS);
-	stale_row_locks(world.admin, "old", 10, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
 	expect_reaped(b, &opts, 0, 0, 0);
 }
 
@@ -105,9 +105,9 @@ Test(reap, what_is_held_is_held_on)
 	const char *before;
 
 	opts.older_than_ms = 0;
-	expect(OK, b, acquire(b, "mine", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "mine", .lease_ms = 600000));
 	before = row_text("mine");
-	stale_leases(world.admin, "old", 10, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
 	expect_reaped(b, &opts, 10, 0, 0);
 	cr_assert_str_eq(row_text("mine"), before);
 	expect(OK, b, bizlock_verify(b, KEY("mine"), NULL));
@@ -121,10 +121,10 @@ Test(reap, who_takes_a_purged_lock_gets_a_larger_fence)
 	bizlock_grant first = BIZLOCK_GRANT_INIT, second = BIZLOCK_GRANT_INIT;
 
 	opts.older_than_ms = 0;
-	expect(OK, a, acquire(a, "k", 0, 100, &first));
+	expect(OK, a, acquire(a, "k", .lease_ms = 100, .grant = &first));
 	lease_is_over("k");
 	expect_reaped(b, &opts, 1, 0, 0);
-	expect(OK, b, acquire(b, "k", 0, 0, &second));
+	expect(OK, b, acquire(b, "k", .grant = &second));
 	cr_assert_gt(second.fence, first.fence);
 	cr_assert_eq(second.flags, 0);
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
@@ -177,8 +177,8 @@ Test(reap, many_types_of_one_id)
 	bizlock *b = client(NULL);
 	bizlock_reap_result result;
 
-	stale_leases(world.admin, "old", 1100, OLD_MS);
-	stale_leases(world.admin, "z", 1, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 1100, .ago_ms = OLD_MS);
+	stale_leases(world.admin, "z", .rows = 1, .ago_ms = OLD_MS);
 	db_run(world.admin, "UPDATE biz_lock SET biz_type = biz_id, biz_id = 'one'"
 	                    " WHERE biz_id LIKE 'old-%%'");
 	result = reaped(b, NULL);
@@ -194,9 +194,9 @@ Test(reap, counts_what_it_looked_at)
 	bizlock *b = client(NULL);
 	bizlock_reap_result result;
 
-	stale_leases(world.admin, "live", 700, -60000);
-	stale_leases(world.admin, "old", 700, OLD_MS);
-	stale_row_locks(world.admin, "new", 20, 0);
+	stale_leases(world.admin, "live", .rows = 700, .ago_ms = -60000);
+	stale_leases(world.admin, "old", .rows = 700, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "new", .rows = 20);
 	result = reaped(b, NULL);
 	cr_assert_eq(result.looked_at, 1421, "%llu", (unsigned long long)result.looked_at);
 	cr_assert_eq(result.passed_over, 0);
@@ -209,8 +209,8 @@ Test(reap, estimates_how_many_rows_there_are)
 	bizlock_reap_result result;
 
 	opts.flags = BIZLOCK_REAP_DRY_RUN;
-	stale_leases(world.admin, "live", 1000, -60000);
-	stale_row_locks(world.admin, "new", 1000, 0);
+	stale_leases(world.admin, "live", .rows = 1000, .ago_ms = -60000);
+	stale_row_locks(world.admin, "new", .rows = 1000);
 	db_run(world.admin, "ANALYZE TABLE biz_lock, biz_row_lock");
 	result = reaped(b, &opts);
 	cr_assert(result.rows >= 1000 && result.rows <= 4000, "%llu",
@@ -224,8 +224,8 @@ Test(reap, tells_of_its_progress)
 	bizlock_reap_opts opts = with_progress(&p, 100);
 	bizlock_reap_result result;
 
-	stale_leases(world.admin, "old", 1000, OLD_MS);
-	stale_row_locks(world.admin, "old", 1000, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 1000, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 1000, .ago_ms = OLD_MS);
 	result = reaped(b, &opts);
 	cr_assert_geq(p.calls, 20);
 	cr_assert_eq(p.last.size, sizeof(p.last));
@@ -241,7 +241,7 @@ Test(reap, tells_of_pages_without_anything_to_purge)
 	struct at_progress p = {.at = 0};
 	bizlock_reap_opts opts = with_progress(&p, 500);
 
-	stale_leases(world.admin, "live", 2000, -60000);
+	stale_leases(world.admin, "live", .rows = 2000, .ago_ms = -60000);
 	reaped(b, &opts);
 	cr_assert_geq(p.calls, 4);
 }
@@ -252,8 +252,8 @@ Test(reap, ends_early_when_progress_says_so)
 	struct at_progress p = {.at = 3, .answer = 1};
 	bizlock_reap_opts opts = with_progress(&p, 10);
 
-	stale_leases(world.admin, "old", 100, OLD_MS);
-	stale_row_locks(world.admin, "old", 100, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 100, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 100, .ago_ms = OLD_MS);
 	expect_reaped(b, &opts, 30, 0, 0);
 	cr_assert_eq(p.calls, 3);
 	cr_assert_eq(left_of("biz_lock", "old"), 70);
@@ -291,8 +291,8 @@ Test(reap, batches_are_no_larger_than_allowed)
 		opts.batch = batches[i];
 		opts.progress = watch_sizes;
 		opts.arg = &sizes;
-		stale_leases(world.admin, "old", 2000, OLD_MS);
-		stale_row_locks(world.admin, "old", 2000, OLD_MS);
+		stale_leases(world.admin, "old", .rows = 2000, .ago_ms = OLD_MS);
+		stale_row_locks(world.admin, "old", .rows = 2000, .ago_ms = OLD_MS);
 		expect_reaped(b, &opts, 2000, 0, 2000);
 		cr_assert_leq(sizes.most, batches[i]);
 		cr_assert_gt(sizes.most, 1);
@@ -305,8 +305,8 @@ Test(reap, one_row_at_a_time)
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
 
 	opts.batch = 1;
-	stale_leases(world.admin, "old", 12, OLD_MS);
-	stale_rests(world.admin, "rest", 3, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 12, .ago_ms = OLD_MS);
+	stale_rests(world.admin, "rest", .rows = 3, .ago_ms = OLD_MS);
 	expect_reaped(b, &opts, 12, 3, 0);
 }
 
@@ -329,9 +329,9 @@ Test(reap, purges_no_more_than_is_wanted)
 {
 	long long left = 60;
 
-	stale_leases(world.admin, "old", 20, OLD_MS);
-	stale_rests(world.admin, "old-rest", 20, OLD_MS);
-	stale_row_locks(world.admin, "old", 20, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
+	stale_rests(world.admin, "old-rest", .rows = 20, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
 	for (uint64_t max = 1; max < 30; max += 9) {
 		no_more_than(max, BIZLOCK_REAP_DRY_RUN);
 		no_more_than(max, 0);
@@ -367,10 +367,10 @@ Test(reap, a_dry_run_counts_and_changes_nothing)
 	char before[512];
 
 	opts.flags = BIZLOCK_REAP_DRY_RUN;
-	stale_leases(world.admin, "old", 1100, OLD_MS);
-	stale_leases(world.admin, "live", 10, -60000);
-	stale_rests(world.admin, "rest", 20, OLD_MS);
-	stale_row_locks(world.admin, "old", 30, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 1100, .ago_ms = OLD_MS);
+	stale_leases(world.admin, "live", .rows = 10, .ago_ms = -60000);
+	stale_rests(world.admin, "rest", .rows = 20, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 30, .ago_ms = OLD_MS);
 	snprintf(before, sizeof(before), "%s", checksums());
 	expect_reaped(b, &opts, 1100, 20, 30);
 	cr_assert_geq(p.calls, 4);
@@ -389,8 +389,8 @@ Test(reap, honours_the_prefix_of_its_client)
 
 	expect(OK, b, bizlock_migrate(b));
 	expect(OK, b, bizlock_open(b));
-	stale_leases(world.admin, "old", 30, OLD_MS);
-	stale_row_locks(world.admin, "old", 40, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 30, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 40, .ago_ms = OLD_MS);
 	db_run(world.admin, "INSERT INTO x_biz_lock SELECT * FROM biz_lock;"
 	                    "INSERT INTO x_biz_row_lock SELECT * FROM biz_row_lock");
 	expect_reaped(b, NULL, 30, 0, 40);

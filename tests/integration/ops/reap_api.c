@@ -88,7 +88,7 @@ Test(reap_api, structs_of_a_later_version_are_understood)
 
 	opts.known.size = sizeof(opts);
 	result.known.size = sizeof(result);
-	stale_leases(world.admin, "old", 3, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 3, .ago_ms = OLD_MS);
 	expect(OK, b, bizlock_reap(b, &opts.known, &result.known));
 	cr_assert_eq(result.known.size, sizeof(result));
 	cr_assert_eq(result.known.leases, 3);
@@ -138,7 +138,7 @@ static void and_a_second(bizlock *first, bizlock *second)
 	struct at_progress p = {.at = 2, .act = second_reaper, .arg = second};
 	bizlock_reap_opts opts = with_progress(&p, 10);
 
-	stale_leases(world.admin, "old", 50, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 50, .ago_ms = OLD_MS);
 	cr_assert_eq(reaped(first, &opts).leases, 50);
 	cr_assert_geq(p.calls, 5);
 	cr_assert(!row_of(&world, REAPER).there, "its lock was not given back");
@@ -161,7 +161,7 @@ Test(reap_api, whoever_holds_its_lock_keeps_reapers_out)
 {
 	bizlock *b = client(NULL);
 
-	stale_leases(world.admin, "old", 5, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 5, .ago_ms = OLD_MS);
 	expect(OK, b, bizlock_acquire(b, REAPER, NULL, NULL));
 	expect(BUSY, b, bizlock_reap(b, NULL, NULL));
 	cr_assert_eq(left_of("biz_lock", "old"), 5);
@@ -197,7 +197,7 @@ Test(reap_api, stops_when_its_lock_is_lost)
 	bizlock_reap_opts opts = with_progress(&p, 10);
 
 	expect(OK, b, bizlock_on_lost(b, note_loss, NULL));
-	stale_leases(world.admin, "old", 50, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 50, .ago_ms = OLD_MS);
 	expect(LOST, b, bizlock_reap(b, &opts, NULL));
 	expect_message(b, "reaper");
 	cr_assert_eq(p.calls, 2);
@@ -216,7 +216,7 @@ static void is_renewed(const char *renew)
 	long long first;
 
 	opts.pause_ms = 3600000;
-	stale_leases(world.admin, "old", 3, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 3, .ago_ms = OLD_MS);
 	reap_start(&t, b, &opts);
 	eventually(left_of("biz_lock", "old") == 2);
 	first = row_of(&world, REAPER).timeout_us;
@@ -251,7 +251,7 @@ Test(reap_api, an_interrupt_ends_it_after_the_batch)
 	bizlock_reap_opts opts = with_progress(&p, 10);
 	bizlock_reap_result result = {sizeof(result), 1, 2, 3, 4, 5, 6};
 
-	stale_leases(world.admin, "old", 50, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 50, .ago_ms = OLD_MS);
 	expect(CANCELLED, b, bizlock_reap(b, &opts, &result));
 	cr_assert_eq(result.leases, 3, "outputs are for OK");
 	cr_assert_eq(p.calls, 2);
@@ -267,7 +267,7 @@ Test(reap_api, an_interrupt_ends_a_dry_run)
 	bizlock_reap_opts opts = with_progress(&p, 10);
 
 	opts.flags = BIZLOCK_REAP_DRY_RUN;
-	stale_leases(world.admin, "old", 1000, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 1000, .ago_ms = OLD_MS);
 	expect(CANCELLED, b, bizlock_reap(b, &opts, NULL));
 	cr_assert_eq(p.calls, 1);
 }
@@ -277,7 +277,7 @@ Test(reap_api, an_earlier_interrupt_is_none_of_its_business)
 	bizlock *b = client(NULL);
 
 	bizlock_interrupt(b);
-	stale_leases(world.admin, "old", 5, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 5, .ago_ms = OLD_MS);
 	cr_assert_eq(reaped(b, NULL).leases, 5);
 }
 
@@ -289,7 +289,7 @@ Test(reap_api, closing_the_client_ends_it)
 
 	opts.batch = 1;
 	opts.pause_ms = 3600000;
-	stale_leases(world.admin, "old", 5, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 5, .ago_ms = OLD_MS);
 	reap_start(&t, b, &opts);
 	eventually(left_of("biz_lock", "old") == 4);
 	bizlock_close(b);
@@ -309,7 +309,7 @@ Test(reap_api, pauses_between_batches)
 
 	opts.batch = 1;
 	opts.pause_ms = 300;
-	stale_leases(world.admin, "old", 4, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 4, .ago_ms = OLD_MS);
 	cr_assert_eq(reaped(b, &opts).leases, 4);
 	cr_assert_geq(now_ms() - start, 3 * 300);
 }

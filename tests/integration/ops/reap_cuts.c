@@ -18,9 +18,9 @@ struct cutter {
 /* All kinds in one page, and a lock that is held. */
 static void litter(void)
 {
-	stale_leases(world.admin, "old", N, OLD_MS);
-	stale_rests(world.admin, "old-rest", N, OLD_MS);
-	stale_row_locks(world.admin, "old", N, OLD_MS);
+	stale_leases(world.admin, "old", .rows = N, .ago_ms = OLD_MS);
+	stale_rests(world.admin, "old-rest", .rows = N, .ago_ms = OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = N, .ago_ms = OLD_MS);
 }
 
 static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t byte)
@@ -75,7 +75,7 @@ Test(reap_cuts, at_every_packet)
 	struct fault_trace trace;
 
 	c.b = client_through(c.proxy, NULL);
-	stale_leases(world.admin, "live", 3, -600000);
+	stale_leases(world.admin, "live", .rows = 3, .ago_ms = -600000);
 	trace = traced(&c);
 	for (unsigned i = 0; i < trace.count; i++) {
 		enum fault_side side = trace.packets[i].side;
@@ -108,7 +108,7 @@ Test(reap_cuts, a_server_that_stays_away_ends_it)
 	struct at_progress progress = {.at = 2, .act = cut_always, .arg = p};
 	bizlock_reap_opts opts = with_progress(&progress, 5);
 
-	stale_leases(world.admin, "old", 20, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
 	expect(UNKNOWN, b, bizlock_reap(b, &opts, NULL));
 	cr_assert_eq(progress.calls, 2);
 	cr_assert(left_of("biz_lock", "old") <= 10 && left_of("biz_lock", "old") >= 5, "%lld",
@@ -132,7 +132,7 @@ Test(reap_cuts, killed_connections_are_replaced)
 	struct at_progress p = {.at = 2, .act = kill_all};
 	bizlock_reap_opts opts = with_progress(&p, 5);
 
-	stale_leases(world.admin, "old", 20, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
 	cr_assert_eq(reaped(b, &opts).leases, 20);
 	eventually(!row_of(&world, REAPER).there);
 }
@@ -162,7 +162,7 @@ Test(reap_cuts, a_lost_reply_does_not_make_it_purge_more_than_is_wanted)
 	for (unsigned reply = 0; reply <= n; reply++) {
 		long long left;
 
-		stale_leases(world.admin, "old", 20, OLD_MS);
+		stale_leases(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
 		fault.packet = reply - 1;
 		proxy_arm(p, reply ? &fault : NULL);
 		unsure += reaped(b, &opts).leases < 10;
@@ -192,7 +192,7 @@ static uint64_t take_and_lose(bizlock *b, uint64_t last)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire(b, "k", 0, 100, &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = 100, .grant = &grant));
 	cr_assert_gt(grant.fence, last);
 	lease_is_over("k");
 	return grant.fence;

@@ -19,12 +19,16 @@ static long long noted_us_ago(const char *id)
 	                 row_where(KEY(id)));
 }
 
-static void expect_purged(bizlock *b, uint64_t purged, uint64_t passed_over)
+/* expect_purged(b, .row_locks = 19, .passed_over = 1) */
+#define expect_purged(b, ...) expect_result((b), (bizlock_reap_result){__VA_ARGS__})
+
+static void expect_result(bizlock *b, bizlock_reap_result want)
 {
 	bizlock_reap_result result = reaped(b, NULL);
 
-	cr_assert_eq(result.row_locks, purged, "%llu", (unsigned long long)result.row_locks);
-	cr_assert_eq(result.passed_over, passed_over, "%llu",
+	cr_assert_eq(result.row_locks, want.row_locks, "%llu",
+	             (unsigned long long)result.row_locks);
+	cr_assert_eq(result.passed_over, want.passed_over, "%llu",
 	             (unsigned long long)result.passed_over);
 }
 
@@ -35,15 +39,15 @@ TX_TEST(reap_row_locks, one_that_a_transaction_has_is_passed_over_without_waitin
 	bizlock *b = client(NULL);
 	MYSQL *tx;
 
-	stale_row_locks(world.admin, "old", 20, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 20, .ago_ms = OLD_MS);
 	tx = tx_new();
 	expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, 0));
 	db_run(tx, "SELECT 1 FROM biz_row_lock WHERE biz_id = 'old-0000007' FOR UPDATE");
-	expect_purged(b, 19, 1);
+	expect_purged(b, .row_locks = 19, .passed_over = 1);
 	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
 	cr_assert(row_is_locked(b, KEY("k")));
 	db_run(tx, "COMMIT");
-	expect_purged(b, 1, 0);
+	expect_purged(b, .row_locks = 1);
 }
 
 /* One alone is another case to the optimizer. */
@@ -52,13 +56,13 @@ TX_TEST(reap_row_locks, one_alone_that_a_transaction_has_is_passed_over_without_
 	bizlock *b = client(NULL);
 	MYSQL *tx;
 
-	stale_row_locks(world.admin, "old", 1, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 1, .ago_ms = OLD_MS);
 	tx = tx_new();
 	db_run(tx, "SELECT 1 FROM biz_row_lock FOR UPDATE");
-	expect_purged(b, 0, 1);
+	expect_purged(b, .passed_over = 1);
 	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
 	db_run(tx, "COMMIT");
-	expect_purged(b, 1, 0);
+	expect_purged(b, .row_locks = 1);
 }
 
 TX_TEST(reap_row_locks, a_use_is_noted_and_keeps_the_row)
@@ -66,7 +70,7 @@ TX_TEST(reap_row_locks, a_use_is_noted_and_keeps_the_row)
 	bizlock *b = client(NULL);
 	MYSQL *tx = tx_new();
 
-	stale_row_locks(world.admin, "old", FLAGS + 1, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = FLAGS + 1, .ago_ms = OLD_MS);
 	for (unsigned i = 0; i < FLAGS; i++) {
 		expect(OK, b, bizlock_row_lock(b, KEY(stale_id("old", i)), tx, flags_of[i]));
 		cr_assert(row_is_locked(b, KEY(stale_id("old", i))));
@@ -74,7 +78,7 @@ TX_TEST(reap_row_locks, a_use_is_noted_and_keeps_the_row)
 	db_run(tx, "COMMIT");
 	for (unsigned i = 0; i < FLAGS; i++)
 		cr_assert_lt(noted_us_ago(stale_id("old", i)), 60000000);
-	expect_purged(b, 1, 0);
+	expect_purged(b, .row_locks = 1);
 	cr_assert_eq(left_of("biz_row_lock", "old"), FLAGS);
 }
 
@@ -84,8 +88,8 @@ TX_TEST(reap_row_locks, a_use_is_not_noted_again_for_ten_minutes)
 	bizlock *b = client(NULL);
 	MYSQL *tx = tx_new();
 
-	stale_row_locks(world.admin, "new", 1, 540000);
-	stale_row_locks(world.admin, "old", 1, 660000);
+	stale_row_locks(world.admin, "new", .rows = 1, .ago_ms = 540000);
+	stale_row_locks(world.admin, "old", .rows = 1, .ago_ms = 660000);
 	expect(OK, b, bizlock_row_lock(b, KEY(stale_id("new", 0)), tx, 0));
 	expect(OK, b, bizlock_row_lock(b, KEY(stale_id("old", 0)), tx, 0));
 	cr_assert_geq(noted_us_ago(stale_id("new", 0)), 540000000);
@@ -99,7 +103,7 @@ TX_TEST(reap_row_locks, a_use_is_noted_without_waiting)
 	MYSQL *holder, *tx = tx_new();
 	int64_t start;
 
-	stale_row_locks(world.admin, "old", 1, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = 1, .ago_ms = OLD_MS);
 	holder = tx_new();
 	db_run(holder, "SELECT 1 FROM biz_row_lock FOR UPDATE");
 	start = now_ms();
@@ -115,7 +119,7 @@ TX_TEST(reap_row_locks, a_use_that_was_noted_after_the_snapshot_is_no_trouble)
 	bizlock *a = client(NULL), *b = client(NULL);
 	MYSQL *tx = tx_new(), *other = tx_new();
 
-	stale_row_locks(world.admin, "old", FLAGS, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = FLAGS, .ago_ms = OLD_MS);
 	db_number(tx, "SELECT COUNT(*) FROM biz_row_lock");
 	for (unsigned i = 0; i < FLAGS; i++) {
 		expect(OK, a, bizlock_row_lock(a, KEY(stale_id("old", i)), other, 0));
@@ -133,14 +137,14 @@ TX_TEST(reap_row_locks, a_purged_one_is_made_anew)
 	bizlock *b = client(NULL);
 	MYSQL *tx = tx_new();
 
-	stale_row_locks(world.admin, "old", FLAGS, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = FLAGS, .ago_ms = OLD_MS);
 	db_number(tx, "SELECT COUNT(*) FROM biz_row_lock");
-	expect_purged(b, FLAGS, 0);
+	expect_purged(b, .row_locks = FLAGS);
 	for (unsigned i = 0; i < FLAGS; i++) {
 		expect(OK, b, bizlock_row_lock(b, KEY(stale_id("old", i)), tx, flags_of[i]));
 		cr_assert(row_is_locked(b, KEY(stale_id("old", i))));
 	}
-	expect_purged(b, 0, 0);
+	expect_purged(b, .row_locks = 0);
 }
 
 struct users {
@@ -191,7 +195,7 @@ static void used_while_purged(uint32_t flags)
 	pthread_t thread;
 
 	deadlocks_may_happen();
-	stale_row_locks(world.admin, "old", PURGED, OLD_MS);
+	stale_row_locks(world.admin, "old", .rows = PURGED, .ago_ms = OLD_MS);
 	if (pthread_create(&thread, NULL, use, &u) != 0)
 		die("no thread");
 	opts.batch = 50;

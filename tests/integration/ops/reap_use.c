@@ -21,8 +21,8 @@ static void use_some(void *arg)
 	bizlock_key key = KEY(stale_id("old", 13));
 
 	cr_assert_eq(left_of("biz_lock", "old"), ROWS - 1);
-	expect(OK, b, acquire(b, stale_id("old", 10), 0, 600000, NULL));
-	expect(OK, b, acquire(b, stale_id("old", 11), 0, 600000, NULL));
+	expect(OK, b, acquire(b, stale_id("old", 10), .lease_ms = 600000));
+	expect(OK, b, acquire(b, stale_id("old", 11), .lease_ms = 600000));
 	expect(OK, b, bizlock_release(b, KEY(stale_id("old", 11)), NULL, NULL));
 	db_run(world.admin,
 	       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 1 DAY WHERE %s",
@@ -39,7 +39,7 @@ Test(reap_use, what_was_taken_meanwhile_stays)
 	bizlock_reap_opts opts = with_progress(&p, 1);
 	bizlock_reap_result result;
 
-	stale_leases(world.admin, "old", ROWS, OLD_MS);
+	stale_leases(world.admin, "old", .rows = ROWS, .ago_ms = OLD_MS);
 	result = reaped(b, &opts);
 	cr_assert_eq(result.leases, ROWS - 4);
 	cr_assert_eq(result.passed_over, 4);
@@ -53,7 +53,7 @@ static void rest_again(void *arg)
 {
 	bizlock *b = arg;
 
-	expect(OK, b, acquire(b, stale_id("old", 10), 0, 600000, NULL));
+	expect(OK, b, acquire(b, stale_id("old", 10), .lease_ms = 600000));
 	db_run(world.admin,
 	       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 1 DAY WHERE %s",
 	       row_where(KEY(stale_id("old", 11))));
@@ -66,7 +66,7 @@ Test(reap_use, rests_that_began_anew_stay)
 	bizlock_reap_opts opts = with_progress(&p, 1);
 	bizlock_reap_result result;
 
-	stale_rests(world.admin, "old", ROWS, OLD_MS);
+	stale_rests(world.admin, "old", .rows = ROWS, .ago_ms = OLD_MS);
 	result = reaped(b, &opts);
 	cr_assert(result.rests == ROWS - 2 && result.leases == 0 && result.passed_over == 2);
 	expect(OK, user, bizlock_verify(user, KEY(stale_id("old", 10)), NULL));
@@ -78,7 +78,7 @@ static void take_all(void *arg)
 	bizlock *b = arg;
 
 	for (unsigned i = 1; i < ROWS; i++)
-		expect(OK, b, acquire(b, stale_id("old", i), 0, 600000, NULL));
+		expect(OK, b, acquire(b, stale_id("old", i), .lease_ms = 600000));
 }
 
 Test(reap_use, holds_nobody_up_between_batches)
@@ -88,7 +88,7 @@ Test(reap_use, holds_nobody_up_between_batches)
 	bizlock_reap_opts opts = with_progress(&p, 1);
 	bizlock_reap_result result;
 
-	stale_leases(world.admin, "old", ROWS, OLD_MS);
+	stale_leases(world.admin, "old", .rows = ROWS, .ago_ms = OLD_MS);
 	result = reaped(b, &opts);
 	cr_assert_eq(result.leases, 1);
 	cr_assert_eq(result.passed_over, ROWS - 1);
@@ -113,12 +113,12 @@ Test(reap_use, holds_nobody_up_in_the_middle_of_a_batch)
 	bizlock_reap_opts opts = with_progress(&p, 100);
 	struct reap_thread t;
 
-	stale_leases(world.admin, "old", 200, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 200, .ago_ms = OLD_MS);
 	reap_start(&t, b, &opts);
 	eventually(left_of("biz_lock", "old") < 100);
 	cr_assert(!atomic_load(&t.done));
 	for (unsigned i = 0; i < 200; i += 5)
-		expect(OK, user, acquire(user, stale_id("old", i), 0, 600000, NULL));
+		expect(OK, user, acquire(user, stale_id("old", i), .lease_ms = 600000));
 	cr_assert_eq(numbers_of(user).retried_conflict, 0);
 	proxy_hold_replies(proxy, false);
 	cr_assert_eq(reap_join(&t), BIZLOCK_OK, "%s", t.errmsg);
@@ -129,33 +129,37 @@ Test(reap_use, holds_nobody_up_in_the_middle_of_a_batch)
  * ------------------------------------------------------------------------ */
 
 /* A wait of its own would end by an error after a second, and be counted. */
-static void passes_over(bizlock *b, uint64_t locked, uint64_t purged)
+static void expect_result(bizlock *b, bizlock_reap_result want)
 {
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
 	bizlock_reap_result result;
 
 	opts.older_than_ms = 0;
 	result = reaped(b, &opts);
-	cr_assert_eq(result.passed_over, locked, "%llu", (unsigned long long)result.passed_over);
-	cr_assert_eq(result.leases, purged, "%llu", (unsigned long long)result.leases);
+	cr_assert_eq(result.passed_over, want.passed_over, "%llu",
+	             (unsigned long long)result.passed_over);
+	cr_assert_eq(result.leases, want.leases, "%llu", (unsigned long long)result.leases);
 	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
 }
+
+/* expect_purged(b, .leases = 38, .passed_over = 2) */
+#define expect_purged(b, ...) expect_result((b), (bizlock_reap_result){__VA_ARGS__})
 
 TX_TEST(reap_use, a_fenced_row_is_passed_over_without_waiting)
 {
 	bizlock *holder = client(NULL), *b = client(NULL);
 	MYSQL *tx = tx_open();
 
-	stale_leases(world.admin, "a", 5, OLD_MS);
-	stale_leases(world.admin, "z", 5, OLD_MS);
-	expect(OK, holder, acquire(holder, "k", 0, 1000, NULL));
+	stale_leases(world.admin, "a", .rows = 5, .ago_ms = OLD_MS);
+	stale_leases(world.admin, "z", .rows = 5, .ago_ms = OLD_MS);
+	expect(OK, holder, acquire(holder, "k", .lease_ms = 1000));
 	tx_begin(tx, 1);
 	expect(OK, holder, bizlock_fence(holder, KEY("k"), NULL, tx));
 	lease_is_over("k");
-	passes_over(b, 1, 10);
+	expect_purged(b, .leases = 10, .passed_over = 1);
 	cr_assert(row_of(&world, KEY("k")).there);
 	tx_commits(tx, 1);
-	passes_over(b, 0, 1);
+	expect_purged(b, .leases = 1);
 }
 
 /* One alone is another case to the optimizer. */
@@ -164,13 +168,13 @@ TX_TEST(reap_use, one_fenced_row_is_passed_over_without_waiting)
 	bizlock *holder = client(NULL), *b = client(NULL);
 	MYSQL *tx = tx_open();
 
-	expect(OK, holder, acquire(holder, "k", 0, 1000, NULL));
+	expect(OK, holder, acquire(holder, "k", .lease_ms = 1000));
 	tx_begin(tx, 1);
 	expect(OK, holder, bizlock_fence(holder, KEY("k"), NULL, tx));
 	lease_is_over("k");
-	passes_over(b, 1, 0);
+	expect_purged(b, .passed_over = 1);
 	tx_commits(tx, 1);
-	passes_over(b, 0, 1);
+	expect_purged(b, .leases = 1);
 }
 
 Test(reap_use, rows_that_are_being_changed_are_passed_over_without_waiting)
@@ -178,13 +182,13 @@ Test(reap_use, rows_that_are_being_changed_are_passed_over_without_waiting)
 	bizlock *b = client(NULL);
 	MYSQL *tx;
 
-	stale_leases(world.admin, "old", 40, OLD_MS);
+	stale_leases(world.admin, "old", .rows = 40, .ago_ms = OLD_MS);
 	tx = tx_new(); /* an older snapshot might not change them */
 	db_run(tx, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 1 DAY"
 	           " WHERE biz_id IN ('old-0000003', 'old-0000017')");
-	passes_over(b, 2, 38);
+	expect_purged(b, .leases = 38, .passed_over = 2);
 	db_run(tx, "ROLLBACK");
-	passes_over(b, 0, 2);
+	expect_purged(b, .leases = 2);
 }
 
 /* ---- no deadlocks
@@ -227,12 +231,11 @@ static void take_near(struct crowd *c, unsigned *random)
 		keys[i] = KEY(ids[i]);
 	}
 	if (c->number % 2) {
-		if (is_fine(c, acquire(c->b, ids[0], 0, 60000, NULL)))
+		if (is_fine(c, acquire(c->b, ids[0], .lease_ms = 60000)))
 			is_fine(c, bizlock_release(c->b, keys[0], NULL, NULL));
 	} else {
-		bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+		bizlock_acquire_opts opts = OPTS(.wait_ms = 0);
 
-		opts.wait_ms = 0;
 		if (is_fine(c, bizlock_acquire_all(c->b, keys, 8, &opts, NULL)))
 			is_fine(c, bizlock_release_all(c->b, keys, 8, NULL));
 	}
@@ -282,9 +285,9 @@ Test(reap_use, makes_no_deadlocks)
 	long long before;
 
 	deadlocks_are_counted();
-	stale_leases(world.admin, "old", PURGED, OLD_MS);
+	stale_leases(world.admin, "old", .rows = PURGED, .ago_ms = OLD_MS);
 	keyset_make(&held, 100, "old");
-	expect(OK, renewing, keyset_acquire(renewing, &held, 0, 4000, NULL));
+	expect(OK, renewing, keyset_acquire(renewing, &held, .lease_ms = 4000));
 	before = db_deadlocks(world.admin);
 	purge_among(b, crowd, &at, &stop);
 	for (int i = 0; i < CROWD; i++) {

@@ -23,12 +23,12 @@ Test(stats, acquire_and_release)
 	bizlock *b = client(NULL);
 	bizlock_numbers n = numbers_of(b);
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect_moved(b, &n, "held+1 acquired+1 waits+1");
 	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect_moved(b, &n, "");
-	expect(OK, b, acquire(b, "other", -1, 0, NULL));
+	expect(OK, b, acquire(b, "other", .wait_ms = -1));
 	expect_moved(b, &n, "held+1 acquired+1 waits+1");
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect_moved(b, &n, "held-1 released+1");
@@ -79,12 +79,12 @@ Test(stats, busy_and_timeout)
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_numbers n = numbers_of(b);
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, a, acquire_as(a, "k", "holder"));
+	expect(BUSY, b, acquire(b, "k"));
 	expect_moved(b, &n, "busy+1");
-	expect(TIMEOUT, b, acquire(b, "k", 100, 0, NULL));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 100));
 	expect_moved(b, &n, "timed_out+1");
-	expect(INVALID, b, acquire(b, "", 0, 0, NULL));
+	expect(INVALID, b, acquire(b, ""));
 	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
 	expect_moved(b, &n, "");
 }
@@ -96,9 +96,9 @@ Test(stats, cancelled_waits)
 	bizlock_numbers n = numbers_of(b);
 	struct call call;
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	expect(OK, a, acquire_as(a, "k", "holder"));
 	for (int i = 0; i < 2; i++) {
-		call_start(&call, b, "k", -1, "task-1");
+		call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 		call_blocks(&call); /* the server may still show the one before at the bell */
 		eventually(doorbell_waiters(&world) >= 1);
 		bizlock_interrupt(b);
@@ -114,10 +114,10 @@ Test(stats, outcomes_that_stay_unknown)
 	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
 	bizlock_numbers n;
 
-	expect(OK, b, acquire(b, "warm", 0, 0, NULL));
+	expect(OK, b, acquire(b, "warm"));
 	n = numbers_of(b);
 	proxy_hold_replies(p, true);
-	expect(UNKNOWN, b, acquire(b, "k", 0, 0, NULL));
+	expect(UNKNOWN, b, acquire(b, "k"));
 	expect_moved(b, &n, "unknown+1 retried_lost+1");
 	proxy_hold_replies(p, false);
 	proxy_stop(p);
@@ -130,18 +130,18 @@ Test(stats, a_takeover_and_what_is_lost_by_it)
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_numbers na, nb = numbers_of(b);
 
-	expect(OK, a, acquire(a, "k", 0, 200, NULL));
-	expect(OK, a, acquire(a, "k", 0, 200, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 200));
+	expect(OK, a, acquire(a, "k", .lease_ms = 200));
 	lease_is_over("k");
 	eventually(numbers_of(a).lost == 1);
 	na = numbers_of(a);
 	cr_assert_eq(na.held, 0, "a lease that is over is not held");
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect_moved(b, &nb, "held+1 acquired+1 taken_over+1 waits+1");
 	expect(LOST, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(LOST, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(LOST, a, bizlock_renew(a, KEY("k"), NULL, 0));
-	expect(LOST, a, acquire(a, "k", 0, 0, NULL));
+	expect(LOST, a, acquire(a, "k"));
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	expect_moved(a, &na, "");
@@ -152,7 +152,7 @@ Test(stats, a_hold_that_release_finds_lost)
 	bizlock *a = client(NULL);
 	bizlock_numbers n;
 
-	expect(OK, a, acquire(a, "k", 0, 0, NULL));
+	expect(OK, a, acquire(a, "k"));
 	n = numbers_of(a);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	expect_moved(a, &n, "");
@@ -170,8 +170,8 @@ Test(stats, a_wait_is_measured)
 	int64_t start = now_ms();
 	uint64_t waited_us = 0, long_waits = 0;
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
-	call_start(&call, b, "k", -1, "task-1");
+	expect(OK, a, acquire_as(a, "k", "holder"));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	steadily(!atomic_load(&call.done), 550);
 	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
@@ -201,7 +201,7 @@ static void *work(void *arg)
 
 	snprintf(owner, sizeof(owner), "task-%u", c->number);
 	for (int i = 0; i < 50; i++) {
-		if (acquire_as(c->b, "k", owner, -1) != BIZLOCK_OK ||
+		if (acquire_as(c->b, "k", owner, .wait_ms = -1) != BIZLOCK_OK ||
 		    bizlock_release(c->b, KEY("k"), owner, NULL) != BIZLOCK_OK)
 			die("%s", bizlock_errmsg(c->b));
 		/* One may hold while the one before has not heard yet that it released. */

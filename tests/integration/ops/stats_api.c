@@ -102,7 +102,7 @@ Test(stats_api, the_text_has_the_numbers)
 	size_t length;
 
 	works(b);
-	expect(OK, b, acquire(b, "held", 0, 0, NULL));
+	expect(OK, b, acquire(b, "held"));
 	expect(OK, b, bizlock_stats_prometheus(b, text, sizeof(text), &length));
 	cr_assert_eq(strlen(text), length);
 	cr_assert(strstr(text, "\nbizlock_held 1\n"));

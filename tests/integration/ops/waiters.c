@@ -64,9 +64,9 @@ static void hold_and_wait(bizlock *holder, const char *id, bizlock **b, struct c
 {
 	static const char *const owners[] = {"w-0", "w-1", "w-2"};
 
-	expect(OK, holder, acquire_as(holder, id, "holder", 0));
+	expect(OK, holder, acquire_as(holder, id, "holder"));
 	for (unsigned i = 0; i < n; i++) {
-		call_start(&calls[i], b[i], id, -1, owners[i]);
+		call_start(&calls[i], b[i], id, .wait_ms = -1, .owner = owners[i]);
 		eventually(waiting_for(holder, id) == i + 1);
 	}
 }
@@ -234,8 +234,8 @@ Test(waiters, those_who_poll_are_not_seen)
 	struct call call;
 
 	deadlocks_may_happen();
-	expect(OK, holder, acquire_as(holder, "k", "holder", 0));
-	call_start(&call, b, "k", -1, "w-0");
+	expect(OK, holder, acquire_as(holder, "k", "holder"));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "w-0");
 	call_blocks(&call);
 	cr_assert_eq(waiting_for(holder, "k"), 0);
 	serve(holder, "k", &b, &call, 1);
@@ -248,7 +248,7 @@ Test(waiters, of_one_client_the_first_in_line_is_seen)
 	struct call calls[2];
 
 	hold_and_wait(holder, "k", &b, calls, 1);
-	call_start(&calls[1], b, "k", -1, "w-1");
+	call_start(&calls[1], b, "k", .wait_ms = -1, .owner = "w-1");
 	call_blocks(&calls[1]);
 	cr_assert_eq(waiting_for(holder, "k"), 1);
 	serve(holder, "k", both, calls, 2);

@@ -18,7 +18,7 @@ static bizlock *client_misled(struct proxy **ret, const char *from, const char *
 {
 	bizlock *stranger = client(NULL), *b;
 
-	expect(OK, stranger, acquire(stranger, "k", 0, 60000, NULL));
+	expect(OK, stranger, acquire(stranger, "k", .lease_ms = 60000));
 	*ret = proxy_start(&world.at, "127.0.0.1");
 	b = client_through(*ret, NULL);
 	proxy_replace(*ret, from, to);
@@ -28,8 +28,8 @@ static bizlock *client_misled(struct proxy **ret, const char *from, const char *
 static void works_again(bizlock *b, struct proxy *p)
 {
 	proxy_replace(p, "never sent", "whatever, "); /* nothing is changed any more */
-	expect(OK, b, acquire_as(b, "another", "task-1", 0));
-	expect(BUSY, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "another", "task-1"));
+	expect(BUSY, b, acquire_as(b, "k", "task-1"));
 	proxy_stop(p);
 }
 
@@ -38,7 +38,7 @@ Test(columns, more_than_were_asked_for_are_refused)
 	struct proxy *p;
 	bizlock *b = client_misled(&p, "l.taken_from", "l.bell, 1, 2");
 
-	expect(DB, b, acquire_as(b, "k", "task-1", 0));
+	expect(DB, b, acquire_as(b, "k", "task-1"));
 	expect_message(b, "9 columns where 7 are asked for");
 	works_again(b, p);
 }
@@ -59,7 +59,7 @@ Test(columns, parameters_that_are_not_asked_for_are_refused)
 	struct proxy *p;
 	bizlock *b = client_misled(&p, "l.biz_type = ?", "l.biz_type = 1");
 
-	expect(DB, b, acquire_as(b, "k", "task-1", 0));
+	expect(DB, b, acquire_as(b, "k", "task-1"));
 	expect_message(b, "2 parameters where 3 are asked for");
 	works_again(b, p);
 }

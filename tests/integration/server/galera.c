@@ -21,7 +21,7 @@ Test(galera, fences_grow_across_the_nodes)
 	for (int i = 0; i < 200; i++) {
 		bizlock *turn = b[i % 2];
 
-		expect(OK, turn, acquire(turn, "k", PATIENCE_MS, 0, &grant));
+		expect(OK, turn, acquire(turn, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 		cr_assert_gt(grant.fence, fence, "round %d", i);
 		fence = grant.fence;
 		expect(OK, turn, bizlock_release(turn, KEY("k"), NULL, NULL));
@@ -47,8 +47,8 @@ static int take(struct contender *c, struct keyset *s)
 	keyset_make(s, c->keys, "k");
 	if (c->reverse)
 		keyset_reverse(s);
-	return c->keys ? keyset_acquire(c->b, s, PATIENCE_MS, 60000, NULL)
-	               : acquire(c->b, "hot", PATIENCE_MS, 60000, NULL);
+	return c->keys ? keyset_acquire(c->b, s, .wait_ms = PATIENCE_MS, .lease_ms = 60000)
+	               : acquire(c->b, "hot", .wait_ms = PATIENCE_MS, .lease_ms = 60000);
 }
 
 static int give_back(struct contender *c, const struct keyset *s)

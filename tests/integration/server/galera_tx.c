@@ -53,7 +53,8 @@ static void taken_over_on_the_other_node(void)
 	bizlock *other = galera_client(1);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, other, acquire(other, "k", PATIENCE_MS, 60000, &grant));
+	expect(OK, other,
+	       acquire(other, "k", .wait_ms = PATIENCE_MS, .lease_ms = 60000, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	bizlock_close(other);
 }

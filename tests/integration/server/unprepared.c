@@ -69,14 +69,11 @@ static void is_seen(bizlock *b, const char *id, const char *note, const bizlock_
 /* Re-entry, renewal and every kind of release; the longest texts there are, and quotes. */
 static void live(bizlock *b, const char *id, const char *note)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.lease_ms = LONG_MS, .note = note);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct seen none = {0};
 	uint32_t depth = 9;
 
-	opts.wait_ms = 0;
-	opts.lease_ms = LONG_MS;
-	opts.note = note;
 	expect(OK, b, bizlock_acquire(b, KEY(id), &opts, &grant));
 	cr_assert(grant.fence > 0 && grant.depth == 1 && grant.flags == 0);
 	is_seen(b, id, note ? note : "", &grant);
@@ -110,19 +107,19 @@ static void contend(bizlock *a, bizlock *b)
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
 	struct call call;
 
-	expect(OK, a, acquire(a, "k", 0, LONG_MS, &first));
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = LONG_MS, .grant = &first));
+	expect(BUSY, b, acquire(b, "k"));
 	expect_message(b, row_of(&world, KEY("k")).owner);
-	call_start(&call, b, "k", PATIENCE_MS, "task");
+	call_start(&call, b, "k", .wait_ms = PATIENCE_MS, .owner = "task");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, first.fence);
 	expect(OK, a, bizlock_break(a, KEY("k"), call.grant.fence));
 	expect(LOST, b, bizlock_release(b, KEY("k"), "task", NULL));
-	expect(OK, a, acquire(a, "k", 0, 100, &first));
+	expect(OK, a, acquire(a, "k", .lease_ms = 100, .grant = &first));
 	lease_is_over("k");
-	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, &grant));
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 	cr_assert(grant.flags == BIZLOCK_TOOK_OVER && grant.fence > first.fence);
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -134,8 +131,8 @@ static void take_other_ways(bizlock *b)
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 	struct call call;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
-	call_start(&call, b, "k", PATIENCE_MS, "task-2");
+	expect(OK, b, acquire_as(b, "k", "task-1"));
+	call_start(&call, b, "k", .wait_ms = PATIENCE_MS, .owner = "task-2");
 	call_blocks(&call);
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -147,8 +144,8 @@ static void take_other_ways(bizlock *b)
 	opts.min_hold_ms = 300;
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
-	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, NULL));
+	expect(BUSY, b, acquire(b, "k"));
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
@@ -157,7 +154,7 @@ static void take_a_set(bizlock *b)
 	struct keyset s;
 
 	keyset_make(&s, 5, "s");
-	expect(OK, b, keyset_acquire(b, &s, 0, LONG_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LONG_MS));
 	expect(OK, b, keyset_release(b, &s, NULL));
 }
 

@@ -23,12 +23,12 @@ Test(sets, each_key_is_held_with_a_fence_of_its_own)
 	struct keyset s;
 
 	keyset_make(&s, 5, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect_granted(&s, 0);
 	expect_held(b, &s, NULL, 1);
 	for (size_t i = 0; i < s.n; i++) {
 		cr_assert_eq(s.grants[i].lease_ms, LEASE_MS);
-		expect(BUSY, stranger, acquire(stranger, s.keys[i].biz_id, 0, 0, NULL));
+		expect(BUSY, stranger, acquire(stranger, s.keys[i].biz_id));
 	}
 	expect(OK, b, keyset_release(b, &s, NULL));
 	cr_assert_eq(rows(), 0);
@@ -47,7 +47,7 @@ Test(sets, grants_are_in_the_callers_order)
 	for (int i = 0; i < 5; i++) {
 		keyset_shuffle(&s, &seed);
 		keyset_forget(&s);
-		expect(OK, b, keyset_acquire(b, &s, -1, 0, NULL));
+		expect(OK, b, keyset_acquire(b, &s, .wait_ms = -1));
 		expect_granted(&s, 0);
 		expect_held(b, &s, NULL, 1);
 		expect(OK, b, keyset_release(b, &s, NULL));
@@ -66,7 +66,7 @@ Test(sets, a_later_hold_has_larger_fences)
 		bizlock *who = round % 2 ? other : b;
 		uint64_t before = most;
 
-		expect(OK, who, keyset_acquire(who, &s, 0, 0, NULL));
+		expect(OK, who, keyset_acquire(who, &s));
 		for (size_t i = 0; i < s.n; i++) {
 			cr_assert_gt(s.grants[i].fence, before);
 			most = s.grants[i].fence > most ? s.grants[i].fence : most;
@@ -81,7 +81,7 @@ Test(sets, a_set_of_one_is_like_a_single_key)
 	struct keyset s;
 
 	keyset_make(&s, 1, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	expect_held(b, &s, NULL, 1);
 	expect(OK, b, bizlock_release(b, s.keys[0], NULL, NULL));
 	expect(OK, b, bizlock_acquire(b, s.keys[0], NULL, NULL));
@@ -96,7 +96,7 @@ Test(sets, two_hundred_and_fifty_six_keys_are_a_set)
 
 	keyset_make(&s, KEYSET_MAX, "k");
 	keyset_reverse(&s);
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	expect_granted(&s, 0);
 	expect_held(b, &s, NULL, 1);
 	expect(OK, b, keyset_release(b, &s, NULL));
@@ -112,7 +112,7 @@ Test(sets, several_large_ones_are_held_at_a_time)
 
 	for (int i = 0; i < 3; i++) {
 		keyset_make(&s[i], KEYSET_MAX, names[i]);
-		expect(OK, b, keyset_acquire(b, &s[i], 0, LEASE_MS, names[i]));
+		expect(OK, b, keyset_acquire(b, &s[i], .lease_ms = LEASE_MS, .owner = names[i]));
 	}
 	cr_assert_eq(rows(), 3 * KEYSET_MAX);
 	for (int i = 0; i < 3; i++) {
@@ -171,9 +171,8 @@ Test(sets, keys_that_look_alike_are_different_keys)
 	};
 	enum { N = sizeof(keys) / sizeof(keys[0]) };
 	bizlock *b = client(NULL), *stranger = client(NULL);
-	bizlock_acquire_opts once = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts once = OPTS(.wait_ms = 0);
 
-	once.wait_ms = 0;
 	expect(OK, b, bizlock_acquire_all(b, keys, N, &once, NULL));
 	cr_assert_eq(rows(), N);
 	for (int i = 0; i < N; i++) {
@@ -210,10 +209,10 @@ Test(sets, the_number_of_keys_has_limits)
 	struct keyset s;
 
 	keyset_make(&s, KEYSET_MAX + 1, "k");
-	expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(INVALID, b, keyset_acquire(b, &s));
 	expect_message(b, "256");
 	s.n = 0;
-	expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(INVALID, b, keyset_acquire(b, &s));
 	cr_assert(bizlock_errmsg(b)[0]);
 	expect(INVALID, b, bizlock_acquire_all(b, NULL, 2, NULL, NULL));
 	cr_assert(bizlock_errmsg(b)[0]);
@@ -233,13 +232,13 @@ Test(sets, a_key_may_not_come_twice)
 		/* The bytes count, not where they are. */
 		snprintf(copy, sizeof(copy), "%s", s.ids[i]);
 		s.keys[29].biz_id = copy;
-		expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+		expect(INVALID, b, keyset_acquire(b, &s));
 		cr_assert(bizlock_errmsg(b)[0]);
 		expect_not_granted(&s);
 	}
 	/* Held already, it is no less twice. */
-	expect(OK, b, acquire(b, copy, 0, 0, NULL));
-	expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, acquire(b, copy));
+	expect(INVALID, b, keyset_acquire(b, &s));
 	cr_assert_eq(rows(), 1);
 	cr_assert_eq(row_of(&world, KEY(copy)).depth, 1);
 }
@@ -254,12 +253,12 @@ Test(sets, one_bad_key_spoils_the_set)
 	keyset_make(&s, 3, "k");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		s.keys[i % 3] = bad[i];
-		expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+		expect(INVALID, b, keyset_acquire(b, &s));
 		cr_assert(bizlock_errmsg(b)[0]);
 		keyset_make(&s, 3, "k");
 	}
 	cr_assert_eq(rows(), 0);
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	s.keys[1].biz_id = "";
 	expect(INVALID, b, keyset_release(b, &s, NULL));
 	cr_assert_eq(rows(), 3);
@@ -271,11 +270,11 @@ Test(sets, options_are_checked)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(INVALID, b, keyset_acquire(b, &s, -2, 0, NULL));
-	expect(INVALID, b, keyset_acquire(b, &s, 0, BIZLOCK_LEASE_MIN_MS - 1, NULL));
-	expect(INVALID, b, keyset_acquire(b, &s, 0, 0, "with space"));
+	expect(INVALID, b, keyset_acquire(b, &s, .wait_ms = -2));
+	expect(INVALID, b, keyset_acquire(b, &s, .lease_ms = BIZLOCK_LEASE_MIN_MS - 1));
+	expect(INVALID, b, keyset_acquire(b, &s, .owner = "with space"));
 	s.grants[0].size = 1;
-	expect(INVALID, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(INVALID, b, keyset_acquire(b, &s));
 	cr_assert_eq(rows(), 0);
 	cr_assert_eq(bizlock_acquire_all(NULL, s.keys, 3, NULL, NULL), BIZLOCK_INVALID);
 	cr_assert_eq(bizlock_release_all(NULL, s.keys, 3, NULL), BIZLOCK_INVALID);
@@ -290,9 +289,9 @@ static void one_is_held_by_another(const char *queue, size_t which)
 	struct keyset s;
 
 	keyset_make(&s, 16, "k");
-	expect(OK, a, acquire_as(a, s.ids[which], "the-holder", 0));
+	expect(OK, a, acquire_as(a, s.ids[which], "the-holder"));
 	before = row_text(s.ids[which]);
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(BUSY, b, keyset_acquire(b, &s));
 	expect_message(b, "the-holder@");
 	expect_message(b, s.ids[which]);
 	expect_message(b, "lease ends in ");
@@ -301,7 +300,7 @@ static void one_is_held_by_another(const char *queue, size_t which)
 	cr_assert_str_eq(row_text(s.ids[which]), before);
 	expect_none(b, &s, NULL);
 	expect(OK, a, bizlock_release(a, s.keys[which], "the-holder", NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	expect(OK, b, keyset_release(b, &s, NULL));
 }
 
@@ -328,13 +327,13 @@ Test(sets, another_owner_of_the_same_client_is_another)
 
 	keyset_make(&s, 4, "k");
 	keyset_make(&one, 2, "k");
-	expect(OK, b, keyset_acquire(b, &one, 0, 0, "task-1"));
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "task-2"));
+	expect(OK, b, keyset_acquire(b, &one, .owner = "task-1"));
+	expect(BUSY, b, keyset_acquire(b, &s, .owner = "task-2"));
 	expect_message(b, "task-1@");
 	cr_assert_eq(rows(), 2);
 	expect_held(b, &one, "task-1", 1);
 	expect(OK, b, keyset_release(b, &one, "task-1"));
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, "task-2"));
+	expect(OK, b, keyset_acquire(b, &s, .owner = "task-2"));
 	expect_held(b, &s, "task-2", 1);
 }
 
@@ -346,12 +345,12 @@ static void some_are_stale(const char *queue)
 	struct keyset s;
 
 	keyset_make(&s, 6, queue);
-	expect(OK, a, acquire(a, s.ids[1], 0, 150, NULL));
-	expect(OK, a, acquire(a, s.ids[4], 0, 150, NULL));
+	expect(OK, a, acquire(a, s.ids[1], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[4], .lease_ms = 150));
 	lease_is_over(s.ids[1]);
 	lease_is_over(s.ids[4]);
 	keyset_reverse(&s);
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	for (size_t i = 0; i < s.n; i++) {
 		bool taken = s.keys[i].biz_id == s.ids[1] || s.keys[i].biz_id == s.ids[4];
 
@@ -384,10 +383,10 @@ Test(sets, a_set_that_fails_takes_nothing_over)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, a, acquire(a, s.ids[0], 0, 150, NULL));
-	expect(OK, a, acquire(a, s.ids[2], 0, LEASE_MS, NULL));
+	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[2], .lease_ms = LEASE_MS));
 	lease_is_over(s.ids[0]);
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, NULL));
-	expect(OK, b, acquire(b, s.ids[0], 0, 0, &grant));
+	expect(BUSY, b, keyset_acquire(b, &s));
+	expect(OK, b, acquire(b, s.ids[0], .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 }

@@ -48,8 +48,8 @@ static void set_is_woken(size_t held_keys)
 	keyset_make(&held, held_keys, "k");
 	keyset_make(&s, N, "k");
 	keyset_reverse(&s);
-	expect(OK, a, keyset_acquire(a, &held, 0, 0, "holder"));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, keyset_acquire(a, &held, .owner = "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	woken_without_polls(p, &call, a, &held);
 	cr_assert_eq(rung(), N);
 	expect(OK, b, keyset_release(b, &s, "waiter"));
@@ -74,9 +74,9 @@ Test(sets_bells, one_that_waits_for_a_key_of_a_set_is_woken)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, keyset_acquire(a, &s, 0, 0, "holder"));
+	expect(OK, a, keyset_acquire(a, &s, .owner = "holder"));
 	cr_assert_eq(rung(), N);
-	call_start(&call, b, s.ids[N - 1], -1, "waiter");
+	call_start(&call, b, s.ids[N - 1], .wait_ms = -1, .owner = "waiter");
 	woken_without_polls(p, &call, a, &s);
 	expect(OK, b, bizlock_release(b, s.keys[N - 1], "waiter", NULL));
 	proxy_stop(p);
@@ -92,8 +92,8 @@ Test(sets_bells, a_holder_without_a_doorbell_is_not_asked_all_the_time)
 	unsigned packets;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, keyset_acquire(a, &s, 0, 0, "holder"));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, keyset_acquire(a, &s, .owner = "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	packets = proxy_packets(p);
 	steadily(!atomic_load(&call.done), 1000);
@@ -111,9 +111,9 @@ Test(sets_bells, a_key_given_back_by_itself_wakes_who_waits_for_it)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, keyset_acquire(a, &s, 0, 20 * PATIENCE_MS, "holder"));
-	call_start(&first, b, s.ids[0], -1, "first");
-	call_start(&last, b, s.ids[N - 1], -1, "last");
+	expect(OK, a, keyset_acquire(a, &s, .lease_ms = 20 * PATIENCE_MS, .owner = "holder"));
+	call_start(&first, b, s.ids[0], .wait_ms = -1, .owner = "first");
+	call_start(&last, b, s.ids[N - 1], .wait_ms = -1, .owner = "last");
 	eventually(doorbell_waiters(&world) == 2);
 	expect(OK, a, bizlock_release(a, s.keys[0], "holder", NULL));
 	cr_assert_eq(call_join(&first), BIZLOCK_OK, "%s", first.errmsg);
@@ -132,7 +132,7 @@ static void all_are_free(struct keyset *s)
 	bizlock *b = client(NULL);
 
 	keyset_forget(s);
-	expect(OK, b, keyset_acquire(b, s, 0, 0, "stranger"));
+	expect(OK, b, keyset_acquire(b, s, .owner = "stranger"));
 	cr_assert_eq(rung(), (long long)s->n);
 	expect(OK, b, keyset_release(b, s, "stranger"));
 }
@@ -143,7 +143,7 @@ Test(sets_bells, they_go_with_the_rows)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	all_are_free(&s);
 }
@@ -154,9 +154,9 @@ Test(sets_bells, a_set_refused_keeps_none)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, acquire_as(a, s.ids[N - 1], "holder", 0));
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "set"));
-	expect(TIMEOUT, b, keyset_acquire(b, &s, 600, 0, "set"));
+	expect(OK, a, acquire_as(a, s.ids[N - 1], "holder"));
+	expect(BUSY, b, keyset_acquire(b, &s, .owner = "set"));
+	expect(TIMEOUT, b, keyset_acquire(b, &s, .wait_ms = 600, .owner = "set"));
 	expect(OK, a, bizlock_release(a, s.keys[N - 1], "holder", NULL));
 	all_are_free(&s);
 }
@@ -168,10 +168,10 @@ Test(sets_bells, a_set_found_lost_at_its_release_gives_them_back)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	db_run(world.admin, "DELETE FROM biz_lock WHERE biz_id = '%s'", s.ids[1]);
 	expect(LOST, b, keyset_release(b, &s, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &s));
 	cr_assert_eq(rung(), N);
 	expect(OK, b, keyset_release(b, &s, NULL));
 	all_are_free(&s);
@@ -184,9 +184,9 @@ Test(sets_bells, a_set_that_fails_at_its_last_step_keeps_none)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, acquire_as(b, s.ids[0], "set", 0));
+	expect(OK, b, acquire_as(b, s.ids[0], "set"));
 	db_run(world.admin, "DELETE FROM biz_lock");
-	expect(LOST, b, keyset_acquire(b, &s, 0, 0, "set"));
+	expect(LOST, b, keyset_acquire(b, &s, .owner = "set"));
 	eventually(rows() == 0);
 	expect(LOST, b, bizlock_release(b, s.keys[0], "set", NULL));
 	all_are_free(&s);
@@ -201,11 +201,11 @@ Test(sets_bells, those_of_another_owner_of_the_client_stay)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, acquire_as(b, s.ids[2], "single", 0));
-	expect(OK, b, acquire_as(b, s.ids[4], "single", 0));
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "set"));
+	expect(OK, b, acquire_as(b, s.ids[2], "single"));
+	expect(OK, b, acquire_as(b, s.ids[4], "single"));
+	expect(BUSY, b, keyset_acquire(b, &s, .owner = "set"));
 	cr_assert_eq(rung(), 2);
-	call_start(&call, other, s.ids[4], -1, "waiter");
+	call_start(&call, other, s.ids[4], .wait_ms = -1, .owner = "waiter");
 	eventually(doorbell_waiters(&world) == 1);
 	expect(OK, b, bizlock_release(b, s.keys[2], "single", NULL));
 	expect(OK, b, bizlock_release(b, s.keys[4], "single", NULL));
@@ -222,9 +222,9 @@ Test(sets_bells, a_set_that_finds_no_room_goes_without)
 
 	keyset_make(&first, 200, "a");
 	keyset_make(&second, 57, "b");
-	expect(OK, b, keyset_acquire(b, &first, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &first));
 	cr_assert_eq(rung(), 200);
-	expect(OK, b, keyset_acquire(b, &second, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &second));
 	cr_assert_eq(rung(), 200);
 	expect(OK, b, keyset_release(b, &first, NULL));
 	expect(OK, b, keyset_release(b, &second, NULL));
@@ -240,8 +240,8 @@ Test(sets_bells, a_set_looks_for_a_connection_with_room)
 
 	keyset_make(&first, 200, "a");
 	keyset_make(&second, 57, "b");
-	expect(OK, b, keyset_acquire(b, &first, 0, 0, NULL));
-	expect(OK, b, keyset_acquire(b, &second, 0, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &first));
+	expect(OK, b, keyset_acquire(b, &second));
 	cr_assert_eq(rung(), 257);
 	expect(OK, b, keyset_release(b, &second, NULL));
 	expect(OK, b, keyset_release(b, &first, NULL));
@@ -256,11 +256,11 @@ static void past_an_abandoned_doorbell(int64_t wait_ms)
 	int64_t start;
 
 	keyset_make(&s, N, "k");
-	expect_answer(OK, peer_acquire(&peer, s.ids[3], 0, 60000));
+	expect_answer(OK, peer_acquire(&peer, s.ids[3], .lease_ms = 60000));
 	peer_signal(&peer, SIGSTOP);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	start = now_ms();
-	expect(OK, b, keyset_acquire(b, &s, wait_ms, 20 * PATIENCE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = wait_ms, .lease_ms = 20 * PATIENCE_MS));
 	cr_assert_lt(now_ms() - start, MUCH_MS);
 	cr_assert_eq(rung(), 0);
 	expect(OK, b, keyset_release(b, &s, NULL));

@@ -64,7 +64,8 @@ static void *work(void *arg)
 	snprintf(owner, sizeof(owner), "task-%u", w->number);
 	for (; w->rounds < ROUNDS && w->rc == BIZLOCK_OK; w->rounds++) {
 		choose(w, &s);
-		w->rc = keyset_acquire(w->b, &s, STUCK_MS, 20 * PATIENCE_MS, owner);
+		w->rc = keyset_acquire(w->b, &s, .wait_ms = STUCK_MS, .lease_ms = 20 * PATIENCE_MS,
+		                       .owner = owner);
 		if (w->rc == BIZLOCK_OK) {
 			look_around(w, &s);
 			w->rc = keyset_release(w->b, &s, owner);
@@ -163,9 +164,9 @@ Test(sets_crowd, fences_grow_even_if_the_statement_is_held_up)
 	db_run(other, "START TRANSACTION; INSERT INTO biz_lock (biz_id, biz_type, owner,"
 	              " reentrant, timeout, gmt_create, gmt_modified) VALUES ('k-003', 'test',"
 	              " 'nobody', 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
-	call_start_all(&call, b, &s, -1, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	call_blocks(&call);
-	expect(OK, stranger, acquire(stranger, s.ids[6], STUCK_MS, 0, &grant));
+	expect(OK, stranger, acquire(stranger, s.ids[6], .wait_ms = STUCK_MS, .grant = &grant));
 	expect(OK, stranger, bizlock_release(stranger, s.keys[6], NULL, NULL));
 	db_run(other, "ROLLBACK");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -183,7 +184,8 @@ static void *deeper_and_back(void *arg)
 
 	for (; w->rounds < ROUNDS && w->rc == BIZLOCK_OK; w->rounds++) {
 		choose(w, &s);
-		w->rc = keyset_acquire(w->b, &s, STUCK_MS, 20 * PATIENCE_MS, "shared");
+		w->rc = keyset_acquire(w->b, &s, .wait_ms = STUCK_MS, .lease_ms = 20 * PATIENCE_MS,
+		                       .owner = "shared");
 		if (w->rc == BIZLOCK_OK)
 			w->rc = keyset_release(w->b, &s, "shared");
 	}
@@ -200,7 +202,7 @@ Test(sets_crowd, threads_of_one_owner_in_opposite_orders)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, 20 * PATIENCE_MS, "shared"));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = 20 * PATIENCE_MS, .owner = "shared"));
 	for (unsigned i = 0; i < CROWD; i++) {
 		workers[i] = (struct worker){.b = b, .number = i};
 		if (pthread_create(&workers[i].thread, NULL, deeper_and_back, &workers[i]) != 0)
@@ -232,7 +234,7 @@ static void *take_and_give(void *arg)
 	struct single *s = arg;
 
 	for (; s->rc == BIZLOCK_OK && !atomic_load(&s->stop); s->rounds++) {
-		s->rc = acquire_as(s->b, s->id, s->owner, STUCK_MS);
+		s->rc = acquire_as(s->b, s->id, s->owner, .wait_ms = STUCK_MS);
 		if (s->rc == BIZLOCK_OK)
 			s->rc = bizlock_release(s->b, KEY(s->id), s->owner, NULL);
 	}
@@ -254,7 +256,7 @@ Test(sets_crowd, a_set_gets_its_turn_among_singles)
 		struct keyset s;
 
 		keyset_make(&s, N, "k");
-		expect(OK, b, keyset_acquire(b, &s, STUCK_MS, 0, "set"));
+		expect(OK, b, keyset_acquire(b, &s, .wait_ms = STUCK_MS, .owner = "set"));
 		expect_granted(&s, 0);
 		expect(OK, b, keyset_release(b, &s, "set"));
 	}

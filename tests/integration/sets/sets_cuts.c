@@ -49,9 +49,9 @@ static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t 
 static void is_left_free(struct cutter *c)
 {
 	cr_assert_eq(rows(), 0, "%s: rows are left", c->where);
-	expect(OK, c->stranger, keyset_acquire(c->stranger, &c->s, WAIT_MS, 0, NULL));
+	expect(OK, c->stranger, keyset_acquire(c->stranger, &c->s, .wait_ms = WAIT_MS));
 	expect(OK, c->stranger, keyset_release(c->stranger, &c->s, NULL));
-	expect(OK, c->b, keyset_acquire(c->b, &c->s, WAIT_MS, 0, NULL));
+	expect(OK, c->b, keyset_acquire(c->b, &c->s, .wait_ms = WAIT_MS));
 	expect(OK, c->b, keyset_release(c->b, &c->s, NULL));
 	cr_assert_eq(rows(), 0, "%s: rows are left at last", c->where);
 }
@@ -106,7 +106,7 @@ static void nothing(struct cutter *c)
 static void take(struct cutter *c)
 {
 	keyset_forget(&c->s);
-	expect_here(OK, c, keyset_acquire(c->b, &c->s, WAIT_MS, LEASE_MS, NULL));
+	expect_here(OK, c, keyset_acquire(c->b, &c->s, .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 }
 
 static void give(struct cutter *c)
@@ -142,8 +142,8 @@ Test(sets_cuts, while_it_is_acquired_without_the_queue)
 
 static void hold_two(struct cutter *c)
 {
-	expect(OK, c->b, acquire(c->b, c->s.ids[1], WAIT_MS, LEASE_MS, NULL));
-	expect(OK, c->b, acquire(c->b, c->s.ids[3], WAIT_MS, LEASE_MS, NULL));
+	expect(OK, c->b, acquire(c->b, c->s.ids[1], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
+	expect(OK, c->b, acquire(c->b, c->s.ids[3], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 }
 
 static void two_are_deeper(struct cutter *c)
@@ -179,13 +179,15 @@ Test(sets_cuts, while_some_of_it_are_entered_again)
 static void one_is_theirs(struct cutter *c)
 {
 	hold_two(c);
-	expect(OK, c->stranger, acquire(c->stranger, c->s.ids[2], WAIT_MS, LEASE_MS, NULL));
+	expect(OK, c->stranger,
+	       acquire(c->stranger, c->s.ids[2], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 }
 
 static void take_in_vain(struct cutter *c)
 {
 	keyset_forget(&c->s);
-	expect_here(TIMEOUT, c, keyset_acquire(c->b, &c->s, VAIN_MS, LEASE_MS, NULL));
+	expect_here(TIMEOUT, c,
+	            keyset_acquire(c->b, &c->s, .wait_ms = VAIN_MS, .lease_ms = LEASE_MS));
 }
 
 /* One level each, and the stranger's. */
@@ -261,17 +263,18 @@ Test(sets_cuts, what_could_not_be_found_out_is_removed)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	keyset_forget(&s);
 	proxy_hold_replies(p, true);
-	expect(UNKNOWN, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(UNKNOWN, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect_not_granted(&s);
 	expect_none(b, &s, NULL);
 	proxy_hold_replies(p, false);
-	expect(OK, stranger, keyset_acquire(stranger, &s, WAIT_MS, LEASE_MS, NULL));
+	expect(OK, stranger,
+	       keyset_acquire(stranger, &s, .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 	expect(OK, stranger, keyset_release(stranger, &s, NULL));
-	expect(OK, b, keyset_acquire(b, &s, WAIT_MS, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	eventually(rows() == 0);
 	proxy_stop(p);
@@ -286,7 +289,7 @@ Test(sets_cuts, what_could_not_be_released_is_removed_later)
 	int rc;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	proxy_hold_replies(p, true);
 	rc = keyset_release(b, &s, NULL);
 	cr_assert(rc == BIZLOCK_UNKNOWN || rc == BIZLOCK_CONN, "%s", bizlock_err_name(rc));
@@ -321,7 +324,7 @@ Test(sets_cuts, what_was_taken_and_not_read_is_not_waited_for)
 	                    " '2000-01-01', '2000-01-01', '2000-01-01')");
 	db_run(world.admin, "START TRANSACTION");
 	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
-	call_start_all(&call, b, &s, WAIT_MS, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = WAIT_MS, .owner = "task-1");
 	eventually(is_waiting("%%INSERT INTO `biz_lock`%%", "%%"));
 	cr_assert_eq(mysql_send_query(admin, query, sizeof(query) - 1), 0);
 	eventually(is_waiting("LOCK TABLES%%", "%%metadata lock%%"));

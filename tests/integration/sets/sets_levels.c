@@ -16,8 +16,8 @@ Test(sets_levels, what_is_held_already_is_one_level_deeper)
 	struct keyset s;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, b, acquire(b, s.ids[2], 0, LEASE_MS, &first));
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, acquire(b, s.ids[2], .lease_ms = LEASE_MS, .grant = &first));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	for (size_t i = 0; i < s.n; i++) {
 		cr_assert_eq(s.grants[i].depth, i == 2 ? 2 : 1);
 		cr_assert_eq(s.grants[i].flags, 0);
@@ -39,8 +39,8 @@ Test(sets_levels, the_whole_set_may_be_held_already)
 
 	keyset_make(&s, 5, "k");
 	keyset_make(&again, 5, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
-	expect(OK, b, keyset_acquire(b, &again, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
+	expect(OK, b, keyset_acquire(b, &again, .lease_ms = LEASE_MS));
 	for (size_t i = 0; i < s.n; i++) {
 		cr_assert_eq(again.grants[i].fence, s.grants[i].fence);
 		cr_assert_eq(again.grants[i].depth, 2);
@@ -48,7 +48,7 @@ Test(sets_levels, the_whole_set_may_be_held_already)
 	expect_held(b, &s, NULL, 2);
 	expect(OK, b, keyset_release(b, &s, NULL));
 	expect_held(b, &s, NULL, 1);
-	expect(BUSY, stranger, keyset_acquire(stranger, &again, 0, 0, NULL));
+	expect(BUSY, stranger, keyset_acquire(stranger, &again));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	cr_assert_eq(rows(), 0);
 }
@@ -60,11 +60,11 @@ Test(sets_levels, the_lease_of_what_is_held_starts_anew)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, b, acquire(b, s.ids[0], 0, 10000, NULL));
-	expect(OK, b, acquire(b, s.ids[1], 0, 600000, NULL));
+	expect(OK, b, acquire(b, s.ids[0], .lease_ms = 10000));
+	expect(OK, b, acquire(b, s.ids[1], .lease_ms = 600000));
 	first = row_of(&world, s.keys[0]).timeout_us;
 	longest = row_of(&world, s.keys[1]).timeout_us;
-	expect(OK, b, keyset_acquire(b, &s, 0, 20000, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = 20000));
 	cr_assert_geq(row_of(&world, s.keys[0]).timeout_us, first + 10000 * 1000);
 	cr_assert_geq(row_of(&world, s.keys[1]).timeout_us, longest, "shortened");
 }
@@ -98,10 +98,10 @@ Test(sets_levels, local_levels_need_no_server)
 static void hold_some(bizlock *a, bizlock *b, const struct keyset *s, bizlock_grant held[2])
 {
 	held[0] = held[1] = (bizlock_grant)BIZLOCK_GRANT_INIT;
-	expect(OK, b, acquire(b, s->ids[1], 0, LEASE_MS, &held[0]));
-	expect(OK, b, acquire(b, s->ids[1], 0, LEASE_MS, &held[0]));
-	expect(OK, b, acquire(b, s->ids[3], 0, LEASE_MS, &held[1]));
-	expect(OK, a, acquire_as(a, s->ids[2], "holder", 0));
+	expect(OK, b, acquire(b, s->ids[1], .lease_ms = LEASE_MS, .grant = &held[0]));
+	expect(OK, b, acquire(b, s->ids[1], .lease_ms = LEASE_MS, .grant = &held[0]));
+	expect(OK, b, acquire(b, s->ids[3], .lease_ms = LEASE_MS, .grant = &held[1]));
+	expect(OK, a, acquire_as(a, s->ids[2], "holder"));
 }
 
 static void still_hold_some(bizlock *b, const struct keyset *s, const bizlock_grant held[2])
@@ -133,9 +133,9 @@ static void levels_come_back(const char *queue, int64_t wait_ms)
 	keyset_make(&s, 5, "k");
 	hold_some(a, b, &s, held);
 	if (wait_ms == 0)
-		expect(BUSY, b, keyset_acquire(b, &s, 0, 0, NULL));
+		expect(BUSY, b, keyset_acquire(b, &s));
 	else
-		expect(TIMEOUT, b, keyset_acquire(b, &s, wait_ms, 0, NULL));
+		expect(TIMEOUT, b, keyset_acquire(b, &s, .wait_ms = wait_ms));
 	expect_not_granted(&s);
 	still_hold_some(b, &s, held);
 	expect(OK, a, bizlock_release(a, s.keys[2], "holder", NULL));
@@ -164,7 +164,7 @@ static void one_is_lost(bizlock *b, const struct keyset *s)
 	struct keyset all;
 
 	keyset_make(&all, 4, "k");
-	expect(LOST, b, keyset_acquire(b, &all, 0, 0, NULL));
+	expect(LOST, b, keyset_acquire(b, &all));
 	expect_message(b, s->ids[0]);
 	expect_not_granted(&all);
 	/* It may be the server that says so, after the others were taken. */
@@ -173,7 +173,7 @@ static void one_is_lost(bizlock *b, const struct keyset *s)
 		expect(NOT_OWNER, b, bizlock_release(b, all.keys[i], NULL, NULL));
 	}
 	expect(LOST, b, keyset_release(b, s, NULL));
-	expect(OK, b, keyset_acquire(b, &all, 5000, 0, NULL));
+	expect(OK, b, keyset_acquire(b, &all, .wait_ms = 5000));
 	expect(OK, b, keyset_release(b, &all, NULL));
 }
 
@@ -183,7 +183,7 @@ Test(sets_levels, a_lease_that_is_over_is_lost_for_the_set)
 	struct keyset s;
 
 	keyset_make(&s, 1, "k");
-	expect(OK, b, acquire(b, s.ids[0], 0, 150, NULL));
+	expect(OK, b, acquire(b, s.ids[0], .lease_ms = 150));
 	lease_is_over(s.ids[0]);
 	one_is_lost(b, &s);
 }
@@ -194,7 +194,7 @@ Test(sets_levels, what_was_broken_is_lost_for_the_set)
 	struct keyset s;
 
 	keyset_make(&s, 1, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, a, bizlock_break(a, s.keys[0], s.grants[0].fence));
 	one_is_lost(b, &s);
 }
@@ -210,7 +210,7 @@ Test(sets_levels, a_level_too_deep_denies_them_all)
 	for (uint32_t i = 0; i < BIZLOCK_DEPTH_MAX; i++)
 		if (bizlock_acquire(b, s.keys[1], &opts, NULL) != BIZLOCK_OK)
 			cr_assert_fail("%s", bizlock_errmsg(b));
-	expect(LIMIT, b, keyset_acquire(b, &s, 0, 0, NULL));
+	expect(LIMIT, b, keyset_acquire(b, &s));
 	eventually(rows() == 1);
 	expect(NOT_OWNER, b, bizlock_verify(b, s.keys[0], NULL));
 }
@@ -223,10 +223,10 @@ Test(sets_levels, new_ones_that_end_while_an_old_one_is_locked_are_lost)
 	struct call call;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, b, acquire_as(b, s.ids[2], "task-1", 0));
+	expect(OK, b, acquire_as(b, s.ids[2], "task-1"));
 	db_run(world.admin, "START TRANSACTION");
 	db_run(world.admin, "SELECT * FROM biz_lock WHERE %s FOR UPDATE", row_where(s.keys[2]));
-	call_start_all(&call, b, &s, -1, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	steadily(!atomic_load(&call.done), 1500);
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_LOST, "%s", call.errmsg);
@@ -243,7 +243,7 @@ Test(sets_levels, keys_need_not_be_given_back_together)
 	struct keyset s;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, b, bizlock_release(b, s.keys[2], NULL, NULL));
 	cr_assert_eq(rows(), 3);
 	expect(OK, b, bizlock_release_all(b, s.keys, 2, NULL));
@@ -261,7 +261,7 @@ Test(sets_levels, keys_need_not_have_been_acquired_together)
 	keyset_make(&s, 12, "k");
 	for (size_t i = 0; i < s.n; i++)
 		for (size_t level = 0; level <= i % 3; level++)
-			expect(OK, b, acquire(b, s.ids[i], 0, LEASE_MS, NULL));
+			expect(OK, b, acquire(b, s.ids[i], .lease_ms = LEASE_MS));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	for (size_t i = 0; i < s.n; i++)
 		cr_assert_eq(row_of(&world, s.keys[i]).depth, i % 3, "%s", s.ids[i]);
@@ -274,7 +274,7 @@ Test(sets_levels, one_that_is_not_held_does_not_keep_the_others)
 
 	for (size_t which = 0; which < 4; which++) {
 		keyset_make(&s, 4, "k");
-		expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+		expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 		expect(OK, b, bizlock_release(b, s.keys[which], NULL, NULL));
 		expect(NOT_OWNER, b, keyset_release(b, &s, NULL));
 		expect_message(b, s.ids[which]);
@@ -289,7 +289,7 @@ Test(sets_levels, one_that_was_broken_is_lost_and_the_others_are_free)
 
 	for (size_t which = 0; which < 4; which++) {
 		keyset_make(&s, 4, "k");
-		expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+		expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 		expect(OK, a, bizlock_break(a, s.keys[which], s.grants[which].fence));
 		expect(LOST, b, keyset_release(b, &s, NULL));
 		expect_message(b, s.ids[which]);
@@ -306,9 +306,9 @@ Test(sets_levels, what_was_taken_over_is_left_to_its_owner)
 	struct keyset s;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, a, bizlock_break(a, s.keys[1], s.grants[1].fence));
-	expect(OK, a, acquire(a, s.ids[1], 0, LEASE_MS, NULL));
+	expect(OK, a, acquire(a, s.ids[1], .lease_ms = LEASE_MS));
 	before = row_text(s.ids[1]);
 	expect(LOST, b, keyset_release(b, &s, NULL));
 	cr_assert_eq(rows(), 1);
@@ -321,14 +321,14 @@ Test(sets_levels, the_first_error_is_the_answer)
 	struct keyset s;
 
 	keyset_make(&s, 5, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, b, bizlock_release(b, s.keys[1], NULL, NULL));
 	expect(OK, a, bizlock_break(a, s.keys[3], s.grants[3].fence));
 	expect(NOT_OWNER, b, keyset_release(b, &s, NULL));
 	expect_message(b, s.ids[1]);
 	cr_assert_eq(rows(), 0);
 
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, a, bizlock_break(a, s.keys[1], s.grants[1].fence));
 	expect(OK, b, bizlock_release(b, s.keys[3], NULL, NULL));
 	expect(LOST, b, keyset_release(b, &s, NULL));
@@ -343,7 +343,7 @@ Test(sets_levels, a_key_given_twice_is_refused)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	s.keys[s.n] = s.keys[0];
 	expect(INVALID, b, bizlock_release_all(b, s.keys, s.n + 1, NULL));
 	expect_message(b, s.ids[0]);

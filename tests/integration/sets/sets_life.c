@@ -21,7 +21,7 @@ static void outlives_two_leases(const char *queue)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, 4000, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = 4000));
 	for (size_t i = 0; i < s.n; i++)
 		ends[i] = row_of(&world, s.keys[i]).timeout_us;
 	for (size_t i = 0; i < s.n; i++)
@@ -76,7 +76,7 @@ Test(sets_life, the_loss_of_one_key_is_reported_of_that_one)
 
 	keyset_make(&s, 4, "k");
 	expect(OK, b, bizlock_on_lost(b, count_loss, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, 3000, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = 3000));
 	expect(OK, a, bizlock_break(a, s.keys[2], s.grants[2].fence));
 	eventually(atomic_load(&losses) == 1);
 	cr_assert_eq(atomic_load(&lost_fence), s.grants[2].fence);
@@ -97,8 +97,8 @@ Test(sets_life, closing_the_client_releases_it)
 	struct keyset s;
 
 	keyset_make(&s, 100, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	bizlock_close(b);
 	cr_assert_eq(rows(), 0);
 }
@@ -109,7 +109,7 @@ static int hold_and_die(void)
 	struct keyset s;
 
 	keyset_make(&s, 5, "k");
-	return keyset_acquire(b, &s, 0, 1000, NULL);
+	return keyset_acquire(b, &s, .lease_ms = 1000);
 }
 
 Test(sets_life, what_a_process_held_that_died_is_taken_over)
@@ -124,7 +124,7 @@ Test(sets_life, what_a_process_held_that_died_is_taken_over)
 	cr_assert(waitpid(pid, &status, 0) == pid && status == 0);
 	b = client(NULL);
 	keyset_make(&s, 7, "k");
-	expect(OK, b, keyset_acquire(b, &s, -1, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = -1, .lease_ms = LEASE_MS));
 	for (size_t i = 0; i < s.n; i++)
 		cr_assert_eq(s.grants[i].flags, i < 5 ? BIZLOCK_TOOK_OVER : 0, "%s", s.ids[i]);
 	expect_held(b, &s, NULL, 1);
@@ -139,8 +139,8 @@ Test(sets_life, each_key_counts)
 	struct keyset s;
 
 	keyset_make(&s, 7, "k");
-	expect(OK, b, acquire(b, s.ids[3], 0, LEASE_MS, NULL));
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, acquire(b, s.ids[3], .lease_ms = LEASE_MS));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	now = numbers_of(b);
 	cr_assert_eq(now.held - was.held, 7);
 	cr_assert_eq(now.acquired - was.acquired, 7);
@@ -158,11 +158,11 @@ Test(sets_life, what_was_taken_over_counts)
 	struct keyset s;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, a, acquire(a, s.ids[0], 0, 150, NULL));
-	expect(OK, a, acquire(a, s.ids[3], 0, 150, NULL));
+	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[3], .lease_ms = 150));
 	lease_is_over(s.ids[0]);
 	lease_is_over(s.ids[3]);
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	cr_assert_eq(numbers_of(b).acquired, 4);
 	cr_assert_eq(numbers_of(b).taken_over, 2);
 }
@@ -175,13 +175,13 @@ Test(sets_life, what_was_not_obtained_counts)
 	struct call call;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, a, acquire_as(a, s.ids[2], "holder", 0));
-	expect(OK, b, acquire_as(b, s.ids[1], "task-1", 0));
-	expect(BUSY, b, keyset_acquire(b, &s, 0, 0, "task-1"));
+	expect(OK, a, acquire_as(a, s.ids[2], "holder"));
+	expect(OK, b, acquire_as(b, s.ids[1], "task-1"));
+	expect(BUSY, b, keyset_acquire(b, &s, .owner = "task-1"));
 	cr_assert_gt(numbers_of(b).busy, 0);
-	expect(TIMEOUT, b, keyset_acquire(b, &s, 50, 0, "task-1"));
+	expect(TIMEOUT, b, keyset_acquire(b, &s, .wait_ms = 50, .owner = "task-1"));
 	cr_assert_gt(numbers_of(b).timed_out, 0);
-	call_start_all(&call, b, &s, -1, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	call_blocks(&call);
 	bizlock_interrupt(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
@@ -208,7 +208,7 @@ Test(sets_life, its_packets_do_not_grow_with_its_keys)
 		for (int round = 0; round < 3; round++) {
 			unsigned before = proxy_packets(p);
 
-			expect(OK, b, keyset_acquire(b, &s, -1, LEASE_MS, NULL));
+			expect(OK, b, keyset_acquire(b, &s, .wait_ms = -1, .lease_ms = LEASE_MS));
 			expect(OK, b, keyset_release(b, &s, NULL));
 			packets[large] = proxy_packets(p) - before;
 		}
@@ -249,11 +249,11 @@ Test(own_sets, each_costs_one_fsync)
 	world_migrate(&world);
 	b = client(NULL);
 	keyset_make(&s, 32, "k");
-	expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 	expect(OK, b, keyset_release(b, &s, NULL));
 	before = fsyncs();
 	for (int i = 0; i < ROUNDS; i++) {
-		expect(OK, b, keyset_acquire(b, &s, 0, LEASE_MS, NULL));
+		expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));
 		expect(OK, b, keyset_release(b, &s, NULL));
 	}
 	cr_assert_leq(fsyncs() - before, 4 * ROUNDS, "%lld for %d sets", fsyncs() - before, ROUNDS);

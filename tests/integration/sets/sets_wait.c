@@ -18,7 +18,7 @@ static void times_out(bizlock *b, struct keyset *s, int64_t wait_ms, size_t whic
 {
 	int64_t start = now_ms(), took;
 
-	expect(TIMEOUT, b, keyset_acquire(b, s, wait_ms, 0, "task-2"));
+	expect(TIMEOUT, b, keyset_acquire(b, s, .wait_ms = wait_ms, .owner = "task-2"));
 	took = now_ms() - start;
 	cr_assert(took >= wait_ms && took < wait_ms + SOON_MS, "%lld ms of %lld", (long long)took,
 	          (long long)wait_ms);
@@ -36,12 +36,12 @@ static void time_is_up(bizlock *a, bizlock *b)
 
 	keyset_make(&s, N, "k");
 	for (int i = 0; i < 3; i++) {
-		expect(OK, a, acquire_as(a, s.ids[held[i]], "task-1", 0));
+		expect(OK, a, acquire_as(a, s.ids[held[i]], "task-1"));
 		times_out(b, &s, 1, held[i]);
 		times_out(b, &s, 600, held[i]);
 		expect(OK, a, bizlock_release(a, s.keys[held[i]], "task-1", NULL));
 	}
-	expect(OK, b, keyset_acquire(b, &s, 5000, 0, "task-2"));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = 5000, .owner = "task-2"));
 	expect(OK, b, keyset_release(b, &s, "task-2"));
 }
 
@@ -71,15 +71,16 @@ static void waits_empty_handed(const char *queue)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, acquire_as(a, s.ids[3], "holder", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, acquire_as(a, s.ids[3], "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	steadily(rows() == 1 && !atomic_load(&call.done), 300);
 	for (int round = 0; round < 5; round++)
 		for (size_t i = 0; i < s.n; i++) {
 			if (i == 3)
 				continue;
-			expect(OK, c, acquire(c, s.ids[i], SOON_MS, LEASE_MS, NULL));
+			expect(OK, c,
+			       acquire(c, s.ids[i], .wait_ms = SOON_MS, .lease_ms = LEASE_MS));
 			expect(OK, c, bizlock_release(c, s.keys[i], NULL, NULL));
 		}
 	cr_assert(!atomic_load(&call.done));
@@ -108,7 +109,7 @@ static void obtained_soon(bizlock *a, bizlock *b, struct keyset *s, const struct
 	struct call call;
 	int64_t released;
 
-	call_start_all(&call, b, s, -1, "waiter");
+	call_start_all(&call, b, s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	steadily(!atomic_load(&call.done), 300);
 	released = now_ms();
@@ -131,7 +132,8 @@ static void woken(bizlock *a, bizlock *b)
 		keyset_make(&s, N, "k");
 		keyset_reverse(&s);
 		keyset_make(&held, sizes[i], "k");
-		expect(OK, a, keyset_acquire(a, &held, 0, 20 * PATIENCE_MS, "holder"));
+		expect(OK, a,
+		       keyset_acquire(a, &held, .lease_ms = 20 * PATIENCE_MS, .owner = "holder"));
 		obtained_soon(a, b, &s, &held);
 	}
 }
@@ -171,8 +173,8 @@ Test(sets_wait, the_last_of_several_holders_lets_it_in)
 
 	keyset_make(&s, N, "k");
 	for (int i = 0; i < 3; i++)
-		expect(OK, a, acquire_as(a, s.ids[2 * i], names[i], 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+		expect(OK, a, acquire_as(a, s.ids[2 * i], names[i]));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	for (int i = 0; i < 3; i++) {
 		call_blocks(&call);
 		expect(OK, a, bizlock_release(a, s.keys[2 * i], names[i], NULL));
@@ -192,9 +194,9 @@ Test(sets_wait, giving_a_set_back_wakes_whoever_waits_for_one_of_it)
 	int64_t released;
 
 	keyset_make(&s, WAITERS, "k");
-	expect(OK, a, keyset_acquire(a, &s, 0, 20 * PATIENCE_MS, NULL));
+	expect(OK, a, keyset_acquire(a, &s, .lease_ms = 20 * PATIENCE_MS));
 	for (int i = 0; i < WAITERS; i++) {
-		call_start(&calls[i], b, s.ids[i], -1, names[i]);
+		call_start(&calls[i], b, s.ids[i], .wait_ms = -1, .owner = names[i]);
 		call_blocks(&calls[i]);
 	}
 	released = now_ms();
@@ -213,8 +215,8 @@ Test(sets_wait, what_a_dead_holder_had_is_taken_over_when_its_lease_ends)
 	struct keyset s;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, acquire(a, s.ids[2], 0, 1500, NULL));
-	expect(OK, b, keyset_acquire(b, &s, -1, LEASE_MS, NULL));
+	expect(OK, a, acquire(a, s.ids[2], .lease_ms = 1500));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = -1, .lease_ms = LEASE_MS));
 	for (size_t i = 0; i < s.n; i++)
 		cr_assert_eq(s.grants[i].flags, i == 2 ? BIZLOCK_TOOK_OVER : 0, "%s", s.ids[i]);
 	expect_held(b, &s, NULL, 1);
@@ -235,8 +237,8 @@ Test(sets_wait, a_level_it_has_already_outlives_the_wait)
 	opts.owner = "waiter";
 	expect(OK, b, bizlock_acquire(b, s.keys[0], &opts, NULL));
 	end = row_of(&world, s.keys[0]).timeout_us;
-	expect(OK, a, acquire_as(a, s.ids[1], "holder", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, acquire_as(a, s.ids[1], "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	eventually(row_of(&world, s.keys[0]).timeout_us > end + 4000 * 1000);
 	cr_assert(!atomic_load(&call.done), "%s", call.errmsg);
 	expect(OK, a, bizlock_release(a, s.keys[1], "holder", NULL));
@@ -264,9 +266,9 @@ Test(sets_wait, a_level_it_has_already_is_of_use_during_the_wait)
 	int64_t start;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, b, acquire_as(b, s.ids[0], "waiter", 0));
-	expect(OK, a, acquire_as(a, s.ids[1], "holder", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, b, acquire_as(b, s.ids[0], "waiter"));
+	expect(OK, a, acquire_as(a, s.ids[1], "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	start = now_ms();
 	in_another_thread(use, &other);
@@ -285,9 +287,9 @@ static void interrupted(const char *queue)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, acquire_as(a, s.ids[4], "holder", 0));
-	expect(OK, b, acquire_as(b, s.ids[1], "waiter", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, acquire_as(a, s.ids[4], "holder"));
+	expect(OK, b, acquire_as(b, s.ids[1], "waiter"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	bizlock_interrupt(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
@@ -297,7 +299,7 @@ static void interrupted(const char *queue)
 	expect(OK, b, bizlock_release(b, s.keys[1], "waiter", NULL));
 	expect(OK, a, bizlock_release(a, s.keys[4], "holder", NULL));
 	expect_none(b, &s, "waiter");
-	expect(OK, b, keyset_acquire(b, &s, SOON_MS, 0, "waiter"));
+	expect(OK, b, keyset_acquire(b, &s, .wait_ms = SOON_MS, .owner = "waiter"));
 	expect(OK, b, keyset_release(b, &s, "waiter"));
 }
 
@@ -319,8 +321,8 @@ Test(sets_wait, an_interrupt_ends_it_in_line_behind_another_thread)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, b, acquire_as(b, s.ids[2], "holder", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, b, acquire_as(b, s.ids[2], "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	bizlock_interrupt(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
@@ -335,8 +337,8 @@ Test(sets_wait, closing_the_client_ends_it)
 	struct call call;
 
 	keyset_make(&s, N, "k");
-	expect(OK, a, acquire_as(a, s.ids[2], "holder", 0));
-	call_start_all(&call, b, &s, -1, "waiter");
+	expect(OK, a, acquire_as(a, s.ids[2], "holder"));
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "waiter");
 	call_blocks(&call);
 	bizlock_close(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);

@@ -18,7 +18,7 @@ static bizlock *holder(const char *id, uint32_t lease_ms)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, id, 0, lease_ms, NULL));
+	expect(OK, b, acquire(b, id, .lease_ms = lease_ms));
 	return b;
 }
 
@@ -57,7 +57,7 @@ TX_TEST(committing, by_a_holder_who_has_renewed_since_is_done)
 
 		tx_begin(tx, form + 1);
 		db_number(tx, "SELECT COUNT(*) FROM biz_lock");
-		expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+		expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 		expect(OK, b, bizlock_renew(b, KEY("k"), NULL, LONG_MS / 2));
 		expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 		expect(OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
@@ -75,7 +75,7 @@ TX_TEST(committing, by_a_named_owner_and_with_an_awkward_key_is_done)
 		MYSQL *tx = tx_of_form(i % 2);
 
 		if (i < 5)
-			expect(OK, b, acquire_as(b, ids[i], "a'b\\;", 0));
+			expect(OK, b, acquire_as(b, ids[i], "a'b\\;"));
 		tx_begin(tx, i + 1);
 		expect(OK, b, bizlock_commit(b, KEY(ids[i % 5]), "a'b\\;", tx));
 		cr_assert(ledger_has(i + 1));
@@ -94,7 +94,7 @@ TX_TEST(committing, ends_the_fence)
 	expect(OK, a, bizlock_commit(a, KEY("k"), NULL, tx));
 	cr_assert(!row_is_locked(b, KEY("k")));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 }
 
 /* ---- by nobody who holds ------------------------------------------------------------ */
@@ -120,7 +120,7 @@ TX_TEST(committing, after_a_takeover_is_rolled_back)
 	bizlock *a = holder("k", 300), *b = client(NULL);
 
 	lease_is_over("k");
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	is_rolled_back_as_lost(a);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
@@ -130,7 +130,7 @@ TX_TEST(committing, after_a_takeover_and_release_is_rolled_back)
 	bizlock *a = holder("k", 300), *b = client(NULL);
 
 	lease_is_over("k");
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	is_rolled_back_as_lost(a);
 }
@@ -173,7 +173,7 @@ TX_TEST(committing, after_a_lease_that_only_the_server_sees_over_is_rolled_back)
 		bizlock *b = client(NULL);
 		MYSQL *tx = tx_of_form(form);
 
-		expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+		expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 		db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6)");
 		tx_begin(tx, 1);
 		expect(LOST, b, bizlock_commit(b, KEY("k"), NULL, tx));

@@ -23,7 +23,7 @@ static void begin_bench(struct bench *s, unsigned long flags)
 	*s = (struct bench){.p = proxy_start(&world.at, "127.0.0.1"), .b = client(NULL)};
 	s->flags = flags;
 	s->id = flags ? 1000 : 1;
-	expect(OK, s->b, acquire(s->b, "k", 0, LONG_MS, NULL));
+	expect(OK, s->b, acquire(s->b, "k", .lease_ms = LONG_MS));
 }
 
 /* What crosses the wire when nothing breaks. */
@@ -175,7 +175,7 @@ static void refused_and_cut(struct bench *s, size_t byte)
 	unsigned long thread = mysql_thread_id(tx);
 	int rc;
 
-	expect(OK, s->b, acquire_as(s->b, "j", "task", 0));
+	expect(OK, s->b, acquire_as(s->b, "j", "task"));
 	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("j")));
 	tx_begin(tx, s->id);
 	proxy_arm(s->p, &f);

@@ -14,7 +14,7 @@ static bizlock *holder(const char *id, uint32_t lease_ms)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, id, 0, lease_ms, NULL));
+	expect(OK, b, acquire(b, id, .lease_ms = lease_ms));
 	return b;
 }
 
@@ -37,7 +37,7 @@ TX_TEST(fenced, is_a_hold_of_any_depth)
 	bizlock *b = holder("k", LONG_MS);
 	MYSQL *tx = tx_new();
 
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	db_run(tx, "COMMIT");
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -54,7 +54,7 @@ TX_TEST(fenced, are_several_locks_in_one_transaction)
 	bizlock *b = holder("j", LONG_MS);
 	MYSQL *tx = tx_new();
 
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	expect(OK, b, bizlock_fence(b, KEY("j"), NULL, tx));
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	expect(NOT_OWNER, b, bizlock_fence(b, KEY("i"), NULL, tx));
@@ -65,7 +65,7 @@ TX_TEST(fenced, are_several_transactions_of_one_holder)
 	bizlock *b = client(NULL);
 	MYSQL *one = tx_open(), *two = tx_open();
 
-	expect(OK, b, acquire_as(b, "k", "task", 0));
+	expect(OK, b, acquire_as(b, "k", "task"));
 	tx_begin(one, 1);
 	tx_begin(two, 2);
 	expect(OK, b, bizlock_fence(b, KEY("k"), "task", one));
@@ -108,7 +108,7 @@ TX_TEST(fenced, is_not_a_hold_that_only_the_snapshot_shows)
 	tx_begin(tx, 1);
 	db_number(tx, "SELECT COUNT(*) FROM biz_lock");
 	expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	expect(LOST, a, bizlock_fence(a, KEY("k"), NULL, tx));
 }
 
@@ -119,12 +119,12 @@ TX_TEST(fenced, are_keys_and_named_owners_with_awkward_bytes)
 	MYSQL *tx = tx_new();
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		expect(OK, b, acquire_as(b, names[i], names[i], 0));
+		expect(OK, b, acquire_as(b, names[i], names[i]));
 		expect(OK, b, bizlock_fence(b, KEY(names[i]), names[i], tx));
 		expect(NOT_OWNER, b, bizlock_fence(b, KEY(names[i]), "another", tx));
 		expect(NOT_OWNER, b, bizlock_fence(b, KEY(names[i]), NULL, tx));
 	}
-	expect(OK, b, acquire(b, "\xf0\x9f\x94\x92 \xc3\xa1\n", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "\xf0\x9f\x94\x92 \xc3\xa1\n", .lease_ms = LONG_MS));
 	expect(OK, b, bizlock_fence(b, KEY("\xf0\x9f\x94\x92 \xc3\xa1\n"), NULL, tx));
 }
 
@@ -160,7 +160,7 @@ TX_TEST(fenced, is_not_a_hold_that_was_taken_over)
 	MYSQL *tx = tx_open();
 
 	lease_is_over("k");
-	expect(OK, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
 	tx_begin(tx, 1);
 	expect(LOST, a, bizlock_fence(a, KEY("k"), NULL, tx));
 	cr_assert(tx_is_open(tx));
@@ -229,13 +229,13 @@ static void contenders_come_back(const char *queue)
 	const char *before = row_text("k");
 	int64_t start = now_ms();
 
-	expect(BUSY, b, acquire(b, "k", 0, LONG_MS, NULL));
-	expect(TIMEOUT, b, acquire(b, "k", 500, LONG_MS, NULL));
-	expect(TIMEOUT, b, acquire(b, "k", 1500, LONG_MS, NULL));
+	expect(BUSY, b, acquire(b, "k", .lease_ms = LONG_MS));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 500, .lease_ms = LONG_MS));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 1500, .lease_ms = LONG_MS));
 	cr_assert_lt(now_ms() - start, 2000 + SOON_MS);
 	cr_assert_str_eq(row_text("k"), before);
 	tx_commits(tx, 1);
-	expect(OK, b, acquire(b, "k", SOON_MS, LONG_MS, &grant));
+	expect(OK, b, acquire(b, "k", .wait_ms = SOON_MS, .lease_ms = LONG_MS, .grant = &grant));
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	expect(LOST, a, bizlock_release(a, KEY("k"), NULL, NULL));
 }
@@ -261,7 +261,7 @@ TX_TEST(fenced, keeps_many_contenders_away_until_it_ends)
 
 	deadlocks_may_happen();
 	for (int i = 0; i < 2; i++)
-		call_start(&calls[i], b[i], "k", i ? 600000 : -1, "task");
+		call_start(&calls[i], b[i], "k", .wait_ms = i ? 600000 : -1, .owner = "task");
 	steadily(!atomic_load(&calls[0].done) && !atomic_load(&calls[1].done), 2500);
 	db_run(tx, "ROLLBACK");
 	ended = now_ms();
@@ -282,9 +282,9 @@ TX_TEST(fenced, ends_with_the_connection)
 	bizlock *a, *b = client(NULL);
 	MYSQL *tx = fenced_past_the_lease(&a);
 
-	expect(BUSY, b, acquire(b, "k", 0, LONG_MS, NULL));
+	expect(BUSY, b, acquire(b, "k", .lease_ms = LONG_MS));
 	tx_close(tx);
-	expect(OK, b, acquire(b, "k", SOON_MS, LONG_MS, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = SOON_MS, .lease_ms = LONG_MS));
 	cr_assert(!ledger_has(1));
 }
 

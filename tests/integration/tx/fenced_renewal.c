@@ -33,10 +33,8 @@ static unsigned losses_of_others(struct losses *l)
 
 static void hold_renewed(bizlock *b, const char *id, uint32_t lease_ms)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.wait_ms = SOON_MS, .lease_ms = lease_ms);
 
-	opts.wait_ms = SOON_MS;
-	opts.lease_ms = lease_ms;
 	expect(OK, b, bizlock_acquire(b, KEY(id), &opts, NULL));
 }
 
@@ -71,12 +69,12 @@ static void delays_nobody(const char *queue)
 	                       " WHERE timeout > UTC_TIMESTAMP(6) AND %s",
 	                       "biz_type = 'test'"),
 	             HOLDS - 1, "after %lld ms", (long long)(now_ms() - start));
-	expect(BUSY, stranger, acquire(stranger, id_of(FENCED), 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, id_of(FENCED)));
 	tx_commits(tx, 1);
 	for (int i = 0; i < HOLDS; i++)
 		if (i != FENCED)
 			expect(OK, b, bizlock_release(b, KEY(id_of(i)), NULL, NULL));
-	expect(OK, stranger, acquire(stranger, id_of(FENCED), SOON_MS, 0, NULL));
+	expect(OK, stranger, acquire(stranger, id_of(FENCED), .wait_ms = SOON_MS));
 }
 
 TX_TEST(fenced_renewal, of_one_delays_none_of_the_others)
@@ -123,9 +121,9 @@ TX_TEST(fenced_renewal, is_no_place_where_a_release_hangs)
 	expect_message(b, OPEN_FENCE);
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 	tx_commits(tx, 1);
-	expect(OK, stranger, acquire(stranger, "k", SOON_MS, 0, NULL));
+	expect(OK, stranger, acquire(stranger, "k", .wait_ms = SOON_MS));
 }
 
 /* ---- the owner itself, once more ------------------------------------------------- */
@@ -150,11 +148,11 @@ TX_TEST(fenced_renewal, a_reentry_that_tries_once_says_so_at_once)
 	bizlock *b = fenced_holder(&tx, 60000, NULL);
 	int64_t start = now_ms();
 
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "k"));
 	expect_message(b, OPEN_FENCE);
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 	db_run(tx, "COMMIT");
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
@@ -165,7 +163,7 @@ TX_TEST(fenced_renewal, a_reentry_waits_no_longer_than_it_was_told)
 	bizlock *b = fenced_holder(&tx, 60000, NULL);
 	int64_t start = now_ms();
 
-	expect(TIMEOUT, b, acquire(b, "k", 1000, 0, NULL));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 1000));
 	expect_message(b, OPEN_FENCE);
 	cr_assert_lt(now_ms() - start, 1000 + PROMPT_MS);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
@@ -177,7 +175,7 @@ TX_TEST(fenced_renewal, a_reentry_waits_for_the_transaction)
 	bizlock *b = fenced_holder(&tx, 60000, "task-1");
 	struct call call;
 
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	steadily(!call.done, 500);
 	expect(OK, b, bizlock_verify(b, KEY("k"), "task-1"));
 	db_run(tx, "COMMIT");
@@ -191,7 +189,7 @@ TX_TEST(fenced_renewal, a_reentry_ends_when_the_lease_does)
 	bizlock *b = fenced_holder(&tx, LEASE_MS, NULL);
 	int64_t start = now_ms();
 
-	expect(LOST, b, acquire(b, "k", -1, 0, NULL));
+	expect(LOST, b, acquire(b, "k", .wait_ms = -1));
 	cr_assert_lt(now_ms() - start, LEASE_MS + PROMPT_MS);
 }
 
@@ -199,12 +197,11 @@ TX_TEST(fenced_renewal, a_reentry_ends_when_the_lease_does)
 TX_TEST(fenced_renewal, a_set_with_it_waits_no_longer_than_it_was_told)
 {
 	const bizlock_key keys[] = {KEY("k"), KEY("new")};
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_acquire_opts opts = OPTS(.wait_ms = 0);
 	MYSQL *tx;
 	bizlock *b = fenced_holder(&tx, 60000, NULL);
 	int64_t start = now_ms();
 
-	opts.wait_ms = 0;
 	expect(BUSY, b, bizlock_acquire_all(b, keys, 2, &opts, NULL));
 	expect_message(b, OPEN_FENCE);
 	opts.wait_ms = 500;
@@ -239,9 +236,9 @@ TX_TEST(fenced_renewal, a_release_of_many_gives_the_others_back)
 	long long bell;
 	int64_t start;
 
-	expect(OK, b, acquire(b, "a", 0, 60000, NULL));
-	expect(OK, b, acquire(b, "kept", 0, 60000, NULL));
-	expect(OK, b, acquire(b, "z", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "a", .lease_ms = 60000));
+	expect(OK, b, acquire(b, "kept", .lease_ms = 60000));
+	expect(OK, b, acquire(b, "z", .lease_ms = 60000));
 	bell = db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY("kept")));
 	start = now_ms();
 	expect(BUSY, b, bizlock_release_all(b, keys, 3, NULL));
@@ -253,7 +250,7 @@ TX_TEST(fenced_renewal, a_release_of_many_gives_the_others_back)
 	                  bell),
 	        1, "the doorbells of others are where they were");
 	db_run(tx, "COMMIT");
-	expect(OK, stranger, acquire(stranger, "k", SOON_MS, 0, NULL));
+	expect(OK, stranger, acquire(stranger, "k", .wait_ms = SOON_MS));
 }
 
 static atomic_bool over;
@@ -262,7 +259,7 @@ static atomic_bool over;
 static void *tries_all_the_time(void *b)
 {
 	while (!over)
-		(void)acquire_as(b, "k", "task-1", 0);
+		(void)acquire_as(b, "k", "task-1");
 	return NULL;
 }
 
@@ -282,7 +279,7 @@ TX_TEST(fenced_renewal, of_a_transaction_that_is_over_is_forgotten)
 		tx_begin(tx, 0);
 		expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 		db_run(tx, "COMMIT");
-		expect(OK, b, acquire(b, "k", 0, 0, NULL));
+		expect(OK, b, acquire(b, "k"));
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	}
 	over = true;
@@ -302,7 +299,7 @@ TX_TEST(fenced_renewal, a_row_that_was_locked_by_hand_is_told_in_time)
 	db_run(tx, "START TRANSACTION");
 	db_run(tx, "UPDATE biz_lock SET note = 'x' WHERE %s", row_where(KEY("k")));
 	start = now_ms();
-	expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+	expect(BUSY, b, acquire(b, "k"));
 	expect_message(b, OPEN_FENCE);
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 }

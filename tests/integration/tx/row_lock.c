@@ -165,7 +165,7 @@ TX_TEST(row_lock, and_fence_after_a_deadlock_find_no_transaction)
 	bizlock *b = client(NULL);
 	MYSQL *victim = deadlocked(b, tx_new(), tx_new());
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	for (int which = 0; which < CALLS; which++)
 		expect(MISUSE, b, tx_call(which, b, KEY("k"), victim));
 }
@@ -297,10 +297,10 @@ TX_TEST(row_lock, and_lease_lock_of_one_key_know_nothing_of_each_other)
 	bizlock *a = client(NULL), *b = client(NULL);
 
 	holder(a, "k");
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	holder(a, "j");
-	expect(OK, b, acquire(b, "j", 0, 60000, NULL));
-	expect(OK, b, acquire(b, "i", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "j", .lease_ms = 60000));
+	expect(OK, b, acquire(b, "i", .lease_ms = 60000));
 	holder(a, "i");
 	expect(OK, b, bizlock_release(b, KEY("i"), NULL, NULL));
 }

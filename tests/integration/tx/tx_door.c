@@ -17,7 +17,7 @@ static bizlock *holder(void)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	return b;
 }
 

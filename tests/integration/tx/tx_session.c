@@ -103,7 +103,7 @@ TX_TEST(tx_session, of_any_settings_will_do_and_keeps_them)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	for (int i = 0; i < SETTINGS; i++) {
 		works_with(b, settings[i], 0, 2 * i + 1);
 		works_with(b, settings[i], CLIENT_MULTI_STATEMENTS, 2 * i + 2);
@@ -116,7 +116,7 @@ static void refused_with(bizlock *b, const char *setting, unsigned long flags)
 	char *before = state_of(tx);
 
 	db_run(tx, "INSERT INTO ledger VALUES (1)");
-	with(setting, OK, b, acquire_as(b, "j", "task", 0));
+	with(setting, OK, b, acquire_as(b, "j", "task"));
 	with(setting, OK, b, bizlock_break(b, KEY("j"), row_of(&world, KEY("j")).fence));
 	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("i"), NULL, tx));
 	with(setting, LOST, b, bizlock_commit(b, KEY("j"), "task", tx));
@@ -143,7 +143,7 @@ TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_all_the_sam
 	static const char setting[] = "SET SESSION sql_select_limit = 0";
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	refused_with(b, setting, CLIENT_MULTI_STATEMENTS);
 	refused_with(b, setting, 0);
 	works_with(b, setting, CLIENT_MULTI_STATEMENTS, 2);
@@ -175,8 +175,8 @@ TX_TEST(tx_session, with_a_time_of_its_own_judges_leases_by_the_servers_clock)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire_as(b, "long", "task", 0));
-	expect(OK, b, acquire_as(b, "over", "task", 0));
+	expect(OK, b, acquire_as(b, "long", "task"));
+	expect(OK, b, acquire_as(b, "over", "task"));
 	db_run(world.admin,
 	       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE %s",
 	       row_where(KEY("over")));
@@ -213,7 +213,7 @@ TX_TEST(tx_session, of_any_default_database_will_do)
 	for (const char *const *t = (const char *const[]){"biz_lock", "biz_row_lock", NULL}; *t;
 	     t++)
 		db_run(world.admin, "CREATE TABLE `%s`.%s LIKE %s", decoy, *t, *t);
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	works_in(b, NULL, 1);
 	works_in(b, NULL, 2);
 	works_in(b, decoy, 3);
@@ -254,7 +254,7 @@ Test(tx_server, another_one_is_misuse)
 	       world.schema, world.schema);
 	world_migrate(&there);
 	b = client(NULL);
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	tx = tx_connect(&server.at, world.schema, 0);
 	tx_begin(tx, 1);
 	expect(MISUSE, b, bizlock_row_lock(b, KEY("k"), tx, 0));
@@ -277,7 +277,7 @@ Test(tx_server, that_guards_its_clock_fences_all_the_same)
 	world_migrate(&world);
 	db_run(world.admin, "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB");
 	b = client(NULL);
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	tx = tx_new();
 	expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, 0));
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));

@@ -29,7 +29,7 @@ static void *contend(void *arg)
 		int rc;
 
 		snprintf(id, sizeof(id), "k%u", i % c->keys);
-		rc = acquire(c->b, id, waits[i % 3], 60000, NULL);
+		rc = acquire(c->b, id, .wait_ms = waits[i % 3], .lease_ms = 60000);
 		if (rc == BIZLOCK_OK)
 			rc = bizlock_release(c->b, KEY(id), NULL, NULL);
 		if (rc == BIZLOCK_OK)

@@ -13,14 +13,14 @@ static void occupy(void)
 {
 	bizlock *a = client(NULL);
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	expect(OK, a, acquire_as(a, "k", "holder"));
 }
 
 static void interrupted(bizlock *b, long long doorbells)
 {
 	struct call call;
 
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	call_blocks(&call);
 	eventually(doorbell_waiters(&world) == doorbells);
 	bizlock_interrupt(b);
@@ -43,7 +43,7 @@ Test(interrupt, wakes_a_waiter_whose_holder_is_in_the_same_process)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire_as(b, "k", "holder", 0));
+	expect(OK, b, acquire_as(b, "k", "holder"));
 	interrupted(b, 1);
 }
 
@@ -53,12 +53,12 @@ Test(interrupt, wakes_all_waiters)
 	struct call calls[4];
 
 	occupy();
-	expect(OK, b, acquire_as(b, "other", "holder", 0));
-	call_start(&calls[0], b, "k", -1, "task-0");
+	expect(OK, b, acquire_as(b, "other", "holder"));
+	call_start(&calls[0], b, "k", .wait_ms = -1, .owner = "task-0");
 	eventually(doorbell_waiters(&world) == 1);
-	call_start(&calls[1], b, "k", 60000, "task-1");
-	call_start(&calls[2], b, "other", -1, "task-2");
-	call_start(&calls[3], b, "other", -1, "task-3");
+	call_start(&calls[1], b, "k", .wait_ms = 60000, .owner = "task-1");
+	call_start(&calls[2], b, "other", .wait_ms = -1, .owner = "task-2");
+	call_start(&calls[3], b, "other", .wait_ms = -1, .owner = "task-3");
 	for (int i = 0; i < 4; i++)
 		call_blocks(&calls[i]);
 	bizlock_interrupt(b);
@@ -71,10 +71,10 @@ Test(interrupt, does_not_reach_calls_that_start_later)
 	bizlock *a = client(NULL), *b = client(NULL);
 	struct call call;
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	expect(OK, a, acquire_as(a, "k", "holder"));
 	bizlock_interrupt(b);
 	interrupted(b, 1);
-	call_start(&call, b, "k", -1, "task-2");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
 	steadily(!atomic_load(&call.done), 300);
 	expect(OK, a, bizlock_release(a, KEY("k"), "holder", NULL));
@@ -85,7 +85,7 @@ Test(interrupt, leaves_what_is_held_alone)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 0, NULL));
+	expect(OK, b, acquire(b, "k"));
 	bizlock_interrupt(b);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -107,7 +107,7 @@ Test(interrupt, may_be_called_by_a_signal_handler)
 	occupy();
 	target = client(NULL);
 	sigaction(SIGUSR1, &action, NULL);
-	call_start(&call, target, "k", -1, "task-1");
+	call_start(&call, target, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	pthread_kill(call.thread, SIGUSR1); /* the very thread that waits */
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
@@ -125,9 +125,9 @@ Test(interrupt, a_foreign_signal_does_not_end_a_wait)
 	bizlock *a = client(NULL), *b = client(NULL);
 	struct call call;
 
-	expect(OK, a, acquire_as(a, "k", "holder", 0));
+	expect(OK, a, acquire_as(a, "k", "holder"));
 	sigaction(SIGUSR1, &action, NULL);
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	for (int i = 0; i < 10; i++) {
 		pthread_kill(call.thread, SIGUSR1);
@@ -143,11 +143,11 @@ Test(interrupt, close_ends_the_waits_of_other_threads)
 	struct call calls[3];
 
 	occupy();
-	expect(OK, b, acquire_as(b, "other", "holder", 0));
-	call_start(&calls[0], b, "k", -1, "task-0");
+	expect(OK, b, acquire_as(b, "other", "holder"));
+	call_start(&calls[0], b, "k", .wait_ms = -1, .owner = "task-0");
 	eventually(doorbell_waiters(&world) == 1);
-	call_start(&calls[1], b, "k", -1, "task-1");
-	call_start(&calls[2], b, "other", -1, "task-2");
+	call_start(&calls[1], b, "k", .wait_ms = -1, .owner = "task-1");
+	call_start(&calls[2], b, "other", .wait_ms = -1, .owner = "task-2");
 	for (int i = 0; i < 3; i++)
 		call_blocks(&calls[i]);
 	bizlock_close(b);
@@ -161,7 +161,7 @@ Test(interrupt, close_ends_the_wait_of_a_thread_that_polls)
 	struct call call;
 
 	occupy();
-	call_start(&call, b, "k", -1, "task-0");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-0");
 	call_blocks(&call);
 	bizlock_close(b);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
@@ -172,8 +172,8 @@ Test(interrupt, close_releases_every_level)
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
 
 	for (int i = 0; i < 3; i++)
-		expect(OK, b, acquire(b, "k", 0, 60000, NULL));
-	expect(OK, b, acquire_as(b, "other", "task-1", 0));
+		expect(OK, b, acquire(b, "k", .lease_ms = 60000));
+	expect(OK, b, acquire_as(b, "other", "task-1"));
 	bizlock_close(b);
 	cr_assert(!row_of(&world, KEY("k")).there);
 	cr_assert(!row_of(&world, KEY("other")).there);
@@ -185,10 +185,10 @@ Test(interrupt, close_does_not_release_where_it_is_told_not_to)
 	bizlock *b = client_open(&world, OPTIONS("release_on_close", "off"));
 	bizlock *stranger = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	bizlock_close(b);
 	cr_assert(row_of(&world, KEY("k")).there);
-	expect(BUSY, stranger, acquire(stranger, "k", 0, 0, NULL));
+	expect(BUSY, stranger, acquire(stranger, "k"));
 }
 
 /* ---- while the server is away --------------------------------------------------- */
@@ -210,7 +210,7 @@ Test(interrupt, ends_the_wait_of_a_set_whose_server_is_away)
 	keyset_make(&s, 2, "k");
 	s.keys[0].biz_id = "k";
 	occupy();
-	call_start_all(&call, b, &s, -1, "task-1");
+	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	call_blocks(&call);
 	proxy_stop(p);
 	interrupted_without_a_server(b, &call);
@@ -222,8 +222,8 @@ Test(interrupt, ends_a_reentry_whose_server_is_away)
 	bizlock *b = client_through(p, NULL);
 	struct call call;
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	proxy_stop(p);
-	call_start(&call, b, "k", -1, "task-1");
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	interrupted_without_a_server(b, &call);
 }

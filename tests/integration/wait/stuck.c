@@ -17,10 +17,10 @@ static void takes_over_in_time(int sig, const char *queue)
 	struct answer a;
 	long long lease_end;
 
-	expect_answer(OK, peer_acquire(&holder, "k", 0, 1500));
+	expect_answer(OK, peer_acquire(&holder, "k", .lease_ms = 1500));
 	peer_signal(&holder, sig);
 	lease_end = row_of(&world, KEY("k")).timeout_us;
-	a = peer_acquire(&waiter, "k", -1, 60000);
+	a = peer_acquire(&waiter, "k", .wait_ms = -1, .lease_ms = 60000);
 	expect_answer(OK, a);
 	cr_assert_eq(a.grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_geq(began_us("k"), lease_end);
@@ -58,7 +58,7 @@ static struct peer abandoned_doorbell(void)
 {
 	struct peer peer = peer_start(&world, NULL);
 
-	expect_answer(OK, peer_acquire(&peer, "k", 0, 600000));
+	expect_answer(OK, peer_acquire(&peer, "k", .lease_ms = 600000));
 	peer_signal(&peer, SIGSTOP);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	return peer;
@@ -71,7 +71,7 @@ static void past_an_abandoned_doorbell(int64_t wait_ms)
 	int64_t start = now_ms();
 	const char *mine;
 
-	expect(OK, b, acquire(b, "k", wait_ms, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .wait_ms = wait_ms, .lease_ms = 600000));
 	cr_assert_lt(now_ms() - start, 5000);
 	mine = row_text("k");
 	peer_signal(&peer, SIGCONT);
@@ -102,7 +102,7 @@ Test(stuck, a_slow_connection_does_not_use_up_the_grace)
 	unsigned packets = proxy_packets(p);
 
 	proxy_hold_replies(p, true);
-	call_start(&call, b, "k", 0, "task-1");
+	call_start(&call, b, "k", .owner = "task-1");
 	steadily(!atomic_load(&call.done), 500);
 	proxy_hold_replies(p, false);
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -119,8 +119,8 @@ Test(stuck, behind_an_abandoned_doorbell_the_lock_still_changes_hands)
 	bizlock *b = client(NULL);
 	int64_t released;
 
-	expect(OK, b, acquire(b, "k", -1, 600000, NULL));
-	peer_ask_acquire(&next, "k", -1, 0);
+	expect(OK, b, acquire(b, "k", .wait_ms = -1, .lease_ms = 600000));
+	peer_ask_acquire(&next, "k", .wait_ms = -1);
 	steadily(!peer_has_answer(&next), 500);
 	released = now_ms();
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -139,8 +139,8 @@ Test(stuck, a_lost_doorbell_does_not_give_the_lock_away)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct answer a;
 
-	expect(OK, b, acquire(b, "k", 0, 600000, &grant));
-	peer_ask_acquire(&peer, "k", -1, 0);
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000, .grant = &grant));
+	peer_ask_acquire(&peer, "k", .wait_ms = -1);
 	eventually(doorbell_waiters(&world) == 1);
 	proxy_cut(p);
 	eventually(doorbell_waiters(&world) == 0);
@@ -166,14 +166,14 @@ Test(stuck, a_doorbell_lost_before_the_row_is_taken_is_rung_again)
 	struct peer next = peer_start(&world, NULL);
 	struct call call;
 
-	expect(OK, holder, acquire_as(holder, "k", "task-1", 600000));
-	call_start(&call, b, "k", -1, "task-2");
+	expect(OK, holder, acquire_as(holder, "k", "task-1", .wait_ms = 600000));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	eventually(doorbell_waiters(&world) == 1);
 	proxy_arm(p, &cut);
 	expect(OK, holder, bizlock_release(holder, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_eq(proxy_fired(p), 1);
-	peer_ask_acquire(&next, "k", -1, 0);
+	peer_ask_acquire(&next, "k", .wait_ms = -1);
 	eventually(doorbell_waiters(&world) == 1);
 	steadily(doorbell_waiters(&world) == 1, 700);
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-2", NULL));
@@ -188,13 +188,13 @@ Test(stuck, killed_connections_do_not_give_the_lock_away)
 	bizlock *b = client(NULL);
 	struct peer peer;
 
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	kill_connections();
 	peer = peer_start(&world, NULL);
-	expect_answer(BUSY, peer_acquire(&peer, "k", 0, 0));
-	expect_answer(TIMEOUT, peer_acquire(&peer, "k", 300, 0));
+	expect_answer(BUSY, peer_acquire(&peer, "k"));
+	expect_answer(TIMEOUT, peer_acquire(&peer, "k", .wait_ms = 300));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	expect_answer(OK, peer_acquire(&peer, "k", 0, 0));
+	expect_answer(OK, peer_acquire(&peer, "k"));
 	peer_end(&peer);
 }
 
@@ -207,9 +207,9 @@ Test(stuck, a_renewed_lease_is_waited_for_to_its_new_end)
 	long long first_end;
 
 	deadlocks_may_happen();
-	expect_answer(OK, peer_acquire(&holder, "k", 0, 2000));
+	expect_answer(OK, peer_acquire(&holder, "k", .lease_ms = 2000));
 	first_end = row_of(&world, KEY("k")).timeout_us;
-	peer_ask_acquire(&waiter, "k", -1, 0);
+	peer_ask_acquire(&waiter, "k", .wait_ms = -1);
 	while (server_us() < first_end + 500 * 1000) {
 		pause_ms(200);
 		expect_answer(OK, peer_renew(&holder, "k"));

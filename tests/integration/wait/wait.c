@@ -12,8 +12,8 @@ Test(wait, a_single_try_tells_who_holds_it_and_for_how_long)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 
-	expect(OK, a, acquire(a, "4711", 0, 25000, NULL));
-	expect(BUSY, b, acquire(b, "4711", 0, 0, NULL));
+	expect(OK, a, acquire(a, "4711", .lease_ms = 25000));
+	expect(BUSY, b, acquire(b, "4711"));
 	expect_message(b, row_of(&world, KEY("4711")).owner);
 	expect_message(b, "4711");
 	expect_message(b, "test");
@@ -25,8 +25,8 @@ Test(wait, a_failed_try_leaves_the_grant_alone)
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
 
-	expect(OK, a, acquire(a, "k", 0, 0, NULL));
-	expect(BUSY, b, acquire(b, "k", 0, 0, &grant));
+	expect(OK, a, acquire(a, "k"));
+	expect(BUSY, b, acquire(b, "k", .grant = &grant));
 	cr_assert(grant.fence == 11 && grant.depth == 22 && grant.lease_ms == 33 &&
 	          grant.flags == 44);
 }
@@ -35,7 +35,7 @@ static void times_out(bizlock *b, const char *id, int64_t wait_ms)
 {
 	int64_t start = now_ms(), took;
 
-	expect(TIMEOUT, b, acquire_as(b, id, "task-2", wait_ms));
+	expect(TIMEOUT, b, acquire_as(b, id, "task-2", .wait_ms = wait_ms));
 	took = now_ms() - start;
 	cr_assert(took >= wait_ms && took < wait_ms + MUCH_MS, "%lld ms of %lld", (long long)took,
 	          (long long)wait_ms);
@@ -46,7 +46,7 @@ Test(wait, it_times_out_at_the_doorbell)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
 	times_out(b, "k", 1);
 	times_out(b, "k", 700);
 	times_out(b, "k", 1300);
@@ -56,7 +56,7 @@ Test(wait, it_times_out_polling)
 {
 	bizlock *a = client(NULL), *b = client(OPTIONS("queue", "off"));
 
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
 	times_out(b, "k", 1);
 	times_out(b, "k", 700);
 }
@@ -65,7 +65,7 @@ Test(wait, it_times_out_behind_another_thread)
 {
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire_as(b, "k", "task-1", 0));
+	expect(OK, b, acquire_as(b, "k", "task-1"));
 	times_out(b, "k", 1);
 	times_out(b, "k", 700);
 }
@@ -75,8 +75,8 @@ Test(wait, the_second_in_line_times_out_before_the_first)
 	bizlock *a = client(NULL), *b = client(NULL);
 	struct call first;
 
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
-	call_start(&first, b, "k", -1, "task-1");
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
+	call_start(&first, b, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
 	times_out(b, "k", 500);
 	cr_assert(!atomic_load(&first.done));
@@ -94,8 +94,8 @@ static void woken_without_polls(bizlock *holder, bizlock *waiter, struct proxy *
 	unsigned packets;
 	int64_t released;
 
-	expect(OK, holder, acquire_as(holder, "k", "task-1", 0));
-	call_start(&call, waiter, "k", -1, "task-2");
+	expect(OK, holder, acquire_as(holder, "k", "task-1"));
+	call_start(&call, waiter, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
 	eventually(doorbell_waiters(&world) == 1);
 	packets = proxy_packets(p);
@@ -129,8 +129,8 @@ Test(wait, a_release_wakes_a_waiter_in_another_process)
 	struct peer peer = peer_start(&world, NULL);
 	bizlock *b = client(NULL);
 
-	expect(OK, b, acquire(b, "k", 0, 60000, NULL));
-	peer_ask_acquire(&peer, "k", -1, 0);
+	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
+	peer_ask_acquire(&peer, "k", .wait_ms = -1);
 	eventually(doorbell_waiters(&world) == 1);
 	cr_assert(!peer_has_answer(&peer));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -150,9 +150,9 @@ Test(wait, processes_are_served_in_the_order_of_arrival)
 	for (int i = 0; i < PEERS; i++)
 		peers[i] = peer_start(&world, NULL);
 	b = client(NULL);
-	expect(OK, b, acquire(b, "k", 0, 600000, NULL));
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
 	for (int i = 0; i < PEERS; i++) {
-		peer_ask_acquire(&peers[i], "k", -1, 600000);
+		peer_ask_acquire(&peers[i], "k", .wait_ms = -1, .lease_ms = 600000);
 		eventually(doorbell_waiters(&world) == i + 1);
 	}
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -178,9 +178,9 @@ Test(wait, threads_are_served_in_the_order_of_arrival)
 	bizlock *b = client(NULL);
 	uint64_t fence = 0;
 
-	expect(OK, b, acquire_as(b, "k", "holder", 0));
+	expect(OK, b, acquire_as(b, "k", "holder"));
 	for (int i = 0; i < THREADS; i++) {
-		call_start(&calls[i], b, "k", -1, names[i]);
+		call_start(&calls[i], b, "k", .wait_ms = -1, .owner = names[i]);
 		call_blocks(&calls[i]);
 	}
 	expect(OK, b, bizlock_release(b, KEY("k"), "holder", NULL));
@@ -202,8 +202,8 @@ Test(wait, without_the_queue_nobody_stands_at_the_doorbell)
 	struct call call;
 
 	deadlocks_may_happen();
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
-	call_start(&call, b, "k", -1, "task-1");
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
+	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
 	call_blocks(&call);
 	steadily(doorbell_waiters(&world) == 0 && !atomic_load(&call.done), 500);
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
@@ -218,7 +218,7 @@ Test(wait, one_call_may_do_without_the_doorbell)
 	deadlocks_may_happen();
 	opts.flags = BIZLOCK_NO_QUEUE;
 	opts.wait_ms = 300;
-	expect(OK, a, acquire(a, "k", 0, 60000, NULL));
+	expect(OK, a, acquire(a, "k", .lease_ms = 60000));
 	expect(TIMEOUT, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
@@ -232,11 +232,11 @@ Test(wait, queued_and_polling_contenders_exclude_each_other)
 
 	deadlocks_may_happen();
 	for (int i = 0; i < 5; i++) {
-		expect(OK, a, acquire(a, "k", 0, 0, NULL));
-		expect(BUSY, b, acquire(b, "k", 0, 0, NULL));
+		expect(OK, a, acquire(a, "k"));
+		expect(BUSY, b, acquire(b, "k"));
 		expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
-		expect(OK, b, acquire(b, "k", 0, 0, NULL));
-		expect(BUSY, a, acquire(a, "k", 0, 0, NULL));
+		expect(OK, b, acquire(b, "k"));
+		expect(BUSY, a, acquire(a, "k"));
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	}
 }
@@ -252,7 +252,7 @@ Test(wait, for_centuries_is_no_busy_loop)
 	                    " gmt_create, gmt_modified) VALUES ('k', 'test', 'x', 1,"
 	                    " '9999-12-31 23:59:59', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
 	proxy_arm(p, NULL);
-	expect(TIMEOUT, b, acquire(b, "k", 1000, 0, NULL));
+	expect(TIMEOUT, b, acquire(b, "k", .wait_ms = 1000));
 	cr_assert_lt(proxy_packets(p), 100);
 	proxy_stop(p);
 }
