@@ -32,7 +32,7 @@ static void leave(bizlock *b)
 		die("release: %s", bizlock_errmsg(b));
 }
 
-/* So many levels deeper and back: ns for each. */
+/* n levels deeper and back: ns for each. */
 static void go(bizlock *b, uint32_t flags, int n, struct hist *deeper, struct hist *back)
 {
 	int64_t start = now_ns(), middle;

@@ -26,7 +26,7 @@ static int together(bizlock *b, struct keyset *s)
 	return rc == BIZLOCK_OK ? bizlock_release_all(b, s->keys, s->n, NULL) : rc;
 }
 
-/* All are held at a time, as a set is. */
+/* All keys are held at the same time, as those of a set are. */
 static int one_by_one(bizlock *b, struct keyset *s)
 {
 	int rc = BIZLOCK_OK;
@@ -38,7 +38,7 @@ static int one_by_one(bizlock *b, struct keyset *s)
 	return rc;
 }
 
-/* Pairs a second. Whole turns: a long one must not be cut short. */
+/* Pairs a second. It measures whole turns, because a long one must not be cut short. */
 static double rate(bizlock *b, struct keyset *s, turn *turn, unsigned ms)
 {
 	unsigned long pairs = 0;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Includes point down only, through the layers and through the client's rooms; SQL's headers
-# stay in store. What is pure in core can be tested without a server; it ends with the first
-# include that points up. cli has the installed headers alone, as any program has: what it
-# needs, others need. One include points up: client/state.h has the rooms' structs in it by
-# value, and every room knows it.
+# stay in store. The pure code of core can be tested without a server, as long as it includes
+# nothing from above. cli has the installed headers alone, as any program has: what it needs,
+# others need. One include points up: client/state.h has the rooms' structs in it by value, and
+# every room knows it.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

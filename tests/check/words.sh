@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Work that is left over belongs into an issue, not into the tree.
+# Notes about work that is left to do belong in an issue, not in the tree.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

@@ -11,7 +11,7 @@ database=bizlock_cli_$$_$RANDOM
 PATIENCE_S=30 # for what a busy machine does late, not for what it does not do at all
 out=$work/out err=$work/err
 
-# What the caller's shell has set must not decide a test.
+# Variables of the caller's shell must not change a test.
 for name in $(compgen -e BIZLOCK_ | grep -vE '^BIZLOCK_(TEST|SANITIZE|HARNESS|SERVER_SH|SQL_DIR|SKIP|CLI_PATTERN)'); do
 	unset "$name"
 done
@@ -26,16 +26,16 @@ fail() {
 	exit 1
 }
 
-# await COMMAND...: until it succeeds.
+# await COMMAND...: runs it until it succeeds.
 await() {
 	local end=$((SECONDS + PATIENCE_S))
 	until "$@"; do
-		((SECONDS < end)) || fail "in vain waited for: $*"
+		((SECONDS < end)) || fail "waited in vain for: $*"
 		sleep 0.02
 	done
 }
 
-# run COMMAND...: its output in $out and $err, its exit code in $code.
+# run COMMAND...: leaves its output in $out and $err, its exit code in $code.
 run() {
 	code=0
 	"$@" >"$out" 2>"$err" || code=$?
@@ -109,8 +109,8 @@ clean_up() {
 
 # ---- a terminal ------------------------------------------------------------------
 
-# terminal COMMAND [COLUMNS LINES]: in a terminal of that size; it stays when the command has
-# ended.
+# terminal COMMAND [COLUMNS LINES]: runs it in a terminal of that size, which stays when the
+# command has ended.
 terminal() {
 	tmux -u -S "$socket" -f /dev/null new-session -d -x "${2:-80}" -y "${3:-24}" \
 		\; set -g status off \; set -g remain-on-exit on \; respawn-pane -k "$1"
@@ -155,7 +155,7 @@ fence_of() {
 	sql "SELECT fence FROM biz_lock WHERE biz_type = '$1' AND biz_id = '$2'"
 }
 
-# hold TYPE ID [OPTION...]: until its process, $holder, is ended.
+# hold TYPE ID [OPTION...]: holds the lock until the process $holder is ended.
 hold() {
 	"$program" exec "${@:3}" "$1" "$2" -- sleep 1000 &
 	holder=$!
@@ -172,7 +172,7 @@ file_says() {
 	grep -qsE -- "$2" "$1"
 }
 
-# exit_of PID: of a child of ours, in $code.
+# exit_of PID: waits for this child; its exit code is in $code.
 exit_of() {
 	code=0
 	await is_gone "$1"
@@ -183,7 +183,7 @@ now_us() {
 	echo "${EPOCHREALTIME/[.,]/}"
 }
 
-# own_server: a server that a test may break; the program is led to it.
+# own_server: starts a server that the test may break; the program uses it from then on.
 own_server() {
 	[[ -n ${BIZLOCK_SERVER_SH:-} ]] || {
 		echo "[SKIP] ${FUNCNAME[1]}: no server of its own"
@@ -200,7 +200,7 @@ own_server() {
 	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf
 }
 
-# What a test has left, whether it passed or not.
+# Removes what a test has left, whether it passed or not.
 end_test() {
 	local code=$? left
 	set +e
@@ -224,8 +224,8 @@ run_tests() {
 		[[ $name == test_${BIZLOCK_CLI_PATTERN:-*} ]] || continue
 		: >"$out"
 		: >"$err"
-		sql 'DELETE FROM biz_lock' # what the killed ones of the last test have left
-		# Not within a condition: -e would do nothing there.
+		sql 'DELETE FROM biz_lock' # rows that killed processes of the last test have left
+		# Not in a condition, because -e would have no effect there.
 		(
 			trap end_test EXIT
 			set -e

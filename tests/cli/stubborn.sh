@@ -1,4 +1,4 @@
-# A command that does not end of itself, and what tells whether it works on. Sourced.
+# Sourced: a command that does not end alone, and functions that tell whether it still works.
 LEASE_MS=5000
 
 # Writes the time (us) while it lives, and heeds no SIGTERM. $1: a file; its name with .child

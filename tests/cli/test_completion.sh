@@ -12,7 +12,7 @@ options_of_help() {
 	"$program" "$@" | sed -nE 's/^  (-., |    )(--[a-z-]+).*/\2/p'
 }
 
-# What a command takes, sorted.
+# The options of a command, sorted.
 options() {
 	{
 		options_of_help "$1" --help
@@ -20,7 +20,7 @@ options() {
 	} | sort -u
 }
 
-# bash_completes WORD...: for the last of them.
+# bash_completes WORD...: the completions of the last word.
 bash_completes() {
 	bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bizlock
 		printf "%s\n" "${COMPREPLY[@]}"' - "$completion/bizlock.bash" "$@" | sort -u

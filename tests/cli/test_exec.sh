@@ -12,7 +12,7 @@ test_the_command_runs_under_the_lock_and_frees_it() {
 	free job a || fail "still held"
 }
 
-# Run by the command above: as a child sees it.
+# Run by the command above, to see what a child sees.
 mariadb_count() { :; }
 count_script() {
 	cat >"$work/mariadb_count" <<-EOF
@@ -205,7 +205,7 @@ test_the_same_lock_within_itself_is_refused() {
 	expect_err 'job/a is held by the exec that runs this one'
 	expect 81 locked job a -- "$program" exec job b -- "$program" exec --wait 0 job a -- true
 	expect 0 locked job a -- "$program" exec job b -- true
-	# Not the one around us any more: that has released it.
+	# Not the hold of the wrapper around us: that has released it.
 	expect 0 env BIZLOCK_OUTER="exec@1.0000000000000000@elsewhere" "$program" exec job a -- true
 }
 

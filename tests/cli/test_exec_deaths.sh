@@ -17,7 +17,7 @@ test_all_die_with_a_wrapper_that_is_killed() {
 	await free_or_over job a
 }
 
-# PR_SET_PDEATHSIG is forgotten by set-user-ID programs; the guard forgets nothing.
+# Set-user-ID programs lose PR_SET_PDEATHSIG, so the guard must do without it.
 test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
 	"$program" exec --lease ${LEASE_MS}ms job a -- setpriv --pdeathsig clear \
 		"$work/stubborn" "$work/s" &
@@ -30,7 +30,7 @@ test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
 	await free_or_over job a
 }
 
-# Of $wrapper, when $child is known.
+# Finds the guard of $wrapper, when $child is known.
 find_guard() {
 	guard=$(ps -o pid= --ppid "$wrapper" | grep -vw "$child" | tr -d ' ')
 	[[ $guard =~ ^[0-9]+$ ]] || fail "no guard"
@@ -46,7 +46,7 @@ test_the_command_dies_with_its_parent_even_without_the_guard() {
 	await free_or_over job a
 }
 
-# As "pkill -9 bizlock" does, under a name that is nobody else's on this machine.
+# As "pkill -9 bizlock" does it, but under a name that no other process of this machine has.
 test_nothing_is_at_work_when_all_of_that_name_are_killed() {
 	local how
 	ln -s "$program" "$work/bizl$$"
@@ -62,7 +62,7 @@ test_nothing_is_at_work_when_all_of_that_name_are_killed() {
 	done
 }
 
-# Whatever the words of the command line are, and however short.
+# With any command line, even a short one.
 test_the_guard_does_not_bear_the_name() {
 	local line
 	"$program" exec job bizlock --note bizlock -- "$(command -v sleep)" 1000 &
@@ -96,7 +96,7 @@ test_a_guard_that_is_stopped_does_not_keep_the_lock() {
 	free job a || fail "still held"
 }
 
-# It can not renew. Whoever takes over finds nobody at work.
+# The stopped wrapper cannot renew. After a takeover, nobody may still be at work without the lock.
 test_a_wrapper_that_is_stopped() {
 	local began
 	start_stubborn
@@ -109,7 +109,8 @@ test_a_wrapper_that_is_stopped() {
 	expect_equal "$code" 80
 }
 
-# Its renewer is as quick as it is; here quicker, for strace holds the wrapper's own thread up.
+# The renewer is about as fast as the wrapper's own thread. Here it is faster, because strace holds
+# that thread up.
 test_a_wrapper_continued_between_the_kill_and_the_end_of_the_lease() {
 	local tracer
 	ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -qq -o "$work/trace" -e signal=none \

@@ -50,7 +50,8 @@ test_a_server_that_dies() {
 	server_goes kill
 }
 
-# What was told to end has its time, and no more, though the lease could be renewed again.
+# A command that was told to end gets its time and no more, even if the lease could be renewed
+# again.
 test_a_server_that_comes_back_too_late() {
 	own_server
 	LEASE_MS=6000

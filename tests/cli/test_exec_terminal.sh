@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bizlock exec in a terminal: Ctrl-C, Ctrl-Z, and who may read from it.
+# bizlock exec in a terminal: Ctrl-C, Ctrl-Z, and which process may read from it.
 source "$(dirname "$0")/common.sh"
 
 # An interactive shell, with job control.
@@ -58,7 +58,8 @@ test_ctrl_c_while_waiting_gives_up() {
 	kill "$holder"
 }
 
-# bash ends a script when what it ran was ended by SIGINT, and goes on when it exited by 130.
+# bash ends a script when a command in it is killed by SIGINT. It goes on when the command exits
+# with 130.
 test_ctrl_c_ends_the_script_around_it() {
 	cat >"$work/script" <<-'EOF2'
 		bizlock exec job a -- sleep 1000
@@ -92,7 +93,7 @@ test_ctrl_z_stops_all_and_fg_goes_on() {
 	await free job a
 }
 
-# Nobody renews while it stands.
+# Nobody renews while the wrapper is stopped.
 test_who_is_continued_after_the_lease_has_been_killed() {
 	shell
 	type_line 'bizlock exec --lease 1s job a -- sleep 1000'
@@ -129,14 +130,14 @@ switches() {
 	awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$1/status"
 }
 
-# The command asks for the terminal, has not got it, and is left alone; its number: $child.
+# The command asks for the terminal, does not have it, and is left alone. Its pid is in $child.
 await_rest() {
 	local before
 	await test -s "$work/child"
 	child=$(cat "$work/child")
 	await eval '[[ $(state_of $child) == T ]]'
 	before=$(switches "$child")
-	sleep 1.2 # a tick, and more
+	sleep 1.2 # longer than a tick
 	expect_equal "$(state_of "$child") $(switches "$child")" "T $before"
 	held job a || fail "it gave the lock up"
 }
@@ -163,7 +164,7 @@ test_in_the_background_with_sigtstp_ignored() {
 	await free job a
 }
 
-# Its group has nobody who could continue it, so the kernel does not stop it.
+# No process outside its group could continue it, so the kernel does not stop it.
 test_in_the_background_without_a_parent() {
 	local wrapper
 	asks_the_terminal

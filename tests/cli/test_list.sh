@@ -7,7 +7,7 @@ json() {
 	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$out" "$1"
 }
 
-# A row as a dead holder leaves it.
+# A row as a dead holder would leave it.
 stale_row() {
 	sql "INSERT INTO biz_lock (biz_type, biz_id, owner, reentrant, timeout, note, gmt_create, gmt_modified)
 		VALUES ('$1', '$2', 'exec@77.00112233aabbccdd@db-7', 1, UTC_TIMESTAMP(6) - INTERVAL ${3:-5} MINUTE,
@@ -121,7 +121,7 @@ test_break_frees_the_lock_that_was_seen_and_no_other() {
 	expect 64 "$program" break job a --fence 0
 }
 
-# What is broken ends at its next renewal.
+# A lock that is broken is lost at its next renewal.
 test_a_broken_holder_ends() {
 	hold job a --lease 3s 2>"$err"
 	expect 0 "$program" break job a --fence "$(fence_of job a)"
@@ -181,7 +181,7 @@ test_watch_is_refreshed_and_leaves_the_terminal_as_it_was() {
 	cmp "$work/before" "$work/after"
 }
 
-# screen_is LINE...: regular expressions; up to the last one, nothing else.
+# screen_is LINE...: the screen begins with these lines (regular expressions), and no others.
 screen_is() {
 	local lines line
 	mapfile -t lines < <(screen)

@@ -4,7 +4,7 @@ source "$(dirname "$0")/common.sh"
 
 reaper=$(dirname "$program")/bizlock-reaper
 
-# stale_rows COUNT MINUTES: whose lease ended so long ago.
+# stale_rows COUNT MINUTES: rows whose leases ended that many minutes ago.
 stale_rows() {
 	sql "INSERT INTO biz_lock (biz_type, biz_id, owner, reentrant, timeout, note, gmt_create, gmt_modified)
 		WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100)

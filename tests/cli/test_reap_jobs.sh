@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What cron and the systemd service run, with the environment that they give: the
-# lines of src/pkg, with the places of this build in the place of the installed ones.
+# lines of src/pkg, with this build's paths instead of the installed ones.
 source "$(dirname "$0")/common.sh"
 
 reaper=$(dirname "$program")/bizlock-reaper
@@ -16,7 +16,7 @@ runs_quietly() {
 	expect_equal "$(sql "SELECT COUNT(*) FROM biz_lock")" 0
 }
 
-# Of what a line of src/pkg says, behind the word that it begins with.
+# The rest of a line of src/pkg, after the word that it begins with.
 here() {
 	sed -E "s,@CMAKE_INSTALL_FULL_BINDIR@/bizlock-reaper,$reaper,; s,(@CMAKE_INSTALL_FULL_SYSCONFDIR@/bizlock|\\$\{CREDENTIALS_DIRECTORY\}),$work,"
 }

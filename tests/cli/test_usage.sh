@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Options, help, mistakes and what is said about them.
+# Options, help, and the messages about mistakes.
 source "$(dirname "$0")/common.sh"
 
 commands() {
 	"$program" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'
 }
 
-# screen_of COMMAND...: it fits a terminal of 80 x 24, prompt included.
+# screen_of COMMAND...: its output fits a terminal of 80 x 24, with the prompt.
 fits_a_screen() {
 	expect 0 "$@"
 	expect_no_err
@@ -99,7 +99,7 @@ test_a_reader_that_goes_early_ends_it_in_silence() {
 		"$program" --help 2>"$err"
 		echo $? >"$work/code"
 	} | true
-	# Either it was faster than the other end, or it ended as filters do.
+	# Either the command was faster than the other end, or SIGPIPE ended it, as it ends filters.
 	[[ $(cat "$work/code") == 0 || $(cat "$work/code") == 141 ]] || fail "exit code $(cat "$work/code")"
 	expect_no_err
 	(

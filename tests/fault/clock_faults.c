@@ -1,7 +1,7 @@
 /* The server's clock is set an hour forward and back again, while a crowd takes
- * locks on it. A step forward ends every lease at once; until its next renewal a
- * holder may not know, and no longer. A step back takes nothing from anybody. No
- * fence goes back, and every key changes hands again.
+ * locks on it. A step forward ends every lease at once. A holder may not know that
+ * until its next renewal, but no longer. A step back takes no lock from anybody.
+ * No fence goes back, and every key changes hands again.
  *
  *     clock_faults [TIMES [SEED]]
  *
@@ -26,7 +26,7 @@
 #define LEASE_MS 10000
 #define LONG_HOLD_MS 12000
 #define SLACK_MS 2500 /* how late a busy machine may be */
-/* A holder may believe wrongly until its next renewal. */
+/* Until its next renewal, a holder may believe in a lease that is over. */
 #define IGNORANT_MS (LEASE_MS / 3 + SLACK_MS)
 #define RECOVERY_MS (LEASE_MS + LONG_HOLD_MS + 6000)
 
@@ -42,7 +42,7 @@ static char offset_file[64];
 
 /* ---- the clock ----------------------------------------------------------------- */
 
-/* By renaming: the server must not read half of it. */
+/* By renaming, so that the server never reads half of it. */
 static void write_offset(long seconds)
 {
 	char path[80];
@@ -62,14 +62,14 @@ static long long offset_of_server(void)
 	       time(NULL);
 }
 
-/* Returns when the server's statements see it. */
+/* Returns when the server's statements see the new time. */
 static void step_to(long seconds)
 {
 	write_offset(seconds);
 	eventually(llabs(offset_of_server() - seconds) < 60);
 }
 
-/* The monotonic clock is left alone: real clocks that are set do not touch it. */
+/* The monotonic clock is left alone, because setting a real clock does not change it. */
 static void start_server(const char *library)
 {
 	char args[512];
@@ -118,7 +118,7 @@ static int take(bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
 	return bizlock_acquire(b, KEY(id), &opts, ret);
 }
 
-/* Several, for they are renewed together. */
+/* Several holds, because they are renewed together. */
 #define HOLDS 3
 static const char *const ids[HOLDS] = {"k", "k-1", "k-2"};
 
@@ -134,8 +134,8 @@ static bool take_all(bizlock *b, uint64_t *fence)
 	return true;
 }
 
-/* Its next renewal tells it, and that the clock was the cause. Only who has seen
- * the server's time before can know. */
+/* The next renewal tells the holder of the loss, and that the clock was the cause. Only a client
+ * that has seen the server's time before can know that. */
 static bool forward_is_told(bizlock *b, const struct losses *losses)
 {
 	int64_t start;
@@ -155,8 +155,8 @@ static bool forward_is_told(bizlock *b, const struct losses *losses)
 	return true;
 }
 
-/* Nothing is lost. The others may have to wait for longer, the holder itself
- * believes in no more than its lease. */
+/* Nothing is lost. Others may have to wait for longer, but the holder itself believes in no more
+ * than its lease. */
 static bool back_is_borne(bizlock *b, const struct losses *losses)
 {
 	step_to(0);
@@ -191,7 +191,7 @@ static bool one_client(void)
 	return good;
 }
 
-/* A step forward takes the place of the time that would have to pass. */
+/* A step forward saves the test from waiting for that time. */
 static bool is_free_in_time(bizlock *b, struct peer *holder)
 {
 	struct answer held = peer_acquire(holder, "dead", .lease_ms = LEASE_MS, .renewed = true);
@@ -208,7 +208,7 @@ static bool is_free_in_time(bizlock *b, struct peer *holder)
 	return true;
 }
 
-/* What a dead holder had is stuck for the step and a lease, not longer. */
+/* The lock of a dead holder stays locked for the step and a lease, not longer. */
 static bool dead_holder(void)
 {
 	struct peer holder;
@@ -241,8 +241,8 @@ static void add(struct crowd_tale *sum, const struct crowd_tale *t)
 	sum->gap_us = t->gap_us > sum->gap_us ? t->gap_us : sum->gap_us;
 }
 
-/* Forward, everybody loses at least the key of its own; back, nobody loses. Each
- * client notices the step, once. */
+/* A step forward costs every process at least the key of its own; a step back costs nothing. Each
+ * client notices the step once. */
 static bool is_right(const struct crowd_tale *t, bool forward)
 {
 	if (t->backward || t->errors || t->steps != plan.processes)

@@ -1,6 +1,6 @@
-/* Memory is out at the Nth allocation of the library, for every N: the call says
- * NOMEM and does nothing by halves, and the same client works again right after.
- * Linked with --wrap, which leads every allocation here. */
+/* The Nth allocation of the library fails, for every N. The call answers NOMEM and does nothing by
+ * halves, and the same client works again right after. The program is linked with --wrap, so every
+ * allocation comes here. */
 #define _GNU_SOURCE 1
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "stale.h"
 #include "world.h"
 
-#define ROUNDS_MAX 10000 /* there are some dozen allocations */
+#define ROUNDS_MAX 10000 /* there are only some dozens of allocations */
 #define STALE_MS 7200000
 
 void *__real_malloc(size_t size);
@@ -61,7 +61,7 @@ struct round {
 
 static const char *const owners[2] = {NULL, "task-1"};
 
-/* Was it done? It was, or memory was out. */
+/* Was the call done? If not, it must say that memory was out. */
 static bool done(struct round *r, const char *what, int rc)
 {
 	if (rc == BIZLOCK_OK)
@@ -84,7 +84,7 @@ static void acquire(struct round *r, int who)
 		r->depth[who]++;
 }
 
-/* Without memory as well the level is given back. */
+/* The level is given back, even if memory is out. */
 static void release(struct round *r, int who)
 {
 	const char *id = who ? "named" : "thread";
@@ -147,7 +147,7 @@ static void try_all(struct round *r)
 		reap(r);
 }
 
-/* false: all went well, because no allocation was left to fail. */
+/* False: everything went well, because the call has no Nth allocation. */
 static bool try_with(const struct world *w, int n)
 {
 	struct round r = {.b = client_new(w, NULL)};

@@ -17,9 +17,8 @@
 #include "patience.h"
 
 #define LEASE_MS 2000
-/* From when the server answers again until every key was given to somebody:
- * what was held has run out, somebody who holds for long has ended, and who
- * waited for a connection has got one. */
+/* From the moment when the server answers again until every key was given to somebody. In this time
+ * old leases run out, a long hold ends, and threads that wait for a connection get one. */
 #define RECOVERY_MS (LEASE_MS + 8000)
 #define IN_LINE 8 /* connections that wait at a doorbell before a fault */
 
@@ -32,7 +31,7 @@ static struct crowd_plan plan = {.processes = 24,
                                  .long_in = 32,
                                  .long_hold_ms = 3000};
 
-/* The address stays, the administrator's connection does not. */
+/* The server keeps its address. The administrator's connection has to be made anew. */
 static void start_again(void)
 {
 	own_server_do(&server, "restart");
@@ -61,7 +60,7 @@ static void shut_down_and_start(unsigned *random)
 	start_again();
 }
 
-/* Each with the same chance, whatever it is doing. */
+/* Ends each connection with the same chance, whatever it does. */
 static void kill_connections(unsigned *random)
 {
 	char *ids = db_text(world.admin,
@@ -72,7 +71,7 @@ static void kill_connections(unsigned *random)
 
 	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
 		if (rand_r(random) % 2)
-			db_try(world.admin, "KILL %s", id); /* it may have ended */
+			db_try(world.admin, "KILL %s", id); /* the connection may have ended */
 	free(ids);
 }
 

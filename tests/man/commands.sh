@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # commands.sh FOLDER COMPILER: bizlock(1) and bizlock-reaper(8) tell of every command,
 # option, exit code and variable of the bizlock that install.sh installed into
-# FOLDER, and of none that it has not.
+# FOLDER, and of nothing that it does not have.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

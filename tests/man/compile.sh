@@ -5,7 +5,7 @@
 # headers.
 #
 #   SYNOPSIS   must declare the function as the header named there does.
-#   EXAMPLES   each .Bd -literal is a program by itself if it includes something;
+#   EXAMPLES   each .Bd -literal is a whole program if it includes something;
 #              one with main() is linked too. Else it is the body of
 #                  int example(bizlock *lock, bizlock_key key, MYSQL *tx)
 #              after `int rc = BIZLOCK_OK;` and before `return rc;`, with die() and
@@ -66,8 +66,8 @@ wrap() {
 	echo '} return rc; }'
 }
 
-# The declarations of a SYNOPSIS. Its function is used first, so that the header
-# must have it: a declaration alone would invent one.
+# The declarations of a SYNOPSIS. The function is used before them, so that the header
+# must declare it: a declaration in the page alone would be enough to compile.
 declarations() {
 	awk -v function_name="$2" '
 	function words(line) { sub(/^\.[A-Z][a-z] /, "", line); gsub(/"/, "", line); return line }

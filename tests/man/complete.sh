@@ -32,7 +32,7 @@ done
 
 errors=$(sed -nE 's/^\tX\(([A-Z_]+), ([0-9]+), "(.*)"\).*/\1 \2 \3/p' "$root/include/bizlock.h")
 some "$errors" "error in BIZLOCK_ERRORS"
-# As words, so that a part of a text is not taken for all of it.
+# Compared word by word, so that a part of a text does not count as the whole.
 as_words() {
 	tr -s '\n.,:; ' ' '
 }

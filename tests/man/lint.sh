@@ -10,7 +10,7 @@ for tool in mandoc man groff; do
 	}
 done
 
-# Whether other pages are there is a matter of the machine.
+# Other pages may be missing on this machine.
 while IFS= read -r line; do
 	object "$line"
 done < <(mandoc -T lint "$pages"/*.[1-9] 2>/dev/null |

@@ -3,7 +3,7 @@
 # them each, the library's Depends came from the library, lintian finds no error.
 # Then installs them by dpkg -i on a clean machine: a chroot that holds the
 # packages Debian calls essential, and what the packages depend on; and works with
-# them there. What a chroot has not is not proved: no systemd runs, and the
+# them there. A chroot cannot prove everything: no systemd runs, and the
 # program is compiled by the compiler outside (--sysroot).
 set -euo pipefail
 source "$(dirname "$0")/common.sh"

@@ -26,6 +26,6 @@ exec_start=$(sed -n 's/^ExecStart=//p' "$units/bizlock-reaper.service")
 [[ ${exec_start%% *} == "$command" ]] || die "the service runs $exec_start"
 logged systemd-analyze verify --man=no "$units"/bizlock-reaper.{service,timer}
 [[ ! -s $work/log ]] || die "$(cat "$work/log")"
-# 0 is a service that may do nothing, 10 one that may do all.
+# 0 means a service that may do nothing, 10 one that may do everything.
 [[ $(systemd-analyze --help) != *--offline* ]] ||
 	logged systemd-analyze security --offline=yes --threshold=20 "$units/bizlock-reaper.service"

@@ -24,8 +24,8 @@
 
 #define PROCESSES_MAX 200
 #define LEASE_MS 1500
-/* Who has less left when it comes to write does not: it was held up. The rest
- * is what a write may take before the next holder can read. */
+/* A worker that was held up, and has less than this of its lease left, does not write. A write may
+ * take this long before the next holder can read. */
 #define MARGIN_MS 1000
 
 struct setup {
@@ -112,7 +112,7 @@ static pid_t start(struct board *board, const struct world *w, unsigned worker, 
 
 /* ---- all of them -------------------------------------------------------------- */
 
-/* Half of the time whoever is inside, else anybody. */
+/* In half of the cases the worker that is inside, else any worker. */
 static unsigned choose_victim(struct board *board, unsigned processes, unsigned *random)
 {
 	unsigned holder = atomic_load(&board->holder);
@@ -157,8 +157,8 @@ static unsigned run(struct board *board, const struct world *w, const struct set
 	return kills;
 }
 
-/* How often the journal, in the order of writing, has a number that does not
- * follow its predecessor, or a fence that does not exceed it. */
+/* How often the journal, in the order of writing, has a number that does not follow the one before,
+ * or a fence that is not larger. */
 static unsigned long breaks_in_journal(const struct world *w, unsigned long *ret_rows)
 {
 	char *journal = db_text(w->admin, "SELECT n, fence FROM journal ORDER BY id"), *rest;

@@ -23,7 +23,7 @@
 #define PROCESSES_MAX 200
 #define KEYS_MAX 64
 #define FAIR 0.8 /* least served / most served, on one key */
-#define CHANCE 3 /* turns, which decide nothing where there are few */
+#define CHANCE 3 /* fewer turns than this say nothing */
 
 struct setup {
 	unsigned processes, keys, seconds, seed;
@@ -36,7 +36,7 @@ struct board {
 	atomic_uint overlaps, backward, errors;
 	struct {
 		atomic_int inside;
-		atomic_ullong fence; /* of the last one that was inside */
+		atomic_ullong fence; /* of the last worker that was inside */
 	} keys[KEYS_MAX];
 	atomic_ulong served[PROCESSES_MAX];
 };
@@ -60,7 +60,7 @@ static bool once(struct board *board, bizlock *b, unsigned key, unsigned process
 	char id[16];
 
 	snprintf(id, sizeof(id), "key-%u", key);
-	opts.lease_ms = 600000; /* nobody is to lose it, however slow the machine */
+	opts.lease_ms = 600000; /* no lease ends, even on a slow machine */
 	if (bizlock_acquire(b, KEY(id), &opts, &grant) != BIZLOCK_OK)
 		return false;
 	be_inside(board, key, grant.fence);
@@ -122,8 +122,8 @@ static void run(struct board *board, const struct world *w, const struct setup *
 			atomic_fetch_add(&board->errors, 1);
 }
 
-/* A sanitizer makes everybody so slow that few stand in line: who is served is
- * then up to the scheduler. */
+/* With a sanitizer all workers are so slow that few wait at a time. Then the scheduler decides
+ * which of them is served. */
 static bool fairness_counts(void)
 {
 	const char *sanitizer = getenv("BIZLOCK_SANITIZE");

@@ -25,8 +25,8 @@
 #define PROCESSES_MAX 100
 #define KEYS 24
 #define SET_MAX 16
-#define LEASE_MS 600000 /* nobody is to lose it, however slow the machine */
-#define STUCK_MS 60000  /* who waits that long does so in a circle */
+#define LEASE_MS 600000 /* no lease ends, even on a slow machine */
+#define STUCK_MS 60000  /* a wait this long is one in a circle */
 
 struct setup {
 	unsigned processes, seconds, seed;
@@ -40,7 +40,7 @@ struct board {
 	atomic_uint overlaps, backward, errors;
 	struct {
 		atomic_int inside;
-		atomic_ullong fence; /* of the last one that was inside */
+		atomic_ullong fence; /* of the last process that was inside */
 	} keys[KEYS];
 	atomic_ulong served[PROCESSES_MAX], locked[PROCESSES_MAX];
 };

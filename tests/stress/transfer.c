@@ -25,10 +25,10 @@
 #include "world.h"
 
 #define PROCESSES_MAX 64
-#define ACCOUNTS 64 /* so many that those of a stopped process do not stop them all */
+#define ACCOUNTS 64 /* enough that the accounts of a stopped process do not stop all others */
 #define BALANCE 1000000
 #define LEASE_MS 300
-#define LOST_MIN 3        /* fewer than that are no test */
+#define LOST_MIN 3        /* fewer than this are no test */
 #define PER_PROCESS 50000 /* outcomes that can be noted */
 
 struct setup {
@@ -91,8 +91,8 @@ static int unlock_one(struct worker *w, const struct transfer *t, int i)
 	return rc == BIZLOCK_LOST ? BIZLOCK_OK : rc;
 }
 
-/* An absolute value, as read before: nothing but the lock keeps it true. A fence
- * that goes back is counted, not refused: it would be a stale holder's write. */
+/* Writes an absolute value, from what was read before: only the lock keeps it true. A fence that
+ * goes back is counted, not refused. It would be the write of a holder that has lost its lock. */
 static void write_balance(struct worker *w, const struct transfer *t, int i, long long balance)
 {
 	db_run(w->tx,
@@ -118,7 +118,7 @@ static void write_both(struct worker *w, const struct transfer *t)
 	usleep((unsigned)rand_r(&w->random) % 1000);
 }
 
-/* The first lock is fenced, the second one fenced and committed with. */
+/* bizlock_fence() for the first lock, bizlock_commit() for the second. */
 static int commit(struct worker *w, const struct transfer *t)
 {
 	char text[2][16];
@@ -210,7 +210,7 @@ static pid_t start(struct board *board, const struct world *world, const struct 
 
 /* ---- all of them ------------------------------------------------------------------ */
 
-/* Mostly one that holds locks: to stop the others proves nothing. */
+/* Mostly a worker that holds locks: stopping others proves nothing. */
 static unsigned choose_victim(const struct board *board, unsigned processes, unsigned *random)
 {
 	unsigned victim = 0;
@@ -229,12 +229,12 @@ static void stop_for_a_while(pid_t pid, unsigned *random)
 	int status;
 
 	if (kill(pid, SIGSTOP) != 0 || waitpid(pid, &status, WUNTRACED) != pid)
-		die("it can not be stopped");
+		die("the process cannot be stopped");
 	if (!WIFSTOPPED(status))
 		die("a worker has died");
 	pause_ms(LEASE_MS + (unsigned)rand_r(random) % LEASE_MS);
 	if (kill(pid, SIGCONT) != 0)
-		die("it can not be continued");
+		die("the process cannot be continued");
 }
 
 static bool enough(const struct board *board, const struct setup *setup)
@@ -266,7 +266,7 @@ static unsigned run(struct board *board, const struct world *world, const struct
 
 /* ---- the books ---------------------------------------------------------------------- */
 
-/* How often the journal has what was refused, or lacks what was done. */
+/* How often the journal has a transfer that was refused, or lacks one that was done. */
 static unsigned long wrong_outcomes(struct board *board, const struct world *world,
                                     unsigned long *ret_rows)
 {
@@ -293,7 +293,7 @@ static bool report(struct board *board, const struct world *world, const struct 
 	unsigned long rows, wrong = wrong_outcomes(board, world, &rows);
 	long long sum = db_number(world->admin, "SELECT SUM(balance) FROM account");
 	long long backward = db_number(world->admin, "SELECT SUM(backward) FROM account");
-	/* Each account is what the journal says: nothing was overwritten. */
+	/* Each account agrees with the journal: no write was overwritten. */
 	long long off = db_number(world->admin,
 	                          "SELECT COUNT(*) FROM account WHERE balance <> %d + (SELECT "
 	                          "COALESCE(SUM(CASE account.id"

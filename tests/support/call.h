@@ -27,10 +27,10 @@ struct call {
 	pthread_t thread;
 };
 
-/* What is not named is zero: one try, by the thread that makes the call. */
+/* A field that is not named is zero: one try, by the thread that makes the call. */
 struct call_args {
 	const char *id;
-	struct keyset *set; /* instead of id: all its keys; it has the grants then */
+	struct keyset *set; /* instead of id: all its keys; the set gets the grants */
 	int64_t wait_ms;    /* -1: for ever */
 	const char *owner;  /* a name, so that the test itself can release */
 };
@@ -46,13 +46,13 @@ void call_start_with(struct call *c, bizlock *b, struct call_args args);
 #define call_prepare(c, b, ...) call_prepare_with((c), (b), (struct call_args){.id = __VA_ARGS__})
 void call_go(struct call *c);
 
-/* A release by the owner that the call was started with. */
+/* Releases the key, by the owner that the call was started with. */
 void call_start_release(struct call *c);
 
-/* Waits until the call blocks: its thread sleeps, look after look. */
+/* Waits until the call blocks: its thread is seen asleep many times in a row. */
 void call_blocks(const struct call *c);
 
-/* Waits until it has returned; its code. */
+/* Waits until the call has returned; its code. */
 int call_join(struct call *c);
 
 #endif

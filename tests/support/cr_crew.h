@@ -1,4 +1,4 @@
-/* Threads of one client, whose requests line up behind another one and travel together. */
+/* Threads of one client. Their requests line up behind an earlier one and travel in one batch. */
 #ifndef TEST_CR_CREW_H
 #define TEST_CR_CREW_H
 
@@ -18,18 +18,18 @@ struct crew {
 	char ids[CREW][8], owners[CREW][8];
 };
 
-/* A client with one connection; or with such options as these. */
+/* A client with one connection, or with these options. */
 void crew_begin(struct crew *c, const char *combine);
 void crew_begin_with(struct crew *c, const char *const *options);
 
-/* Nothing is left: no row, and no doorbell. */
+/* Fails if a row or a doorbell is left. */
 void crew_end(struct crew *c);
 
-/* What all of them do the next time. */
+/* What all of them do next: release, or acquire. */
 void crew_releases(struct crew *c, bool release);
 
-/* One request has the connection, and its answer does not come: the others line up. And
- * the answers come; or both. */
+/* crew_line_up: one request, the occupant's, has the connection and gets no answer, so the others
+ * line up behind it. crew_go: the answers come. crew_all_together: both. */
 void crew_line_up(struct crew *c);
 void crew_go(struct crew *c);
 void crew_all_together(struct crew *c);
@@ -40,12 +40,12 @@ void crew_occupant_leaves(struct crew *c);
 void crew_all_are(const struct crew *c, int rc);
 void crew_release_held(struct crew *c); /* one by one */
 
-/* That one's lock. bizlock_break() would end its connection as well. */
+/* Breaks the lock of thread i. bizlock_break() would end its connection as well. */
 void crew_breaks(const struct crew *c, int i);
 
-/* So many packets since then; and of the occupant its second fence, for the answer was slow,
- * and its release. On a slow machine, a second fence for all of a batch as well, or for some
- * of those who went alone. */
+/* This number of packets was sent since `before`, beside those of the occupant: its second fence,
+ * because its answer was slow, and its release. On a slow machine there may be a second fence for
+ * the whole batch, too, or for each request that went alone. */
 void crew_sent(const struct crew *c, unsigned before, unsigned packets);
 
 #endif

@@ -14,22 +14,22 @@ struct findings {
 	struct finding all[32];
 };
 
-/* By a client of w that is not open; the doctor must answer `want`. */
+/* The doctor is called by a client of w that is not open, and must answer `want`. */
 struct findings doctor_of(const struct world *w, const char *const *options, int want);
 
-/* That of this name. NULL: there is none. */
+/* The finding of this name. NULL: there is none. */
 const struct finding *finding_of(const struct findings *f, const char *name);
 
-/* There is one of this name and level, and `word` stands in its text or remedy. */
+/* There is a finding of this name and level, and `word` stands in its text or remedy. */
 void expect_finding(const struct findings *f, const char *name, int level, const char *word);
 
-/* Findings about settings that a test server may have otherwise. */
+/* Findings about settings that differ from one test server to another. */
 #define SERVERS_OWN "durability packets wait_timeout transactions connections prepared_statements"
 
 /* Runs the remedies: SQL, or a sentence that begins with SQL up to a colon. */
 void heal(const struct findings *f, const char *name);
 
-/* All are good but those whose names stand in `but`, such as "clock grants". */
+/* All findings are good, except those whose names stand in `but`, such as "clock grants". */
 void expect_good(const struct findings *f, const char *but);
 
 #endif

@@ -99,7 +99,7 @@ void galera_begin(void)
 	world_migrate(&world);
 }
 
-/* A client of that node; its tables may take a moment to get there. */
+/* A client of that node. The tables may take a moment to get there. */
 bizlock *galera_client(int node)
 {
 	struct world w = world_by_way_of(&world, &galera_nodes[node].at);

@@ -8,7 +8,7 @@
 
 extern struct own_server galera_nodes[GALERA_NODES];
 
-/* Starts them, and makes the world on the first; skips where Galera is not installed. */
+/* Starts both nodes, and makes the world on the first. Skips where Galera is not installed. */
 void galera_begin(void);
 void galera_end(void); /* for .fini */
 

@@ -13,10 +13,10 @@
 #define KEYS 4
 #define MANY 8
 #define ODD "k\xc3\xa9" /* other bytes in latin1 */
-#define FENCE 1000      /* that others have drawn before */
+#define FENCE 1000      /* fences that others drew before */
 
 static struct own_server server;
-static const char *setting; /* that is tried */
+static const char *setting; /* the one that is tried */
 static unsigned long long last_fence;
 static MYSQL *other; /* has a row locked */
 
@@ -116,8 +116,8 @@ static void many_threads(bizlock *b)
 	}
 }
 
-/* The caller's session has inherited the setting too, and what it does there is the caller's own
- * affair; but the answers must be true, and the session as good as before. */
+/* The caller's session has inherited the setting, too. What the setting does there is the caller's
+ * own affair, but bizlock's answers must be true, and the session must work as before. */
 static void transaction(bizlock *b, const struct server *at, unsigned long flags)
 {
 	MYSQL *tx = tx_connect(at, world.schema, flags);
@@ -186,9 +186,8 @@ static void tables(const struct world *plain)
 	db_run(world.admin, "DROP TABLE new_biz_lock, new_biz_row_lock, new_biz_lock_schema");
 }
 
-/* A row of somebody else's that is locked all the time: a statement that reads more than its own
- * keys waits for it.
- */
+/* Another user's row that is locked all the time. A statement that reads more rows than those of
+ * its own keys waits for this one. */
 static void lock_a_row(void)
 {
 	other = db_open(&world.at, world.schema);
@@ -203,7 +202,8 @@ void hostile_works(const struct world *plain, const char *what, bool interrupts)
 	bizlock *rival = client_new(&world, NULL);
 
 	setting = what;
-	if (interrupts) { /* what undoes the setting is interrupted as well, now and then */
+	/* The statement that undoes the setting is interrupted, too, at times. */
+	if (interrupts) {
 		eventually(bizlock_open(b) == BIZLOCK_OK);
 		eventually(bizlock_open(rival) == BIZLOCK_OK);
 	} else {

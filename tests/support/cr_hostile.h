@@ -1,17 +1,17 @@
-/* All that a client does, on a server with settings that may harm it. What came of it is looked at
- * from a session that began before they were made. */
+/* Everything that a client does, on a server with settings that may harm it. The results are looked
+ * at from a session that began before the settings were made. */
 #ifndef TEST_CR_HOSTILE_H
 #define TEST_CR_HOSTILE_H
 
 #include "cr_test.h"
 
-/* A private server. The world as a user sees it to whom init_connect applies; `world` is the
- * administrator's, as it was. */
+/* Starts a private server. Returns the world of a user to whom init_connect applies; `world` is
+ * still the administrator's. */
 struct world hostile_begin(void);
 void hostile_end(void);
 
-/* what: is tried, for messages. interrupts: statements of the caller's own transactions, too, so
- * that there is nothing to look at. */
+/* what: the setting that is tried, for messages. interrupts: the setting ends statements of the
+ * caller's own transactions, too, so their results are not looked at. */
 void hostile_works(const struct world *plain, const char *what, bool interrupts);
 
 #endif

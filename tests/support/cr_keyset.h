@@ -7,7 +7,7 @@
 
 #include "keyset.h"
 
-/* How many rows there are, whoever holds them. */
+/* How many rows there are, of all holders. */
 long long rows(void);
 
 /* Each key is held by `owner` of b, at this depth, with the fence it was granted. */
@@ -19,7 +19,7 @@ void expect_granted(const struct keyset *s, uint32_t flags);
 /* No call has written to the grants. */
 void expect_not_granted(const struct keyset *s);
 
-/* None is held by `owner`; the rows of others are none of its business. */
+/* `owner` holds none of the keys. Others may. */
 void expect_none(bizlock *b, const struct keyset *s, const char *owner);
 
 #endif

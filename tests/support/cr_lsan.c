@@ -1,6 +1,5 @@
-/* Criterion's runner leaks a little when it runs tests in parallel. No test runs
- * in the runner, so LeakSanitizer needs not look there; in the processes of the
- * tests it does. */
+/* Criterion's runner leaks a little when it runs tests in parallel. No test runs in the runner
+ * itself, so LeakSanitizer need not look there. It looks in the processes of the tests. */
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <unistd.h>

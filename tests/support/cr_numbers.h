@@ -10,8 +10,8 @@ bizlock_numbers numbers_of(bizlock *b);
 /* All buckets together. */
 uint64_t waits_of(const bizlock_numbers *n);
 
-/* What has changed since *before, such as "held+1 acquired+1 waits+1"; *before
- * is then now. How long the waits were is not among it. Static storage. */
+/* The numbers that have changed since *before, such as "held+1 acquired+1 waits+1"; *before becomes
+ * the numbers of now. The lengths of waits are left out. Static storage. */
 const char *moved(bizlock *b, bizlock_numbers *before);
 
 #define expect_moved(b, before, text) cr_assert_str_eq(moved((b), (before)), (text))

@@ -11,6 +11,17 @@ bizlock_reap_result reaped(bizlock *b, const bizlock_reap_opts *opts)
 	return result;
 }
 
+void expect_reaped_as(bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result want)
+{
+	bizlock_reap_result r = reaped(b, opts);
+
+	cr_assert(r.leases == want.leases && r.rests == want.rests &&
+	                  r.row_locks == want.row_locks && r.passed_over == want.passed_over,
+	          "%llu leases, %llu rests, %llu row locks, %llu passed over",
+	          (unsigned long long)r.leases, (unsigned long long)r.rests,
+	          (unsigned long long)r.row_locks, (unsigned long long)r.passed_over);
+}
+
 long long left_of(const char *table, const char *prefix)
 {
 	return db_number(world.admin, "SELECT COUNT(*) FROM %s WHERE biz_id LIKE '%s-%%'", table,

@@ -9,8 +9,14 @@
 #define OLD_MS (2 * HOUR_MS)
 #define REAPER ((bizlock_key){BIZLOCK_REAPER_TYPE, BIZLOCK_REAPER_ID})
 
-/* Must be OK. opts: may be NULL. */
+/* Reaps; the answer must be OK. opts: may be NULL. */
 bizlock_reap_result reaped(bizlock *b, const bizlock_reap_opts *opts);
+
+/* expect_reaped(b, NULL, .leases = 12, .passed_over = 1): reaps, and the result must have these
+ * numbers of rows purged and passed over; those that are not named must be 0. */
+#define expect_reaped(b, opts, ...)                                                                \
+	expect_reaped_as((b), (opts), (bizlock_reap_result){__VA_ARGS__})
+void expect_reaped_as(bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result want);
 
 /* How many rows of a table (biz_lock, ...) have an id "prefix-...". */
 long long left_of(const char *table, const char *prefix);
@@ -18,8 +24,8 @@ long long left_of(const char *table, const char *prefix);
 /* Is anybody reaping? */
 bool reaper_is_at_work(void);
 
-/* A progress function, and what it does: `act` at the at-th call (1, 2, ...), and from
- * then on it returns `answer`. */
+/* A progress function. It calls `act` at its at-th call (1, 2, ...), and returns `answer` from then
+ * on. */
 struct at_progress {
 	unsigned at;
 	void (*act)(void *arg);
@@ -31,7 +37,7 @@ struct at_progress {
 	bizlock_reap_result last;
 };
 
-/* opts as initialised, with this progress, and a batch of that size. */
+/* The initial options, with this progress function and this size of a batch. */
 bizlock_reap_opts with_progress(struct at_progress *p, uint32_t batch);
 
 /* bizlock_reap() in a thread. */

@@ -61,7 +61,7 @@ bizlock *client_through(const struct proxy *p, const char *const *options)
 	return keep(client_open(&detour, options));
 }
 
-/* As many digits as it has: 10.11 becomes 10.05. */
+/* The new version has as many digits as the true one: 10.11 becomes 10.05. */
 const char *seem_older(struct proxy *p, const char *mysql, const char *mariadb)
 {
 	static char from[16], to[16];
@@ -161,7 +161,7 @@ void kill_connections(void)
 	char *rest;
 
 	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
-		db_try(world.admin, "KILL %s", id); /* it may have ended */
+		db_try(world.admin, "KILL %s", id); /* the connection may have ended */
 	free(ids);
 }
 
@@ -196,7 +196,7 @@ long long modified_us(const char *id)
 
 /* ---- tests that cause deadlocks, and tests that count them --------------- */
 
-/* The tests have one file in common: their program. */
+/* All tests have one file in common, their program: so that is what they lock. */
 static void take_turns(int how)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

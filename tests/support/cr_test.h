@@ -27,11 +27,11 @@ void world_end(void);
 /* A client that world_end() closes. options: may be NULL. */
 bizlock *client(const char *const *options);
 
-/* The same, by way of p, unencrypted. */
+/* The same, through the proxy p, unencrypted. */
 bizlock *client_through(const struct proxy *p, const char *const *options);
 
-/* By way of p the server is of the version `mysql` or `mariadb`, which has two numbers, each
- * with no more digits than the true one. What clients are told of it. */
+/* To clients that connect through p, the server seems to be of the version `mysql` or `mariadb`.
+ * Each is two numbers, with no more digits than the true ones. Returns what clients are told. */
 const char *seem_older(struct proxy *p, const char *mysql, const char *mariadb);
 
 /* Calls fn(arg) in another thread and waits for its end. */
@@ -41,7 +41,8 @@ void in_another_thread(void (*fn)(void *arg), void *arg);
  * none. Kept until the test ends. */
 const char *row_text(const char *id);
 
-/* A call that must answer `want` (OK, BUSY, ...); b: whose message to show. */
+/* The call must answer `want` (OK, BUSY, ...). b: the client whose message is shown if it does
+ * not. */
 #define expect(want, b, call)                                                                      \
 	do {                                                                                       \
 		int got_ = (call);                                                                 \
@@ -53,7 +54,7 @@ const char *row_text(const char *id);
 #define expect_message(b, text)                                                                    \
 	cr_assert(strstr(bizlock_errmsg(b), (text)), "\"%s\" not in: %s", (text), bizlock_errmsg(b))
 
-/* The answer of a peer. */
+/* The same for the answer of a peer. */
 #define expect_answer(want, call)                                                                  \
 	do {                                                                                       \
 		struct answer a_ = (call);                                                         \
@@ -70,7 +71,7 @@ const char *row_text(const char *id);
 			cr_skip_test("%s", (why));                                                 \
 	} while (0)
 
-/* The same, where this server or system cannot be made to have it; no failure. */
+/* The same, for something that this server or system cannot be made to have. Never a failure. */
 #define not_here_unless(cond, why)                                                                 \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
@@ -79,13 +80,14 @@ const char *row_text(const char *id);
 
 bool skips_fail(void);
 
-/* What is not named is zero: one try, by the calling thread, with the client's default lease. */
+/* A field that is not named is zero: one try, by the calling thread, with the client's default
+ * lease. */
 struct acquire_args {
 	const char *id;
 	int64_t wait_ms; /* -1: for ever */
 	uint32_t lease_ms;
 	const char *owner;
-	bizlock_grant *grant; /* is written there, unless NULL */
+	bizlock_grant *grant; /* the grant is written there, unless NULL */
 };
 
 int acquire_with(bizlock *b, uint32_t flags, struct acquire_args args);
@@ -113,7 +115,7 @@ void works(bizlock *b);
 /* Opens a client with these options: its code, and its message in `text`. */
 int try_open(const struct world *w, const char *const *options, char text[512]);
 
-/* That must be `want`, and the message contain `word`. */
+/* The code must be `want`, and the message must contain `word`. */
 #define expect_open(want, w, options, word)                                                        \
 	do {                                                                                       \
 		char text_[512];                                                                   \
@@ -132,15 +134,14 @@ void kill_connections(void);
 /* Waits until the lease of `id` is over by the server's clock. */
 void lease_is_over(const char *id);
 
-/* A moment of the server's clock in µs since 1970: now; when the hold of `id`
- * began; when its row last changed. */
+/* Times by the server's clock, in µs since 1970: now; when the hold of `id` began; when the row of
+ * `id` last changed. */
 long long server_us(void);
 long long began_us(const char *id);
 long long modified_us(const char *id);
 
-/* Tests that may cause deadlocks in the server by design (queue=off, parallel
- * migrations) say so; a test that counts deadlocks shuts them out. Both until
- * the test ends. */
+/* A test that may cause deadlocks in the server by design (queue=off, parallel migrations) says so.
+ * A test that counts deadlocks does not run at the same time as such a test. */
 void deadlocks_may_happen(void);
 void deadlocks_are_counted(void);
 

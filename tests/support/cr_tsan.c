@@ -1,8 +1,7 @@
-/* Lets Criterion run under ThreadSanitizer, which leaves a program only a few
- * ranges of addresses. Criterion maps its arena at an address that it draws with
- * rand_r(), nearly always outside of them. This rand_r() takes the place of
- * libc's, and leads to the range below the one where programs are loaded:
- * BoxFort computes 0x2000_0000_0000 + r * 2^24. */
+/* Lets Criterion run under ThreadSanitizer, which leaves a program only a few ranges of addresses.
+ * Criterion maps its arena at an address that it draws with rand_r(), nearly always outside these
+ * ranges. This rand_r() replaces libc's, and leads to the range below the one where programs are
+ * loaded: BoxFort computes 0x2000_0000_0000 + r * 2^24. */
 #include <stdlib.h>
 
 #if defined(__x86_64__)

@@ -17,7 +17,8 @@ void tx_world_begin(void)
 
 void tx_world_end(void)
 {
-	/* First: dropping the schema would wait for their transactions. */
+	/* Before the world ends: dropping the schema would wait for the transactions of these
+	 * connections. */
 	for (int i = 0; i < OPEN_MAX; i++)
 		if (opened[i])
 			mysql_close(opened[i]);
@@ -30,7 +31,8 @@ bool tx_way_unknown(void)
 	char *found;
 	bool unknown;
 
-	/* To memory and threads all ways are alike, and there each takes its time. */
+	/* For sanitizers, which look at memory and threads, all three ways are the same, and each
+	 * takes long. */
 	if (sanitizer && *sanitizer)
 		return tx_way != TX_REPEATABLE_READ;
 	if (tx_way != TX_SNAPSHOT)
@@ -115,7 +117,7 @@ void tx_begin(MYSQL *tx, int id)
 		db_run(tx, "INSERT INTO `%s`.ledger VALUES (%d)", world.schema, id);
 }
 
-/* An error does not carry the status; any answer does. */
+/* The answer to a statement carries the status; an error does not. */
 bool tx_is_open(MYSQL *tx)
 {
 	db_run(tx, "DO 0");

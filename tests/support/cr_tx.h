@@ -19,7 +19,7 @@ extern enum tx_way tx_way;
 /* Nothing to test: this server knows no innodb_snapshot_isolation. */
 bool tx_way_unknown(void);
 
-/* A test that is run once in each way. */
+/* A test that is run once for each way. */
 #define TX_TEST(suite, name)                                                                       \
 	static void suite##_##name(void);                                                          \
 	TX_TEST_(suite, name, in_repeatable_read, TX_REPEATABLE_READ)                              \
@@ -35,8 +35,8 @@ bool tx_way_unknown(void);
 			suite##_##name();                                                          \
 	}
 
-/* For .init and .fini: a world with a table ledger (id), and an end to the
- * connections that were opened here. */
+/* For .init: a world with a table ledger (id). For .fini: closes the connections that were opened
+ * here, and drops the world. */
 void tx_world_begin(void);
 void tx_world_end(void);
 
@@ -49,10 +49,10 @@ MYSQL *tx_open(void);
 /* The same, and tx_begin(). */
 MYSQL *tx_new(void);
 
-/* By way of p, unencrypted. */
+/* Through the proxy p, unencrypted. */
 MYSQL *tx_through(const struct proxy *p, unsigned long flags);
 
-/* The same, and it waits a second for each read, no longer. */
+/* The same, but each read waits for at most a second. */
 MYSQL *tx_hasty(const struct proxy *p, unsigned long flags);
 
 /* Begins a transaction, takes its snapshot, and writes `id` into the ledger
@@ -62,8 +62,7 @@ void tx_begin(MYSQL *tx, int id);
 /* Asks the server. */
 bool tx_is_open(MYSQL *tx);
 
-/* Ends the transaction by hand, which must be open, and must have kept what it
- * wrote. */
+/* Commits the transaction, which must be open, and whose writes must still be there. */
 void tx_commits(MYSQL *tx, int id);
 
 /* What the ledger shows to others; dies if `id` is there twice. */
@@ -72,7 +71,7 @@ bool ledger_has(int id);
 /* The transaction has ended, and left no row and no lock behind. */
 void nothing_is_left_of(MYSQL *tx, int id);
 
-/* Closes one before its time. */
+/* Closes the connection before the test ends. */
 void tx_close(MYSQL *tx);
 
 /* ---- the three functions under one hat ------------------------------------- */

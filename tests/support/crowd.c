@@ -19,7 +19,7 @@
 #define SPANS_MAX 4000000u
 #define LOOK_MS 5 /* from one look at a hold to the next */
 
-/* A hold, as its process believed in it. */
+/* A hold, for the time in which its process believed in it. */
 struct span {
 	uint64_t fence;
 	int64_t asked_us, start_us, end_us;
@@ -59,10 +59,10 @@ struct member {
 	struct crowd *c;
 	bizlock *b;
 	unsigned number, random;
-	bizlock_numbers counted; /* what is in the sums already */
+	bizlock_numbers counted; /* the part of these numbers that is in the sums already */
 };
 
-/* What a fault excuses; the rest is an error. */
+/* Answers that a fault excuses; all others are errors. */
 static void count_answer(const struct member *m, const char *what, int rc)
 {
 	const unsigned legal = 1u << BIZLOCK_OK | 1u << BIZLOCK_TIMEOUT | 1u << BIZLOCK_LOST |
@@ -164,7 +164,7 @@ static bool take_own(struct member *m, struct span *ret)
 	return true;
 }
 
-/* False: it has none any more. */
+/* False: the process has no hold of its own any more. */
 static bool give_back_own(struct member *m, struct span *own)
 {
 	atomic_fetch_sub(&m->c->owning, 1);
@@ -172,7 +172,7 @@ static bool give_back_own(struct member *m, struct span *own)
 	return false;
 }
 
-/* Turns at the keys that all want. Its own is kept until it is lost. */
+/* Takes turns at the keys that all want. The process keeps its own key until that is lost. */
 static void take_turns(struct member *m)
 {
 	struct crowd *c = m->c;
@@ -338,9 +338,9 @@ static void print_span(const char *what, const struct span *s)
 	        (double)s->end_us / 1e6, s->lost ? ", lost" : "");
 }
 
-/* last: of those that began before s, the one with the largest fence. A hold may have been
- * lost before it was told to have begun: it goes back only if last's was told before s was
- * asked for. */
+/* last: of the holds that began before s, the one with the largest fence. A hold may be lost before
+ * its process hears that it has begun. So the fence of a lost hold has gone back only if the
+ * process of `last` had its answer before s was asked for. */
 static void compare(struct crowd_tale *tale, struct span *last, const struct span *s)
 {
 	int64_t both = (s->end_us < last->end_us ? s->end_us : last->end_us) - s->start_us;

@@ -36,7 +36,7 @@ static bool leaves_nothing(bizlock *b, const struct world *w, const char *id, in
 	if (rc == BIZLOCK_OK)
 		rc = bizlock_release(b, KEY(id), NULL, NULL);
 	if (rc != BIZLOCK_OK) {
-		fprintf(stderr, "a newcomer can not have %s: %s\n", id, bizlock_errmsg(b));
+		fprintf(stderr, "a newcomer cannot have %s: %s\n", id, bizlock_errmsg(b));
 		return false;
 	}
 	for (end = now_ms() + ms; row_of(w, KEY(id)).there || !bell_is_free(w, id);)

@@ -1,5 +1,5 @@
-/* The server under test, and SQL to look at it from outside. Statements here
- * are common to MySQL and MariaDB. What fails, dies. */
+/* The server under test, and SQL to look at it from outside. The statements are common to MySQL and
+ * MariaDB. A call that fails ends the test. */
 #ifndef TEST_DB_H
 #define TEST_DB_H
 
@@ -23,7 +23,8 @@ struct server server_over_tcp(struct server at, const char *host, unsigned port)
 /* schema: may be NULL. One text may hold several statements. */
 MYSQL *db_open(const struct server *at, const char *schema);
 
-/* The same, with flags of mysql_real_connect(), and a limit for each read (0: none). */
+/* The same, with flags of mysql_real_connect(), and a time limit in seconds for each read (0:
+ * none). */
 MYSQL *db_connect(const struct server *at, const char *schema, unsigned long flags,
                   unsigned read_s);
 

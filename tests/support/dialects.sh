@@ -5,7 +5,7 @@ has_mariadbd() {
 	command -v mariadbd && command -v mariadb-install-db
 } >/dev/null
 
-# MariaDB, too, has a program mysqld.
+# MariaDB has a program mysqld, too.
 has_mysqld() {
 	local version
 	version=$(mysqld --no-defaults --version 2>/dev/null) && [[ $version != *MariaDB* ]]
@@ -41,8 +41,8 @@ file_mariadbd() {
 	command -v mariadbd
 }
 
-# AppArmor may keep it to the folders of the system's own server. It goes by the program's
-# path, so the same file by another name is free.
+# AppArmor may restrict the program to the folders of the system's own server. It looks at the
+# program's path, so the same file under another name is not restricted.
 file_mysqld() {
 	local file
 	file=$(command -v mysqld)

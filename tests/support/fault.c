@@ -49,7 +49,7 @@ static void advance(struct fault_plan *plan, enum fault_side side, struct fault_
 	}
 }
 
-/* Takes one step. *ret_fires: at which end of it, if at all. */
+/* Takes one step. *ret_fires: at which end of the step the fault fires, if it does. */
 enum end { NEITHER, FRONT, BACK };
 
 static size_t take_step(struct fault_plan *plan, enum fault_side side, struct fault_place *place,

@@ -21,10 +21,10 @@ struct fault {
 	enum fault_side side;
 	unsigned packet;   /* of that side, of all connections; 0: the first one that
 	                      begins after the fault was armed */
-	size_t byte;       /* so many bytes of it get through, header included */
+	size_t byte;       /* the number of its bytes that get through, header included */
 	unsigned delay_ms; /* of FAULT_DELAY */
-	unsigned again;    /* and once more, so many packets later, as many bytes into
-	                      that one or at its end; 0: once */
+	unsigned again;    /* fires once more, this number of packets later, at the same
+	                      byte or at the end of a shorter packet; 0: fires once */
 	bool for_ever;     /* not of FAULT_DELAY: it happens to all other connections as
 	                      well, and to new ones at once, until disarmed */
 };
@@ -54,8 +54,8 @@ struct fault_place {
 	unsigned char head[4]; /* length in three bytes, sequence number */
 };
 
-/* Follows n bytes. How many of them get through before the fault fires; n if it
- * does not. *packets grows by the headers that were completed. */
+/* Follows n bytes. Returns how many of them get through before the fault fires; n if it does not.
+ * *packets grows by the number of headers that were completed. */
 size_t fault_follow(struct fault_plan *plan, enum fault_side side, struct fault_place *place,
                     const char *bytes, size_t n, unsigned *packets);
 

@@ -19,8 +19,8 @@ name=$(basename "$1")
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-harness.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Sanitizers of gcc 12 and clang 14 can not cope with the address randomization
-# of newer kernels. Where it can not be turned off, it is left on.
+# Sanitizers of gcc 12 and clang 14 do not work with the address randomization
+# of newer kernels. Where it cannot be turned off, it is left on.
 prefix=()
 if [[ -n ${BIZLOCK_SANITIZE:-} ]] && setarch -R true 2>/dev/null; then
 	prefix=(setarch -R)
@@ -33,8 +33,8 @@ export TSAN_OPTIONS="log_path=$work/report:die_after_fork=0:${TSAN_OPTIONS:-}"
 export CRITERION_VERBOSITY_LEVEL=1
 : "${CRITERION_TEST_PATTERN:=}"
 
-# Kills what is left, and what that began meanwhile. Known by a mark in their environment:
-# Criterion gives its workers sessions of their own.
+# Kills the processes that are left, and those that they began meanwhile. A mark in their
+# environment tells them: Criterion gives its workers sessions of their own.
 end_all() {
 	local files file tries
 	for ((tries = 0; tries < 50; tries++)); do
@@ -67,10 +67,10 @@ fail() {
 for report in "$work"/report*; do
 	[[ -s $report ]] || continue
 	cat "$report"
-	fail "a sanitizer has something to say"
+	fail "a sanitizer has reported something"
 done
 
-# Those that CRITERION_TEST_PATTERN has left out say so in these words.
+# Tests that CRITERION_TEST_PATTERN has left out say so in these words.
 skips=$(grep '^\[SKIP\]' "$work/output" | grep -v ': Test is disabled$')
 [[ -n $skips$CRITERION_TEST_PATTERN ]] || ! grep -q 'Synthesis: Tested: 0 ' "$work/output" ||
 	fail "no test ran"

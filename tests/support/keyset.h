@@ -9,7 +9,7 @@
 
 struct keyset {
 	size_t n;
-	bizlock_key keys[KEYSET_MAX + 1]; /* one too many, for those who try that */
+	bizlock_key keys[KEYSET_MAX + 1]; /* one more than is allowed, for tests that try that */
 	bizlock_grant grants[KEYSET_MAX + 1];
 	char ids[KEYSET_MAX + 1][24];
 };
@@ -20,10 +20,11 @@ void keyset_make(struct keyset *s, size_t n, const char *prefix);
 void keyset_reverse(struct keyset *s);
 void keyset_shuffle(struct keyset *s, unsigned *random);
 
-/* Grants as before a call. */
+/* Sets the grants back to what they are before a call. */
 void keyset_forget(struct keyset *s);
 
-/* What is not named is zero: one try, by the calling thread, with the client's default lease. */
+/* A field that is not named is zero: one try, by the calling thread, with the client's default
+ * lease. */
 struct keyset_args {
 	struct keyset *set;
 	int64_t wait_ms; /* -1: for ever */

@@ -18,7 +18,7 @@ static void on_lost(void *arg, bizlock_key key, uint64_t fence)
 	snprintf(l->list[n].id, sizeof(l->list[n].id), "%s", key.biz_id);
 	l->list[n].fence = fence;
 	l->list[n].at = now_ms();
-	pause_ms(2); /* for another call to come, should that be possible */
+	pause_ms(2); /* gives another call the time to come, if the library were to allow that */
 	atomic_fetch_sub(&l->inside, 1);
 	atomic_store(&l->count, n + 1);
 }

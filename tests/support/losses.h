@@ -1,4 +1,4 @@
-/* What bizlock_on_lost() told, in the order it came. */
+/* The losses that bizlock_on_lost() told, in their order. */
 #ifndef TEST_LOSSES_H
 #define TEST_LOSSES_H
 
@@ -9,7 +9,7 @@
 #define LOSSES_MAX 64
 
 struct losses {
-	atomic_uint count; /* of what is complete in the list */
+	atomic_uint count; /* losses that are complete in the list */
 	atomic_int inside; /* calls that run now: 0 or 1 */
 	struct loss {
 		char id[BIZLOCK_ID_MAX + 1];

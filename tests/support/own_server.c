@@ -94,8 +94,8 @@ static void read_address(struct own_server *s)
 		die("no address from: %s", command);
 }
 
-/* A process that outlives the test by a moment: when the test is gone, and its
- * end of the pipe with it, what it left behind is removed. */
+/* A process that outlives the test by a moment. It sees the test's end of the pipe close, and
+ * removes what the test left behind. */
 static void start_guard(struct own_server *s)
 {
 	static const char clean_up[] = "bash \"$0\" kill \"$1\" && rm -rf \"$1\"";

@@ -11,7 +11,7 @@
 struct own_server {
 	char dir[256]; /* "": not started */
 	struct server at;
-	pid_t guard; /* kills the server should the test die */
+	pid_t guard; /* kills the server if the test dies */
 	int guard_fd;
 };
 

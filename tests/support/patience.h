@@ -5,19 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a test waits for what is sure to come. Long: machines that run
- * tests are shared, and it is only ever waited out by a test that fails. */
+/* How long a test waits for something that is sure to come. It is long because machines that run
+ * tests are shared, and because only a test that fails waits to the end. */
 #define PATIENCE_MS 30000
 
 /* On the monotonic clock. */
 int64_t now_ms(void);
 
-/* A short pause. False, without one, once `end` (of now_ms()) has passed. */
+/* Pauses for a moment. Returns false, and does not pause, once `end` (of now_ms()) has passed. */
 bool pause_before(int64_t end);
 
 void pause_ms(unsigned ms);
 
-/* For what no test is about: says why on stderr and aborts the process. */
+/* For a failure that no test is about: says why on stderr and aborts the process. */
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A statement: waits until cond holds, or dies. */
@@ -26,8 +26,8 @@ _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 		if (!pause_before(end_))                                                           \
 	die("%s:%d: never happened: %s", __FILE__, __LINE__, #cond)
 
-/* A statement: dies if cond stops to hold within ms. For what must not happen;
- * too short a time makes the test weaker, never wrong. */
+/* A statement: dies if cond stops being true within ms. For events that must not happen. A time
+ * that is too short makes the test weaker, never wrong. */
 #define steadily(cond, ms)                                                                         \
 	for (int64_t end_ = now_ms() + (ms); pause_before(end_);)                                  \
 		if (!(cond))                                                                       \

@@ -19,7 +19,7 @@ enum wish { ACQUIRE, RELEASE, RENEW, VERIFY, EXPORT, IMPORT, LOOK };
 struct ask {
 	enum wish wish;
 	char id[BIZLOCK_EXPORT_MAX + 1]; /* or the text to be imported */
-	int64_t wait_ms;                 /* this and what follows: of ACQUIRE */
+	int64_t wait_ms;                 /* this field and the next two: for ACQUIRE */
 	uint32_t lease_ms;
 	bool renewed;
 };
@@ -136,7 +136,7 @@ struct answer peer_acquire_with(struct peer *p, struct peer_args args)
 	return peer_answer(p);
 }
 
-/* The answer to a wish that needs an id alone. */
+/* The answer to a wish that needs nothing but an id. */
 static struct answer ask_for(struct peer *p, enum wish wish, const char *id)
 {
 	send_ask(p, (struct ask){.wish = wish}, id);

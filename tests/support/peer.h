@@ -17,10 +17,10 @@ struct peer {
 struct answer {
 	int rc;
 	bizlock_grant grant; /* of an acquisition */
-	uint32_t depth;      /* that is left after a release */
-	int64_t left_ms;     /* that bizlock_left_ms() says, before the call asked for */
+	uint32_t depth;      /* the levels that a release has left */
+	int64_t left_ms;     /* by bizlock_left_ms(), before the call */
 	unsigned lost;       /* holds reported lost so far, of any key */
-	uint64_t lost_fence; /* of the last one */
+	uint64_t lost_fence; /* of the last loss */
 	char errmsg[512];    /* "" if OK */
 	char text[BIZLOCK_EXPORT_MAX];
 };
@@ -28,7 +28,7 @@ struct answer {
 /* Forks: keys are of type "test" throughout, owners the peer's one thread. */
 struct peer peer_start(const struct world *w, const char *const *options);
 
-/* What is not named is zero: one try, with the client's default lease. */
+/* A field that is not named is zero: one try, with the client's default lease. */
 struct peer_args {
 	const char *id;
 	int64_t wait_ms; /* -1: for ever */
@@ -49,18 +49,18 @@ struct answer peer_release(struct peer *p, const char *id);
 struct answer peer_renew(struct peer *p, const char *id);
 struct answer peer_verify(struct peer *p, const char *id);
 
-/* What bizlock_export() wrote to text, and bizlock_import() of it, which the peer's
- * client renews. */
+/* peer_export: the text of bizlock_export(). peer_import: bizlock_import() of such a text; the
+ * peer's client renews the hold. */
 struct answer peer_export(struct peer *p, const char *id, char text[BIZLOCK_EXPORT_MAX]);
 struct answer peer_import(struct peer *p, const char *text);
 
-/* Asks for no call at all: what it knows without one. */
+/* Asks for no call: only for what the peer knows without one. */
 struct answer peer_look(struct peer *p, const char *id);
 
 /* SIGSTOP: returns when it has stopped. SIGKILL: when it is gone. */
 void peer_signal(struct peer *p, int signal);
 
-/* Kills it, unless that was done. */
+/* Kills the peer, unless that was done. */
 void peer_end(struct peer *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* One thread and one poll(). A link joins a client to the server by two
- * streams; a stream reads only when all it read before has been written. */
+/* One thread and one poll(). A link joins a client to the server by two streams. A stream reads
+ * only when everything that it read before has been written. */
 #define _GNU_SOURCE 1
 #include "proxy.h"
 
@@ -92,8 +92,8 @@ static void close_link(struct proxy *p, unsigned i)
 {
 	struct link *l = p->links[i];
 
-	/* A forked process may have copies of these sockets: close alone would
-	 * not be seen at the other ends. */
+	/* A forked process may have copies of these sockets, so that the other ends would not see a
+	 * mere close(). */
 	for (unsigned side = 0; side < 2; side++) {
 		shutdown(l->streams[side].from, SHUT_RDWR);
 		atomic_fetch_sub(&p->late, l->streams[side].late_until != 0);
@@ -116,7 +116,7 @@ static bool suffer(struct proxy *p, struct stream *s, size_t n, const struct fau
 		atomic_fetch_add(&p->late, 1);
 		return true;
 	}
-	/* So little that it fits into the socket. */
+	/* The rest is so short that it fits into the socket's buffer. */
 	if (n > 0 && send(s->to, s->buf, n, MSG_NOSIGNAL) != (ssize_t)n)
 		return false;
 	s->mute = true;
@@ -180,8 +180,8 @@ static bool move(struct proxy *p, struct stream *s, enum fault_side side)
 
 /* ---- the loop ------------------------------------------------------------ */
 
-/* *timeout: until when this stream has nothing to do. A late one does not read:
- * that its sender has gone must not stop what is under way. */
+/* *timeout: until then, this stream has nothing to do. A stream that is late does not read: if it
+ * saw that its sender has gone, it would stop the bytes that are under way. */
 static struct pollfd interest(struct proxy *p, struct stream *s, bool hold, int *timeout)
 {
 	int64_t left = s->late_until - now_ms();
@@ -281,7 +281,7 @@ struct proxy *proxy_start(const struct server *upstream, const char *host)
 	return p;
 }
 
-/* With mu held: until the thread has taken notice of what was changed. */
+/* With mu held: waits until the thread has noticed the change. */
 static void tell(struct proxy *p)
 {
 	p->told = true;
@@ -354,7 +354,7 @@ void proxy_arm(struct proxy *p, const struct fault *fault)
 void proxy_replace(struct proxy *p, const char *from, const char *to)
 {
 	if (strlen(from) != strlen(to) || strstr(to, from))
-		die("proxy: %s can not become %s", from, to);
+		die("proxy: %s cannot become %s", from, to);
 	pthread_mutex_lock(&p->mu);
 	p->from = from;
 	p->to = to;

@@ -22,32 +22,33 @@ struct server proxy_address(const struct proxy *p);
 /* Packets from clients so far: each was counted before it was passed on. */
 unsigned proxy_packets(struct proxy *p);
 
-/* Closes every connection there is; new ones are taken. Done on return. */
+/* Closes every present connection. New ones are taken. Done on return. */
 void proxy_cut(struct proxy *p);
 
-/* The connections there are stay open, and nothing gets through any more, as behind a
- * firewall that has forgotten them; new ones are taken. Done on return. */
+/* The present connections stay open, but nothing gets through them any more, as behind a firewall
+ * that has forgotten them. New ones are taken. Done on return. */
 void proxy_forget(struct proxy *p);
 
 /* While true, replies are kept back; requests go through. */
 void proxy_hold_replies(struct proxy *p, bool hold);
 
-/* Packets are counted anew from here on, and the trace begins anew. fault: for
- * the packets that follow; NULL: none, and what was for ever is over. */
+/* The count of packets and the trace begin anew. fault: for the packets that follow; NULL: none,
+ * and a fault that was for ever is over. */
 void proxy_arm(struct proxy *p, const struct fault *fault);
 
-/* From here on `from` becomes `to` in all that passes: of the same length, and in one piece
- * on the way, as short packets are. For statements that somebody in between forbids or
- * changes, and for what a server says of itself. Both texts must live on. */
+/* From now on `from` becomes `to` in everything that passes. Both have the same length, and must
+ * live until the proxy stops; `from` is found only where it arrives in one piece, as it does in
+ * short packets. For statements that something on the way forbids or changes, and for what a server
+ * says about itself. */
 void proxy_replace(struct proxy *p, const char *from, const char *to);
 
-/* How often has it happened since? */
+/* How often has the fault fired since proxy_arm()? */
 unsigned proxy_fired(struct proxy *p);
 
-/* The packets since then. */
+/* The packets since proxy_arm(). */
 struct fault_trace proxy_trace(struct proxy *p);
 
-/* Is something still under way that a FAULT_DELAY made late? */
+/* Are bytes still under way that a FAULT_DELAY made late? */
 bool proxy_is_late(struct proxy *p);
 
 #endif

@@ -33,7 +33,7 @@ apt_source() (
 			'!found && $1 ~ suites { print; found = 1 }'
 )
 
-# Nothing on another system: mmdebstrap knows a mirror.
+# Nothing on another system: there mmdebstrap knows a mirror.
 debian_mirror() (
 	source /etc/os-release
 	[[ $ID != debian ]] || apt_source | cut -d ' ' -f 2
@@ -45,8 +45,8 @@ make_root() {
 	while read -r line; do # a proxy
 		options+=(--aptopt="$line")
 	done < <(apt-config dump --no-empty --format '%f "%v";%n' Acquire::http Acquire::https)
-	# What it mounts ends with it, however that comes. A mirror that stands still for long is
-	# good enough for tests.
+	# Its mounts end with it, however it ends. A mirror that has not changed for long is good
+	# enough for tests.
 	unshare --mount mmdebstrap --mode=root --aptopt='Acquire::Check-Valid-Until "false"' \
 		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
 		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/locale/*' \
@@ -64,7 +64,7 @@ root_contents() {
 	echo "$(root_suite "$1") $(root_server "$1") ${words[*]}"
 }
 
-# With more than that it will do, too: another checkout may want more.
+# A root with more packages will do, too: another checkout may want more.
 root_is_whole() {
 	local has word
 	has=$(cat "$1/etc/bizlock-tests" 2>/dev/null)
@@ -73,7 +73,7 @@ root_is_whole() {
 	done
 }
 
-# Under a name of its own until it is whole.
+# Made under another name until it is complete.
 replace_root() {
 	local folder=$1 contents=$2 words
 	read -ra words <<<"$contents"

@@ -41,7 +41,7 @@ server_pid() {
 		echo "$pid"
 }
 
-# A zombie is gone: its parent may be slow to look, or a container's idle init.
+# A zombie counts as gone: its parent, or a container's idle init, may be slow to wait for it.
 is_gone() {
 	local stat
 	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -99,7 +99,7 @@ install_data() {
 		die "$program makes no new data, see $dir/install.log"
 }
 
-# To install is most of a start's time, and dozens of tests start a server.
+# Installing takes most of a start's time, and dozens of tests start a server.
 copy_new_data() {
 	mkdir -p "$1"
 	(
@@ -155,8 +155,8 @@ draw_port() {
 
 # ---- running it --------------------------------------------------------------
 
-# What the caller has open stays out of the server: a test's pipe that it held
-# would never end.
+# The caller's open files are closed in the server: a test's pipe that the server held
+# open would never end.
 launch() {
 	local fd word program environment=() options=()
 	program=$(server_program)
@@ -235,13 +235,13 @@ end_by() {
 	remove_short_folder
 }
 
-# Returns when every thread of it stands.
+# Returns when every thread of it has stopped.
 freeze() {
 	local pid end=$((SECONDS + PATIENCE_S))
 	pid=$(server_pid) || die "it does not run"
 	kill -STOP "$pid"
 	while grep -hE '^State:[[:space:]]+[^tT]' "/proc/$pid"/task/*/status >/dev/null; do
-		((SECONDS < end)) || die "it does not stand still"
+		((SECONDS < end)) || die "it does not stop"
 		sleep 0.01
 	done
 }

@@ -84,7 +84,7 @@ core() {
 	echo "$1"
 }
 
-# of_its_family MYSQL MARIADB: MySQL's where MySQL is, for the two exclude each other.
+# of_its_family MYSQL MARIADB: MySQL's package where MySQL is, because the two exclude each other.
 of_its_family() {
 	if [[ $(server_program) == mysqld ]] && apt_has "$1"; then
 		echo "$1"
@@ -101,7 +101,7 @@ as_root() {
 	fi
 }
 
-# Packages of servers start them, unless this says no.
+# Packages of servers start their servers, unless this forbids it.
 without_services() {
 	local policy=/usr/sbin/policy-rc.d code=0
 	if [[ -e $policy ]]; then
@@ -134,7 +134,7 @@ need() {
 		echo "These are the names of Debian and Ubuntu. Please install them, and start again." >&2
 		return 1
 	fi
-	# Never at the cost of what is installed: MySQL's server stays.
+	# Nothing that is installed may be removed for it: MySQL's server stays.
 	without_services as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -qy --no-install-recommends --no-remove "${packages[@]}"
 	for thing in "${missing[@]}"; do
@@ -151,7 +151,7 @@ server_is_given() {
 	[[ -n ${BIZLOCK_TEST_HOST:-}${BIZLOCK_TEST_SOCKET:-} ]]
 }
 
-# Unless a server is given: starts one, exports where it is, and sees to its end.
+# Unless a server is given: starts one, exports where it is, and stops it at the end.
 begin_server() {
 	server_is_given && return
 	server_dir=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-server.XXXXXX")

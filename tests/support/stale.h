@@ -1,5 +1,5 @@
-/* Rows for the reaper, put into the tables as those who made them left them. Keys are of
- * type "test", ids "prefix-0000000" and so on. */
+/* Rows for the reaper, as their holders would have left them in the tables. Keys are of type
+ * "test", ids are "prefix-0000000" and so on. */
 #ifndef TEST_STALE_H
 #define TEST_STALE_H
 
@@ -8,24 +8,24 @@
 struct stale_args {
 	const char *prefix;
 	unsigned rows;
-	long long ago_ms; /* negative: a moment that is still to come */
+	long long ago_ms; /* negative: in the future */
 };
 
-/* Locks of a dead process, whose leases ended then. Leases that are still to end are held:
- * stale_leases(db, "live", .rows = 10, .ago_ms = -60000). */
+/* Locks of a dead process, whose leases ended at that time. Locks whose leases are still to end are
+ * held: stale_leases(db, "live", .rows = 10, .ago_ms = -60000). */
 #define stale_leases(db, ...) stale_leases_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_leases_with(MYSQL *db, struct stale_args args);
 
-/* The same, released, and resting until then. */
+/* The same locks, released, and resting until that time. */
 #define stale_rests(db, ...) stale_rests_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_rests_with(MYSQL *db, struct stale_args args);
 
-/* Row locks that were asked for then. */
+/* Row locks that were asked for at that time. */
 #define stale_row_locks(db, ...)                                                                   \
 	stale_row_locks_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_row_locks_with(MYSQL *db, struct stale_args args);
 
-/* The id with that number. Static storage, sixteen calls deep. */
+/* The id with that number. Static storage, for sixteen calls. */
 const char *stale_id(const char *prefix, unsigned i);
 
 #endif

@@ -106,7 +106,7 @@ const char *row_where(bizlock_key key)
 	return text;
 }
 
-/* A resting lock has the owner "", which sscanf() would not read: hence the sign. */
+/* sscanf() would not read the owner "" of a resting lock: hence the sign before it. */
 struct row row_of(const struct world *w, bizlock_key key)
 {
 	struct row row = {0};

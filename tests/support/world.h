@@ -1,5 +1,5 @@
-/* What a test works in: a schema of its own with bizlock's tables, a view of
- * it from outside, and clients. Setting it up wrong, dies. */
+/* What a test works in: a schema of its own with bizlock's tables, a view of it from outside, and
+ * clients. A failure to set it up ends the test. */
 #ifndef TEST_WORLD_H
 #define TEST_WORLD_H
 
@@ -21,14 +21,14 @@ void world_make(struct world *w, const struct server *at);
 void world_migrate(const struct world *w);
 void world_drop(struct world *w);
 
-/* A client of this schema that is not open. options: may be NULL; they
- * come after those that lead to the server. */
+/* A client of this schema that is not open. options: may be NULL; they are set after those that
+ * lead to the server. */
 bizlock *client_new(const struct world *w, const char *const *options);
 
 /* The same, opened. */
 bizlock *client_open(const struct world *w, const char *const *options);
 
-/* w, but clients take another way to the server. */
+/* The same world, but clients take another way to the server. */
 struct world world_by_way_of(const struct world *w, const struct server *at);
 
 /* ---- keys and rows ------------------------------------------------------- */

@@ -30,7 +30,7 @@ Test(backoff, stays_between_one_half_and_the_whole)
 	}
 }
 
-/* Both ends can be reached, and any `random` is a good one. */
+/* Both ends can be reached, and every value of `random` is good. */
 Test(backoff, jitter_uses_the_whole_range)
 {
 	for (unsigned attempt = 0; attempt < 10; attempt++) {
@@ -44,7 +44,7 @@ Test(backoff, jitter_uses_the_whole_range)
 	}
 }
 
-/* Contenders that met once must not meet for ever. */
+/* Contenders that collided once must not collide for ever. */
 Test(backoff, jitter_spreads_contenders)
 {
 	unsigned quarter[4] = {0};

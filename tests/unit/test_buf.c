@@ -84,8 +84,8 @@ static void add_absurd_hex(struct bl_buf *b)
 	bl_buf_add_hex(b, "a", SIZE_MAX / 2 + 2); /* twice that is 2 */
 }
 
-/* Every way of adding: what does not fit leaves the text alone, and failure
- * sticks, even for what would fit. */
+/* Every way of adding: a text that does not fit changes nothing, and the failure stays, even for
+ * texts that would fit. */
 Test(buf, failure_sticks_and_changes_nothing)
 {
 	static void (*const adds[])(struct bl_buf *) = {add_text, add_formatted, add_hexadecimal,

@@ -41,7 +41,7 @@ Test(clock, deadlines_saturate)
 	             BL_NEVER);
 }
 
-/* A negative rest of something is over, not endless. */
+/* A negative time that is left is over, not endless. */
 Test(clock, negative_waits_are_over_at_once)
 {
 	cr_expect(bl_passed(bl_deadline_in_ms(-2)));
@@ -71,7 +71,7 @@ Test(clock, a_moment_left_is_a_millisecond)
 		int64_t left = bl_left_ms(deadline);
 
 		if (bl_passed(deadline))
-			continue; /* we were not scheduled in time to ask */
+			continue; /* the test was not scheduled in time to ask */
 		cr_assert_eq(left, 1);
 		rounds++;
 	}
@@ -108,8 +108,8 @@ static void gate_destroy(struct gate *g)
 	pthread_mutex_destroy(&g->mu);
 }
 
-/* The last one is longer than a slice, which must not be taken for the deadline.
- * Few returns: whoever waits must not spin. */
+/* The last deadline is later than the end of a slice, which must not be taken for the deadline. The
+ * returns are few: a thread that waits must not spin. */
 Test(clock, waits_end_at_the_deadline_not_before)
 {
 	static const int64_t waits[] = {0, 1, 30, 1200};
@@ -131,7 +131,7 @@ Test(clock, waits_end_at_the_deadline_not_before)
 	gate_destroy(&g);
 }
 
-/* The best of many, for one alone may be late on a busy machine. */
+/* The best of many attempts, because a single one may be late on a busy machine. */
 Test(clock, short_waits_are_short)
 {
 	bl_time least_late = BL_NEVER;
@@ -157,7 +157,7 @@ static void *open_gate(void *arg)
 	struct gate *g = arg;
 	bool seen = false;
 
-	while (!seen) { /* until the other one waits: only then it has let go of mu */
+	while (!seen) { /* until the other thread waits: only then does it not hold mu */
 		pthread_mutex_lock(&g->mu);
 		seen = g->waiting;
 		if (seen) {

@@ -62,8 +62,8 @@ Test(config, names_are_the_documented_ones)
 	cr_expect_not(bl_config_known(NULL));
 }
 
-/* bizlock(1) gives its children BIZLOCK_TYPE and so on: an option of that name would
- * be read from it. */
+/* bizlock(1) gives its children BIZLOCK_TYPE and so on. An option with such a name would be read
+ * from there. */
 Test(config, what_exec_tells_its_child_is_no_option)
 {
 	cr_expect_not(bl_config_known("type"));
@@ -103,7 +103,7 @@ Test(config, init_gives_the_documented_defaults)
 	struct bl_config c;
 	struct bl_err err;
 
-	memset(&c, 0xff, sizeof(c)); /* it must not look at what was there */
+	memset(&c, 0xff, sizeof(c)); /* the call must not look at what was there */
 	cr_assert_eq(bl_config_init(&c, &err), BIZLOCK_OK);
 	expect_defaults(&c);
 	bl_config_free(&c);
@@ -165,7 +165,7 @@ Test(config, values_are_copied)
 	bl_config_free(&c);
 }
 
-/* Each source against each: the same or a higher one overwrites. */
+/* Each source against each other: a source overwrites itself and lower ones. */
 Test(config, sources_have_their_precedence)
 {
 	for (int first = BL_FROM_DEFAULT; first <= BL_FROM_SET; first++) {
@@ -250,7 +250,7 @@ Test(config, numbers_are_digits_alone)
 	                                  "0x1f4", "500ms", "500.0", "1,000", "five", "500\n"};
 	static const char *const over[] = {
 	        "18446744073709552116",                      /* 2^64 + 500 */
-	        "99999999999999999999999999999999999999999", /* a lot */
+	        "99999999999999999999999999999999999999999", /* a large number */
 	};
 	struct bl_config c = defaults();
 	struct bl_err err;

@@ -34,8 +34,8 @@ static void expect_refused(struct bl_config *c, const char *option, const char *
 	cr_expect_str_eq(err.msg, msg);
 }
 
-/* A bad value hidden by a good one would come to light on another machine. */
-Test(config_message, a_value_that_loses_is_checked_all_the_same)
+/* A bad value that is hidden by a good one would do harm on another machine. */
+Test(config_message, a_value_that_loses_is_checked_too)
 {
 	struct bl_config c = defaults();
 
@@ -72,8 +72,8 @@ Test(config_message, messages_name_option_limits_and_source)
 	bl_config_free(&c);
 }
 
-/* A long value must not push limits and source out of the message, nor be cut
- * within a character. */
+/* A long value must neither push limits and source out of the message, nor be cut within a
+ * character. */
 Test(config_message, long_values_are_shown_in_part)
 {
 	struct bl_config c = defaults();

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 
-/* Two errors with one number do not compile: a switch has each case once. */
+/* Two errors with one number do not compile, because a switch has each case once. */
 static const char *name_of(int number)
 {
 	switch (number) {
@@ -166,7 +166,7 @@ Test(err, what_is_no_character_does_not_get_through)
 	cr_expect_str_eq(e.msg, "caf?: \xe2\x82\xac?|????.");
 }
 
-/* A server's words need not be UTF-8: they must not be eaten up, nor read past. */
+/* A server's words need not be UTF-8. They must neither be lost nor read past their end. */
 Test(err, stray_tail_bytes_do_no_harm)
 {
 	char text[601];

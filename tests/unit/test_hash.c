@@ -28,7 +28,7 @@ Test(hash, is_fnv_1a_128)
 		cr_expect_str_eq(hex_of(rows[i].text, strlen(rows[i].text)), rows[i].hex);
 }
 
-Test(hash, pieces_are_as_good_as_the_whole)
+Test(hash, pieces_have_the_hash_of_the_whole)
 {
 	static const char text[] = "order\0"
 	                           "4711 \xf0\x9f\x94\x92";
@@ -48,7 +48,7 @@ Test(hash, pieces_are_as_good_as_the_whole)
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 wide;
 
-/* The definition, word for word, on a type that is wide enough: every carry. */
+/* The definition, word for word, on a type that is wide enough for every carry. */
 Test(hash, agrees_with_the_definition_on_every_prefix)
 {
 	const wide prime = ((wide)1 << 88) + 0x13b;

@@ -84,7 +84,7 @@ Test(held, a_new_hold_is_acquiring_and_otherwise_zero)
 	bl_held_free(&t);
 }
 
-/* Pointers are kept across calls: a hold that moved would be somebody else's memory. */
+/* Callers keep pointers across calls: a hold that moved would leave them with foreign memory. */
 Test(held, holds_do_not_move_when_the_table_grows)
 {
 	enum { MANY = 5000 };
@@ -110,7 +110,8 @@ Test(held, holds_do_not_move_when_the_table_grows)
 	bl_held_free(&t);
 }
 
-/* Same bucket, even the same hash: keys are compared, and a chain is cut anywhere. */
+/* Keys in the same bucket, even with the same hash, are told apart; one can be removed anywhere in
+ * a chain. */
 Test(held, colliding_keys_are_kept_apart)
 {
 	struct bl_held t = new_table();

@@ -15,7 +15,7 @@ static struct bl_key make(const char *type, const char *id)
 	return key;
 }
 
-/* `len` bytes of x, then `tail`. Valid until the fourth call after. */
+/* `len` bytes of x, then `tail`. Valid for four calls. */
 static const char *long_text(size_t len, const char *tail)
 {
 	static char texts[4][400];
@@ -109,7 +109,7 @@ Test(key, null_and_bad_utf8_are_told_apart_by_part)
 	}
 }
 
-/* Every two of them are two locks, quotes and wildcards being data. */
+/* Any two of these are two locks: quotes and wildcards are data. */
 Test(key, keys_that_differ_in_any_byte_differ)
 {
 	static const bizlock_key raw[] = {
@@ -124,7 +124,7 @@ Test(key, keys_that_differ_in_any_byte_differ)
 	};
 	size_t n = sizeof(raw) / sizeof(*raw);
 
-	/* the last two would be one, if only the id's length were hashed */
+	/* if only the id's length were hashed, the last two would be one */
 	for (size_t i = 0; i < n; i++) {
 		for (size_t j = 0; j < n; j++) {
 			struct bl_key a = make(raw[i].biz_type, raw[i].biz_id);
@@ -136,7 +136,7 @@ Test(key, keys_that_differ_in_any_byte_differ)
 	}
 }
 
-/* A shared hash is no shared lock. */
+/* Keys with the same hash are different locks. */
 Test(key, equality_looks_at_bytes_not_at_the_hash)
 {
 	static const bizlock_key raw[] = {

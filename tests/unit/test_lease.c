@@ -8,14 +8,15 @@ Test(lease, ends_earlier_than_the_server_says_by_a_tick_and_the_drift)
 	cr_assert_eq(bl_lease_end(0, 100000), (100000LL - 10000 - 100) * 1000);
 }
 
-/* The longest lease stays far from overflow; one with no time left is over. */
+/* The longest lease stays far from overflow. A lease with no time left is over. */
 Test(lease, holds_at_both_ends)
 {
 	cr_assert_gt(bl_lease_end(1000000000, 86400000000LL), 86000000000000LL);
 	cr_assert_lt(bl_lease_end(5, 0), 5);
 }
 
-/* With a third of the lease left, or half way through what is left of it. */
+/* A connection that does not answer is given up when a third of the lease is left; later than that,
+ * after half of the time that is left. */
 Test(lease, is_given_another_connection_in_time)
 {
 	const bl_time third = 1000 * BL_NS_PER_MS;

@@ -30,7 +30,7 @@ Test(numbers, held_is_what_the_caller_says)
 	cr_expect_eq(now.held, 42);
 }
 
-/* Different values, so that two that were swapped would show. */
+/* All values differ, so that two swapped ones would be seen. */
 Test(numbers, each_counter_has_its_field)
 {
 	struct bl_numbers n = {0};
@@ -45,7 +45,7 @@ Test(numbers, each_counter_has_its_field)
 #undef CHECK
 }
 
-/* A field that was added to the struct and to no counter would never move. */
+/* A field that is added to the struct but has no counter would never move. */
 Test(numbers, each_field_has_its_counter)
 {
 	cr_expect_eq(sizeof(bizlock_numbers),

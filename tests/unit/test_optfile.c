@@ -39,7 +39,7 @@ static void tear_down(void)
 
 TestSuite(optfile, .init = set_up, .fini = tear_down);
 
-/* In the folder; valid until the fourth call after. */
+/* The path of a file in the folder. Valid for four calls. */
 static const char *path_of(const char *name)
 {
 	static char paths[4][500];
@@ -183,7 +183,7 @@ Test(optfile, values_are_bytes)
 	               "client.password=<p\xc3\xa1\xf0\x9f\x94\x92\xff\xa0>\n");
 }
 
-/* Bad lines are bad in groups that nobody wants, too. */
+/* A bad line is an error in groups that are not wanted, too. */
 Test(optfile, bad_lines_are_named)
 {
 	static const struct {
@@ -229,7 +229,7 @@ Test(optfile, missing_files)
 	cr_expect_not_null(strstr(err.msg, "none.cnf: No such file"), "%s", err.msg);
 }
 
-/* Present but unreadable is no reason to go on without: the user wrote it to be read. */
+/* A file that is there but cannot be read is an error: its user wrote it to be read. */
 Test(optfile, unreadable_and_odd_files)
 {
 	cr_assert_eq(symlink(path_of("loop.cnf"), path_of("loop.cnf")), 0);

@@ -127,7 +127,7 @@ static void *make_here(void *arg)
 	return NULL;
 }
 
-/* The second thread mostly gets the first one's kernel id; serials tell them apart. */
+/* The second thread mostly gets the kernel id of the first. Serial numbers tell the two apart. */
 Test(owner, threads_are_told_apart_by_serial)
 {
 	struct bl_owner here = make(NULL), one, two;

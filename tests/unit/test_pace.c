@@ -37,13 +37,14 @@ Test(pace, in_between_it_stays)
 	cr_assert_eq(bl_pace_next(100, 100, BL_PACE_SLOW_US), 100);
 }
 
-/* A clock that was set back in between. */
+/* The clock was set back in between. */
 Test(pace, no_time_at_all_is_quick)
 {
 	cr_assert_gt(bl_pace_next(100, 100, -5000000), 100);
 }
 
-/* Where each row costs the same, it finds a size that takes no longer, and keeps to it. */
+/* Where each row costs the same, the pace finds a size that takes no longer than wanted, and keeps
+ * it. */
 Test(pace, it_settles)
 {
 	for (int64_t row_us = 1; row_us <= 1000; row_us *= 10) {

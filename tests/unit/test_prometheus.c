@@ -25,7 +25,7 @@ static void forget_text(void)
 
 TestSuite(prometheus, .fini = forget_text);
 
-/* Every field another value. */
+/* Every field has a value of its own. */
 static bizlock_numbers distinct(void)
 {
 	bizlock_numbers n = BIZLOCK_NUMBERS_INIT;
@@ -42,7 +42,7 @@ static bizlock_numbers distinct(void)
 
 /* ---- the grammar ---------------------------------------------------------------- */
 
-/* What the line before belongs to. */
+/* The metric that the line before belongs to. */
 struct family {
 	char name[64], type[16];
 	bool helped, typed;
@@ -90,7 +90,7 @@ static void check_type(struct family *f, const char *line)
 	cr_assert(strcmp(f->type, "counter") == 0 || strcmp(f->type, "gauge") == 0 ||
 	                  strcmp(f->type, "histogram") == 0,
 	          "%s", line);
-	/* What scrapers insist on, or complain about. */
+	/* What scrapers demand or complain about. */
 	cr_assert_eq(strcmp(f->type, "counter") == 0,
 	             strcmp(f->name + length - strlen("_total"), "_total") == 0, "%s", line);
 	f->typed = true;
@@ -240,7 +240,7 @@ Test(prometheus, the_buckets_are_cumulative)
 	has_line(&n, line);
 }
 
-/* bizlock_ops.h says so to those who make the buffer. */
+/* bizlock_ops.h promises this size to callers that make the buffer. */
 Test(prometheus, four_kilobytes_are_enough)
 {
 	bizlock_numbers n;

@@ -34,7 +34,7 @@ Test(thread, is_the_kernels_thread)
 	cr_expect_eq(bl_thread_self().serial, bl_thread_self().serial);
 }
 
-/* One after the other: where the kernel and the C library like to reuse ids. */
+/* One thread after the other: there the kernel and the C library often reuse ids. */
 Test(thread, a_new_thread_never_passes_for_one_that_ended)
 {
 	struct bl_thread seen[THREADS];

@@ -1,5 +1,5 @@
-/* Durations, each kept with an error of less than 2 %. All zero is empty; may lie in
- * memory that processes share, each with its own. */
+/* Durations, each kept with an error of less than 2 %. All zero is empty. Several may lie in memory
+ * that processes share, if each process has one of its own. */
 #ifndef BENCH_HIST_H
 #define BENCH_HIST_H
 
@@ -18,7 +18,7 @@ struct hist {
 void hist_add(struct hist *h, int64_t ns);
 void hist_merge(struct hist *into, const struct hist *h);
 
-/* The duration that the share q (0 to 1) of all do not exceed; 0 if there is none. */
+/* The duration that a share q (0 to 1) of all durations does not exceed; 0 if there are none. */
 double hist_us(const struct hist *h, double q);
 
 /* A JSON member: "name":{"n":..,"p50":..,"p99":..,"p999":..,"max":..}, in µs. */

@@ -15,7 +15,7 @@
 #include "meter.h"
 #include "patience.h"
 
-#define WARM_NS (200 * (int64_t)1000000) /* that all lanes run before any is counted */
+#define WARM_NS (200 * (int64_t)1000000) /* all lanes run this long before turns are counted */
 
 struct lane {
 	_Alignas(64) pthread_t thread;
@@ -28,13 +28,13 @@ struct lane {
 	struct hist pair, acquire, handover;
 };
 
-/* Shared by the processes, where lanes are such. */
+/* Shared by the lanes, even where these are processes. */
 struct field {
 	struct lanes_plan plan;
 	atomic_uint ready;
 	atomic_bool go;
 	_Atomic int64_t begin, end;
-	atomic_uint inside; /* holders of the key of all */
+	atomic_uint inside; /* holders of the key that all want */
 	_Atomic int64_t left_at;
 	atomic_uint left_by;
 	struct lane lanes[LANES_MAX];
@@ -51,7 +51,7 @@ static void hold(struct field *f)
 		usleep(f->plan.hold_us);
 }
 
-/* What the key of all is told when it has got a holder. */
+/* Called when the key that all want has a new holder. */
 static void enter(struct field *f, struct lane *lane, int64_t now)
 {
 	unsigned before = atomic_load(&f->left_by);
@@ -102,7 +102,7 @@ static void take_turn(struct field *f, struct lane *lane, void *session)
 	hist_add(&lane->pair, done - from);
 }
 
-/* The first turn opens what opens when it is needed. */
+/* The first turn opens everything that is opened at its first use. */
 static void run_lane(struct field *f, struct lane *lane)
 {
 	void *session = f->plan.contender->open(lane->key);
@@ -220,7 +220,7 @@ static void add_up(const struct field *f, struct lanes_tale *ret)
 	}
 }
 
-/* Asking is a request itself. -1 when asked twice: nobody counts. */
+/* The question is a request itself, so the second answer is one too large. -1: nobody counts. */
 static long long requests_of(const struct contender *c)
 {
 	return c->requests ? c->requests() : 0;
@@ -268,7 +268,7 @@ static void *wait_in_thread(void *arg)
 	if (lane->number == 0) {
 		atomic_store(&lane->field->inside, 1);
 		while (!atomic_load(&lane->field->go))
-			pause_ms(50); /* its processor time counts */
+			pause_ms(50); /* rarely, because this process's own CPU time is measured */
 	}
 	c->release(session);
 	c->close(session);
@@ -281,7 +281,7 @@ void lanes_rest(const struct lanes_plan *plan, struct lanes_rest *ret)
 
 	start(f, wait_in_thread);
 	eventually(atomic_load(&f->ready) == plan->lanes);
-	pause_ms(1000); /* all have looked, and wait */
+	pause_ms(1000); /* until all lanes have looked, and wait */
 	*ret = (struct lanes_rest){.seconds = (double)plan->ms / 1000,
 	                           .requests = -requests_of(plan->contender),
 	                           .server_cpu_ms = -server_cpu_ms(),

@@ -14,15 +14,15 @@
 void many_acquire(bizlock *b, unsigned n, uint32_t lease_ms);
 void many_release(bizlock *b, unsigned n);
 
-/* Rows of holders elsewhere, whose leases end in so many seconds: all over the table. */
+/* Rows of holders elsewhere, all over the table. Their leases end in this number of seconds. */
 void many_rows(const struct world *w, unsigned n, int seconds);
 
-/* Acquires and releases random keys until that time (of now_ms()) or until it is over. */
+/* Acquires and releases random keys until this time (of now_ms()), or until `over` is true. */
 void many_pairs(bizlock *b, int64_t end, const atomic_bool *over, struct hist *acquire,
                 struct hist *pair);
 
-/* Waits until the server has written its changed pages: what it writes later would
- * count against what is measured. */
+/* Waits until the server has written its changed pages. Later writes would slow down what is
+ * measured. */
 void many_settle(const struct world *w);
 
 #endif

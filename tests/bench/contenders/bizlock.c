@@ -1,5 +1,5 @@
-/* bizlock as its users have it: one client a process, default options, but as many
- * connections as there are threads where these are more than its 16. */
+/* bizlock as users have it: one client a process and default options, but as many connections as
+ * there are threads, where these are more than 16. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* One way to lock, behind one face, so that all of them run under the same driver.
- * What fails, dies. */
+/* One interface for all ways to lock, so that the same driver runs them all. A failure ends the
+ * program. */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
@@ -7,23 +7,23 @@ struct contender {
 	const char *name;
 	const char *wakes; /* how a waiter learns of a release; NULL: it has no way to wait */
 
-	/* Before and after everything else, in the process that has the lanes or forks
-	 * those that have them. */
+	/* Called before and after everything else, in the process that has the lanes or forks the
+	 * processes that have them. */
 	void (*set_up)(void);
 	void (*tear_down)(void);
 
-	/* In each process that has lanes, before and after them. */
+	/* Called in each process that has lanes, before and after them. */
 	void (*begin)(unsigned lanes);
 	void (*end)(void);
 
-	/* A lane: one thread that takes one key again and again, by a session of its own
-	 * where the recipe has sessions. key: stays as long as the lane. */
+	/* A lane: one thread that takes one key again and again, with a session of its own where
+	 * the recipe has sessions. key: lives as long as the lane. */
 	void *(*open)(const char *key);
 	void (*acquire)(void *lane);
 	void (*release)(void *lane);
 	void (*close)(void *lane);
 
-	/* Since its server started, this question counted; NULL: nobody counts. */
+	/* The number of requests since the server started, with this one. NULL: nobody counts. */
 	long long (*requests)(void);
 };
 

@@ -54,7 +54,7 @@ static void post(struct lane *lane, const char *path, const char *body)
 		die("etcd: %s: %.300s", path, lane->reply);
 }
 
-/* The string that stands behind "name" in the reply. */
+/* The string after "name" in the reply. */
 static void find(const struct lane *lane, const char *name, char *ret, size_t size)
 {
 	char quoted[32];

@@ -1,5 +1,5 @@
-/* The bare floor: bizlock's INSERT and DELETE as text, on a connection of each lane's
- * own, and nothing else. No library on these statements can be faster than that. */
+/* The bare floor: bizlock's INSERT and DELETE as text, on a connection for each lane, and nothing
+ * else. No library that sends these statements alone can be faster. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>

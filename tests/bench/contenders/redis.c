@@ -34,7 +34,7 @@ struct lane {
 /* What a process's threads have in common when they wait. */
 static struct {
 	pthread_mutex_t mu;
-	redisContext *redis; /* NULL: nobody had to wait yet */
+	redisContext *redis; /* NULL: no thread had to wait yet */
 	pthread_t thread;
 	sem_t released;
 	atomic_bool over;

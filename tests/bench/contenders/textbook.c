@@ -1,7 +1,7 @@
-/* The recipe that most who build a lock of a table begin with: a surrogate key and a
- * unique one; INSERT, and on a duplicate an UPDATE that re-enters or takes over; to
- * release an UPDATE of the count, a SELECT and a DELETE. Done with care: errors of
- * the deadlock family are repeated, waiters poll at growing, random distances. */
+/* The recipe with which most locks on a table begin: a surrogate key and a unique one; INSERT, and
+ * on a duplicate an UPDATE that re-enters or takes over; for the release an UPDATE of the count, a
+ * SELECT and a DELETE. It is done with care: after errors of the deadlock family it tries again,
+ * and waiters poll at growing, random intervals. */
 #define _GNU_SOURCE 1
 #include <mysqld_error.h>
 #include <stdarg.h>
@@ -70,13 +70,14 @@ static void close_lane(void *arg)
 	free(lane);
 }
 
-/* At least half of it, so that those who collided do not meet again. */
+/* At least half of the pause, and random, so that threads that collided do not meet again. */
 static void pause_about(struct lane *lane, unsigned us)
 {
 	usleep(us / 2 + (unsigned)rand_r(&lane->random) % (us / 2));
 }
 
-/* Repeats it until neither a deadlock nor a lock wait comes between. False: a duplicate. */
+/* Repeats the statement until it ends neither in a deadlock nor in a lock wait. False: a
+ * duplicate. */
 __attribute__((format(printf, 2, 3))) static bool endure(struct lane *lane, const char *fmt, ...)
 {
 	unsigned error;

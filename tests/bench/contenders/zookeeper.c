@@ -1,6 +1,6 @@
-/* ZooKeeper's lock recipe by its C client: an ephemeral, sequential node; who has the
- * lowest number holds, everybody else watches the one before its own. A session for
- * each lane. */
+/* ZooKeeper's lock recipe, with its C client: each lane makes an ephemeral, sequential node. The
+ * lane with the lowest number holds, and each other lane watches the node before its own. A session
+ * for each lane. */
 #define _GNU_SOURCE 1
 #define THREADED 1
 #include <semaphore.h>
@@ -95,7 +95,7 @@ static const char *before(const struct String_vector *names, const char *mine)
 	return best;
 }
 
-/* False: there was somebody before us, who may be gone now. */
+/* False: there was a node before ours, which may be gone now. */
 static bool is_first(struct lane *lane)
 {
 	struct String_vector names;

@@ -1,5 +1,5 @@
-/* What must be true after a run: by what the client says, by what the server has,
- * and by what a stranger gets. */
+/* What must be true after a run: what the client says, what the server has, and what a stranger
+ * gets. */
 #define _GNU_SOURCE 1
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "cuts.h"
 #include "patience.h"
 
-/* Ends the check, which failed unless cond. */
+/* Ends the check as failed unless cond is true. */
 #define must(r, cond, ...)                                                                         \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
@@ -31,7 +31,7 @@ static bool wrong(struct run *r, const char *fmt, ...)
 	return false;
 }
 
-/* A call that must answer BIZLOCK_want. */
+/* The call must answer BIZLOCK_want. */
 #define says(r, want, b, call)                                                                     \
 	do {                                                                                       \
 		int got_ = (call);                                                                 \
@@ -51,8 +51,8 @@ static bool unanswered(const struct run *r)
 
 /* ---- the answer ---------------------------------------------------------------- */
 
-/* A call that the network has left may end without an answer when the fault
- * lasts, or when it was only noticed by a time-out as long as the call's own. */
+/* A call may end without an answer when the fault lasts, or when only a timeout as long as the
+ * call's own could notice the fault. */
 static bool may_be_unanswered(const struct run *r)
 {
 	switch (r->point->what) {
@@ -63,7 +63,7 @@ static bool may_be_unanswered(const struct run *r)
 	case LATE:
 		return r->scenario->kind != GAINS && r->fired;
 	case CUT:
-	case CUT_AGAIN: /* open() says that it connects once */
+	case CUT_AGAIN: /* open() connects once only, as the manual says */
 		return r->scenario->kind == OPENS && r->fired;
 	default:
 		return false;
@@ -74,7 +74,8 @@ static bool answer_is_allowed(const struct run *r)
 {
 	if (r->rc == r->scenario->rc)
 		return true;
-	/* A doorbell whose ring is swallowed looks like one that does not ring. */
+	/* If the news that a doorbell is free is swallowed, it looks like a doorbell that is
+	 * taken. */
 	if (r->rc == BIZLOCK_TIMEOUT && r->scenario->kind == GAINS && r->theirs.there &&
 	    r->theirs.left_us > 0)
 		return !is_prompt(r->point->what);
@@ -142,7 +143,7 @@ static bool is_mine(struct run *r, const struct row *row)
 	return true;
 }
 
-/* least, most: what the row may say about the depth. */
+/* least, most: the depths that the row may have. */
 static bool holds(struct run *r, unsigned least, unsigned most)
 {
 	struct seen seen = {.run = r};
@@ -184,7 +185,7 @@ static bool holds_nothing(struct run *r)
 
 /* ---- what others get ------------------------------------------------------------ */
 
-/* Is the row of an owner who never released still there, to be taken over? */
+/* Is there still a row to take over, of an owner that never released? */
 static bool is_stale(struct run *r)
 {
 	struct row now = row(r);
@@ -211,7 +212,7 @@ static bool can_take(struct run *r, bizlock *b, const char *owner, int64_t wait_
 
 static bool is_free(struct run *r)
 {
-	/* Only what could not be found out, or not released, is cleaned up later. */
+	/* Only after an unknown outcome or a failed release is the row removed later. */
 	bool later = r->rc == BIZLOCK_UNKNOWN || (r->rc == BIZLOCK_CONN && r->scenario->before > 0);
 
 	if (!can_take(r, r->stranger, "stranger", later ? SOON_MS : 1000))
@@ -238,13 +239,13 @@ static bool after_gain(struct run *r)
 
 	if (r->rc == BIZLOCK_OK)
 		return holds(r, 1, 1) && gives_back(r, 1);
-	/* Only "unknown" may leave one behind. */
+	/* Only UNKNOWN may leave a row behind. */
 	must(r, r->rc == BIZLOCK_UNKNOWN || !now.there || strcmp(now.owner, r->me) != 0,
 	     "it left a row behind");
 	return holds_nothing(r);
 }
 
-/* The row may have the depth of before or after until the next call that sets it. */
+/* Until the next call that sets the depth, the row may have the old or the new one. */
 static bool after_unanswered_depth(struct run *r, unsigned depth)
 {
 	unsigned least = depth, most = depth < r->scenario->before ? r->scenario->before : depth;
@@ -303,10 +304,11 @@ static bool after_open(struct run *r)
 	return true;
 }
 
-/* Connecting can not be cut off: close() begins no connection later than this. */
+/* Connecting cannot be cut off, so close() begins no connection later than this. */
 #define CLOSE_CONNECTS_MS 200
 
-/* What it could not release stays until the lease ends, for which nobody waits. */
+/* A row that close() could not release stays until its lease ends. The test does not wait for
+ * that. */
 static bool after_close(struct run *r)
 {
 	struct row now = row(r);
@@ -322,7 +324,7 @@ static bool after_close(struct run *r)
 	return true;
 }
 
-/* What was under way when everybody had gone on must do no harm at its arrival. */
+/* Bytes that arrive when everybody has gone on must do no harm. */
 static bool nothing_comes_late(struct run *r)
 {
 	if (r->point->what != LATE || !r->fired)

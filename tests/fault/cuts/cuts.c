@@ -24,10 +24,10 @@
 #include "cuts.h"
 #include "patience.h"
 
-#define PROCESSES_MAX 16 /* most of the time they wait for a time-out */
+#define PROCESSES_MAX 16 /* mostly they wait for a timeout */
 #define POINTS_MAX 65536
-#define LEAST 2000 /* fewer than that are no test */
-#define HANGS_S 60 /* a run that takes longer */
+#define LEAST 2000 /* fewer runs than this are no test */
+#define HANGS_S 60 /* a run that takes longer has hung */
 #define DEATHS_MAX 20
 #define SHOWN_MAX 1000
 
@@ -41,7 +41,7 @@ struct board {
 	unsigned count;
 	atomic_uint next, failures;
 	struct {
-		unsigned at; /* the point at work on */
+		unsigned at; /* the point that is tried now */
 		char schema[32];
 	} workers[PROCESSES_MAX];
 	struct point points[POINTS_MAX];
@@ -102,7 +102,7 @@ static pid_t start(struct board *board, unsigned worker)
 
 /* ---- all of them --------------------------------------------------------------- */
 
-/* Threads are no company for a fork: it is done by a process of its own. */
+/* A process of its own, because one that forks should have no threads. */
 static void explore(struct board *board, const char *only, bool all, unsigned seed)
 {
 	pid_t pid = fork();

@@ -1,5 +1,5 @@
-/* The parts of the program cuts: what is done (cuts_scenario.c), what must be
- * true afterwards (cuts_check.c), and where it can go wrong (cuts_points.c). */
+/* The parts of the program cuts: what is done (scenario.c), what must be true afterwards (check.c),
+ * and where it can go wrong (points.c). */
 #ifndef TEST_CUTS_H
 #define TEST_CUTS_H
 
@@ -10,7 +10,7 @@
 #include "proxy.h"
 #include "world.h"
 
-/* What happens at a point: once, but for *_EVER and CUT_AGAIN. */
+/* What happens at a point. It happens once, except for *_EVER and CUT_AGAIN. */
 enum what {
 	CUT,
 	CUT_AGAIN,
@@ -25,22 +25,22 @@ enum what {
 
 extern const char *const what_names[WHATS + 1];
 
-/* Times, in ms. Patient clients are for what is noticed at once: should they
- * ever wait for a time-out, they are too late for this test. */
+/* Times, in ms. Clients with a long timeout are for faults that are noticed at once: if they waited
+ * for that timeout, they would be too late for this test. */
 #define LEASE_MS 60000              /* much longer than anybody waits here */
-#define HASTY_IO_MS 1000            /* the connectors know no shorter time-out */
-#define PROMPT_MS 8000              /* for what needs no time-out, on a busy machine */
-#define SLACK_MS 3000               /* for the machine, beside time-outs */
-#define DELAY_MS 20                 /* much shorter than a time-out */
+#define HASTY_IO_MS 1000            /* the connectors know no shorter timeout */
+#define PROMPT_MS 8000              /* for calls that need no timeout, on a busy machine */
+#define SLACK_MS 3000               /* for a busy machine, beside timeouts */
+#define DELAY_MS 20                 /* much shorter than a timeout */
 #define LATE_MS (HASTY_IO_MS + 500) /* much longer */
-#define SOON_MS 8000                /* for what is cleaned up "as soon as the server is back" */
+#define SOON_MS 8000                /* for rows that are removed "as soon as the server is back" */
 
 struct point {
 	unsigned short scenario;
 	bool off; /* queue=off */
 	unsigned char what, side;
 	unsigned packet, byte;
-	unsigned again; /* of CUT_AGAIN: so many packets later */
+	unsigned again; /* of CUT_AGAIN: this number of packets later */
 };
 
 enum { TEXT = 1152 };
@@ -53,7 +53,7 @@ struct bench {
 		bizlock *b;
 		char me[192];               /* ME's name in rows */
 	} clients[2][2];                    /* by queue=off, by hastiness; NULL: to be opened */
-	bizlock *holders[2], *strangers[2]; /* by queue=off; they go straight to the server */
+	bizlock *holders[2], *strangers[2]; /* by queue=off; without the proxy */
 	unsigned serial;                    /* of the next key */
 };
 
@@ -67,14 +67,14 @@ struct run {
 	char id[32];
 	int64_t wait_ms; /* of an acquisition */
 	bizlock_grant grant;
-	struct row theirs;        /* what somebody else holds, or held */
-	unsigned long long fence; /* the largest that was seen of this key */
+	struct row theirs;        /* the row of another owner */
+	unsigned long long fence; /* the largest one that was seen of this key */
 	int rc;                   /* what the client answered, and how fast */
 	int64_t took_ms;
 	char errmsg[512];
 	bool fired;
 	struct fault_trace trace;
-	char why[TEXT]; /* it failed; "": it did not */
+	char why[TEXT]; /* why the run failed; "": it did not */
 };
 
 enum kind { GAINS, HOLDS, SHUT_OUT, BREAKS, OPENS, CLOSES };
@@ -95,24 +95,25 @@ extern const unsigned scenario_count;
 #define ME "me"
 
 void bench_open(struct bench *bench);
-void bench_renew(struct bench *bench); /* after a failure: other clients, other keys */
+void bench_renew(struct bench *bench); /* after a failure: takes new clients and new keys */
 void bench_close(struct bench *bench);
 
-/* Does it all; what is wrong stands in ret->why. */
+/* Prepares, acts and checks. ret->why tells what is wrong. */
 void run_point(struct bench *bench, const struct point *point, struct run *ret);
 
-/* After the act, with the fault over. False: ret->why. */
+/* Called after the act, when the fault is over. False: see ret->why. */
 bool check_run(struct run *r);
 
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);
 
-/* The points of the long form, or a sample, and each scenario undisturbed; `only`
- * one of them unless NULL. Runs them once. How many there are, of at most max. */
+/* All points, or a sample of them, and each scenario without a fault. only: the name of one
+ * scenario, or NULL. Runs each scenario once. Returns how many points there are, at most max. */
 unsigned find_points(struct point *ret, unsigned max, const char *only, bool all, unsigned seed);
 
-/* "acquire requests 0 4 cut auto", and back; "cut-again:7" with its number. */
+/* A point as text, such as "acquire requests 0 4 cut auto" or, with its number, "cut-again:7"; and
+ * back. */
 const char *point_text(const struct point *p);
-bool is_prompt(enum what what); /* over without a time-out */
+bool is_prompt(enum what what); /* the run ends without a timeout */
 bool point_parse(struct point *ret, char **words);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where it can go wrong: found by running every scenario once, undisturbed. */
+/* Where it can go wrong: found by running every scenario once without a fault. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 static const char *const side_names[] = {
         [FAULT_REQUESTS] = "requests", [FAULT_REPLIES] = "replies"};
 
-/* How many of each scenario's points a sample has, drawn anew each time. All of them take
- * many minutes: a time-out is a second. */
+/* How many points of each scenario are in a sample, which is drawn anew each time. All points would
+ * take many minutes, because each timeout is a second. */
 static const unsigned sample[WHATS] = {
         [CUT] = 100,        [CUT_AGAIN] = 16, [CUT_EVER] = 2, [SWALLOW] = 2,
         [SWALLOW_EVER] = 1, [DELAY] = 8,      [LATE] = 1,
 };
 
-/* To reconnect and to find out what happened takes so many packets, or more. */
+/* Reconnecting and finding out what happened takes at least this number of packets. */
 #define AGAIN_MAX 16
 
 struct list {
@@ -32,8 +32,8 @@ static void add(struct list *l, struct point p)
 	l->points[l->count++] = p;
 }
 
-/* The boundaries, and where a packet is torn: in its header, behind it, in the
- * middle, and before its last byte. */
+/* Both ends of a packet, and places inside: in its header, behind it, in the middle, and before the
+ * last byte. */
 static unsigned bytes_of(size_t size, unsigned ret[6])
 {
 	const size_t all[] = {0, 1, 4, size / 2, size - 1, size};
@@ -45,7 +45,7 @@ static unsigned bytes_of(size_t size, unsigned ret[6])
 	return n;
 }
 
-/* Swallowed is swallowed: of the torn ones one is enough. */
+/* For SWALLOW, one place inside a packet is enough, because the others have the same effect. */
 static bool is_of_use(enum what what, unsigned byte, size_t size, enum fault_side side)
 {
 	bool start = byte == 0, middle = byte == size / 2, end = byte == size;
@@ -55,11 +55,11 @@ static bool is_of_use(enum what what, unsigned byte, size_t size, enum fault_sid
 	case CUT_AGAIN:
 	case DELAY:
 		return true;
-	case LATE: /* when all of it has come, it is not late */
+	case LATE: /* a packet that has come whole is not late */
 		return side == FAULT_REQUESTS ? start || middle : start;
 	case SWALLOW:
 		return start || middle || end;
-	default: /* what lasts is the same in the middle and before */
+	default: /* a fault that lasts has the same effect in the middle as before */
 		return start || end;
 	}
 }
@@ -117,7 +117,7 @@ static void explore(struct bench *bench, struct list *l, struct point p, bool al
 	run_point(bench, &p, &run);
 	if (run.why[0])
 		bench_renew(bench);
-	add(l, p); /* undisturbed: should it fail, that is a failure like others */
+	add(l, p); /* the run without a fault; if it fails, that is a failure like others */
 	if (run.trace.count == FAULT_TRACE_MAX)
 		die("%s: too many packets", point_text(&p));
 	add_trace(l, p, &run.trace, all, random);
@@ -138,7 +138,7 @@ unsigned find_points(struct point *ret, unsigned max, const char *only, bool all
 		        all, &seed);
 	}
 	bench_close(&bench);
-	/* So that the slow ones do not come all at once. */
+	/* So that the slow points do not all come at the same time. */
 	shuffle(l.points, l.count, &seed);
 	return l.count;
 }

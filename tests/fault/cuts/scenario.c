@@ -33,7 +33,7 @@ static void nobody_holds(struct run *r)
 	(void)r;
 }
 
-/* A dead process left it behind. */
+/* A dead process has left its row behind. */
 static void somebody_held(struct run *r)
 {
 	db_run(r->bench->world.admin,
@@ -68,8 +68,8 @@ static int do_try(struct run *r)
 	return take(r->b, r, ME, 0, &r->grant);
 }
 
-/* Has it begun to wait? Pollers do nothing else from the third packet on, or so
- * many later as it takes to log in and to prepare two statements. */
+/* Has the call begun to wait? A client that polls does nothing else from the third packet on, or
+ * from the seventh if it has to log in and prepare two statements. */
 static bool waits(struct run *r, unsigned packets)
 {
 	if (r->point->off)
@@ -77,7 +77,7 @@ static bool waits(struct run *r, unsigned packets)
 	return doorbell_waiters(&r->bench->world) > 0;
 }
 
-/* Where the fault lets nobody wait, the holder goes all the same. */
+/* The holder releases, even if the fault keeps the call from waiting. */
 static int do_wait(struct run *r)
 {
 	unsigned packets = proxy_packets(r->bench->proxy);
@@ -168,8 +168,8 @@ static void open_client(bizlock *b)
 	must_work(b, bizlock_open(b), "open");
 }
 
-/* Every statement has been prepared on the connection that will be used, so
- * that the packets are those of the call alone. */
+/* Afterwards, every statement is prepared on the connection that will be used, so that the packets
+ * are those of the call alone. */
 static void warm_up(struct run *r)
 {
 	const bizlock_key key = KEY("warm");
@@ -201,7 +201,7 @@ bool is_prompt(enum what what)
 	return what == CUT || what == CUT_AGAIN || what == DELAY || what == NOTHING;
 }
 
-/* Those that open and close are made for the run, all others are used again. */
+/* Clients for runs that open or close are made for the run. All others are used again. */
 static void choose_client(struct run *r)
 {
 	struct bench *bench = r->bench;
@@ -304,7 +304,7 @@ static void suffer(struct run *r)
 	r->fired = proxy_fired(p) > 0;
 	r->trace = proxy_trace(p);
 	proxy_arm(p, NULL);
-	/* Well again, but for connections that have lost bytes. */
+	/* The network works again, but some connections have lost bytes. */
 	if (r->point->what == SWALLOW || r->point->what == SWALLOW_EVER)
 		proxy_cut(p);
 }

@@ -76,8 +76,7 @@ Test(errors, a_message_is_of_the_thread_that_failed)
 	bizlock_close(b);
 }
 
-/* What was said about one client is not said about the next one, even if it
- * gets the same memory. */
+/* A message about one client is not told about the next one, even if that gets the same memory. */
 Test(errors, a_message_is_of_the_client_that_failed)
 {
 	bizlock *a = NULL, *b = NULL;

@@ -18,7 +18,7 @@ static void begin(void)
 	packets = proxy_packets(proxy);
 }
 
-/* Whatever a test of this suite did: the server heard nothing of it. */
+/* No test of this suite may have sent anything to the server. */
 static void end(void)
 {
 	unsigned now = proxy_packets(proxy);
@@ -176,7 +176,7 @@ Test(input, owners_that_could_be_mistaken)
 	bad_owner("");
 	bad_owner("a b");
 	bad_owner("a@b");
-	bad_owner("4711"); /* a thread, it seems */
+	bad_owner("4711"); /* like a thread */
 	bad_owner("tab\t");
 	bad_owner("del\x7f");
 	bad_owner("caf\xc3\xa9");
@@ -317,7 +317,8 @@ Test(input, bad_options)
 	bizlock_close(fresh);
 }
 
-/* A misspelt option gets the nearest name, and a bad password no echo. */
+/* The message about a misspelt option names the nearest one. That about a bad password does not
+ * repeat it. */
 Test(input, messages_about_options_help_and_keep_secrets)
 {
 	bizlock *fresh = NULL;

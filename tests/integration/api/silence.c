@@ -122,7 +122,7 @@ static void ignore_it(int number)
 	(void)number;
 }
 
-/* The test's own connection has had the connector do with SIGPIPE what it does. */
+/* The connector has changed SIGPIPE already, when the test's own connection was opened. */
 Test(silence, signals_are_left_alone)
 {
 	struct sigaction before[NSIG], now, mine = {.sa_handler = ignore_it};

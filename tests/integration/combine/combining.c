@@ -1,5 +1,5 @@
-/* What several threads want at once, in one transaction: the answers are those that each
- * would have had by itself. */
+/* The wishes of several threads, in one transaction: each gets the answer that it would have had
+ * alone. */
 #include "cr_crew.h"
 
 TestSuite(combining, .init = world_begin, .fini = world_end, .timeout = 400);
@@ -67,7 +67,7 @@ Test(combining, acquisitions_and_releases_mix)
 	crew_end(&c);
 }
 
-Test(combining, off_each_goes_by_itself)
+Test(combining, off_each_goes_alone)
 {
 	struct crew c;
 	unsigned before;
@@ -175,7 +175,7 @@ Test(combining, what_is_fenced_delays_nobody_else)
 	for (int i = 1; i < N; i++)
 		call_join(&c.calls[i]);
 	cr_assert(!atomic_load(&c.calls[0].done));
-	/* They went together. */
+	/* They went in one batch. */
 	cr_assert_lt(proxy_packets(c.proxy) - before, N);
 	db_run(tx, "ROLLBACK");
 	call_join(&c.calls[0]);
@@ -204,7 +204,7 @@ Test(combining, an_interrupt_ends_the_wait_in_line)
 
 /* ---- cut -------------------------------------------------------------------------- */
 
-/* Cuts the connection at that byte of a packet of the batch. */
+/* Cuts the connection at this byte of a packet of the batch. */
 static void cut_at(struct crew *c, enum fault_side side, unsigned packet, size_t byte)
 {
 	struct fault fault = {.what = FAULT_CUT, .side = side, .packet = packet, .byte = byte};
@@ -231,7 +231,7 @@ static void check_and_turn(struct crew *c, bool release)
 			expect(OK, c->b, bizlock_release(c->b, KEY(c->ids[i]), c->owners[i], NULL));
 }
 
-/* Each has its answer, and it is true, wherever the connection is lost. */
+/* Wherever the connection is lost, each thread gets an answer, and the answer is true. */
 static void cut_everywhere(bool release)
 {
 	struct fault_trace trace;
@@ -252,7 +252,8 @@ static void cut_everywhere(bool release)
 		enum fault_side side = trace.packets[i].side;
 		size_t size = trace.packets[i].size, bytes[] = {0, size / 2, size};
 
-		/* Of replies, which are many, one place each, now here and now there. */
+		/* There are many replies, so each is cut at one place only, at each of the three in
+		 * turn. */
 		for (int at = 0; at < 3; at++)
 			if (side == FAULT_REQUESTS || i % 3 == (unsigned)at) {
 				check_and_turn(&c, release);

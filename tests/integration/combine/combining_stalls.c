@@ -1,5 +1,5 @@
-/* What travels together and comes to a stop together: how much of that the others, and
- * other clients, notice. */
+/* Requests that travel in one batch stall together. What other threads, and other clients, notice
+ * of that. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ TestSuite(combining_stalls, .init = world_begin, .fini = world_end, .timeout = 1
 
 /* ---- between the packets of a batch --------------------------------------------------- */
 
-#define SHORT_MS "6000" /* longer than to line up takes, as a rule */
+#define SHORT_MS "6000" /* mostly longer than the threads take to line up */
 
 static void half_of_them_release(struct crew *c)
 {
@@ -23,8 +23,8 @@ static void half_of_them_release(struct crew *c)
 	}
 }
 
-/* To the server and to everybody else, a client whose second packet does not come is one
- * that was stopped: its connection is there, and says nothing. */
+/* To the server and to other clients, a client whose second packet does not arrive looks like one
+ * that was stopped: its connection is open and silent. */
 Test(combining_stalls, a_client_stopped_within_a_batch_keeps_nothing_beyond_its_leases)
 {
 	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REQUESTS, .packet = 1};
@@ -59,8 +59,8 @@ Test(combining_stalls, a_client_stopped_within_a_batch_keeps_nothing_beyond_its_
 
 /* ---- in line --------------------------------------------------------------------------- */
 
-/* Two connections; from here on, the first has no answer for what the occupant asked,
- * until it is cut. */
+/* Two connections. From here on, the first one gets no answer to the occupant's request, until it
+ * is cut. */
 static void begin_with_a_stalled_connection(struct crew *c, bool release)
 {
 	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
@@ -117,7 +117,7 @@ Test(combining_stalls, acquisitions_leave_a_connection_that_does_not_move)
 	struct crew c;
 
 	begin_with_a_stalled_connection(&c, false);
-	/* Both are at work, and so the others line up. */
+	/* Both connections are in use, so the other threads line up. */
 	proxy_hold_replies(c.proxy, true);
 	call_start(&more[0], c.b, "more", .wait_ms = CREW_WAIT_MS, .owner = "o");
 	call_blocks(&more[0]);
@@ -133,7 +133,7 @@ Test(combining_stalls, acquisitions_leave_a_connection_that_does_not_move)
 	end_with_a_stalled_connection(&c);
 }
 
-/* Their doorbells are there, and stay there; others go past them. */
+/* Their doorbells are on that connection, and stay there. Others go past them. */
 Test(combining_stalls, releases_leave_a_connection_that_does_not_move)
 {
 	struct crew c;
@@ -186,7 +186,7 @@ static void leave_doorbells_behind(struct crew *c, unsigned late_ms)
 	crew_all_are(c, BIZLOCK_OK);
 }
 
-/* Nobody would ever stand at such a doorbell again. */
+/* If not, no waiter could ever use these doorbells again. */
 Test(combining_stalls, doorbells_left_behind_are_given_back)
 {
 	struct crew c;
@@ -199,7 +199,7 @@ Test(combining_stalls, doorbells_left_behind_are_given_back)
 	crew_end(&c);
 }
 
-/* Vain attempts to give them back must not cost others their leases. */
+/* Attempts to give the doorbells back that fail must not cost other holds their leases. */
 Test(combining_stalls, doorbells_left_behind_hold_no_renewal_up)
 {
 	struct crew c;
@@ -220,7 +220,7 @@ static long long bell_of(const char *id)
 	return db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY(id)));
 }
 
-/* The connection with doorbells that were there before. */
+/* The doorbells are still on the connection that had some before. */
 static void keeps_its_connection(const struct crew *c, long long before)
 {
 	cr_assert_neq(before, 0);
@@ -249,7 +249,7 @@ Test(combining_stalls, acquisitions_that_are_refused_together_go_alone)
 	before = proxy_packets(c.proxy);
 	crew_go(&c);
 	crew_all_are(&c, BIZLOCK_OK);
-	/* Both packets, ROLLBACK, and one for each. */
+	/* Both packets of the batch, ROLLBACK, and one packet for each request. */
 	crew_sent(&c, before, 3 + CREW);
 	keeps_its_connection(&c, kept);
 	crew_release_held(&c);
@@ -257,7 +257,7 @@ Test(combining_stalls, acquisitions_that_are_refused_together_go_alone)
 	crew_end(&c);
 }
 
-/* What was rolled back was not done: a lock that is broken is lost. */
+/* A batch that was rolled back has not run: so the lock that was broken meanwhile is told LOST. */
 Test(combining_stalls, releases_that_are_refused_together_go_alone)
 {
 	struct crew c;
@@ -275,7 +275,7 @@ Test(combining_stalls, releases_that_are_refused_together_go_alone)
 	for (int i = 0; i < CREW; i++)
 		cr_assert_eq(c.calls[i].rc, i == 2 ? BIZLOCK_LOST : BIZLOCK_OK, "%d: %s: %s", i,
 		             bizlock_err_name(c.calls[i].rc), c.calls[i].errmsg);
-	/* On the connection that they had. */
+	/* On the connection that had the doorbells before. */
 	expect(OK, c.b, acquire_as(c.b, c.ids[0], "o"));
 	cr_assert_eq(bell_of(c.ids[0]), kept);
 	expect(OK, c.b, bizlock_release(c.b, KEY(c.ids[0]), "o", NULL));
@@ -283,7 +283,7 @@ Test(combining_stalls, releases_that_are_refused_together_go_alone)
 	crew_end(&c);
 }
 
-/* Nothing of it was sent but the look: a lock that is broken is lost. */
+/* Only the first look was sent: so the lock that was broken meanwhile is told LOST. */
 Test(combining_stalls, what_was_not_sent_has_not_run)
 {
 	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES};
@@ -304,7 +304,7 @@ Test(combining_stalls, what_was_not_sent_has_not_run)
 	crew_end(&c);
 }
 
-/* A transaction of somebody else's that keeps rows from appearing. */
+/* A foreign transaction keeps a row from being inserted. */
 Test(combining_stalls, one_that_waits_does_not_keep_the_others)
 {
 	MYSQL *tx = db_open(&world.at, world.schema);

@@ -67,8 +67,8 @@ static void second_gives_back(struct pair *p)
 	works(p->b);
 }
 
-/* The statement is done, and nobody knows it yet: its answer is kept back. Not so when the
- * release went by itself, or the statement has still to be prepared. */
+/* True: the statement that passes the lock on has run, and its answer is kept back. False: the
+ * release went alone, or the statement was still to be prepared. */
 static bool answer_is_kept_back(struct pair *p)
 {
 	int64_t end = now_ms() + 1000;
@@ -129,7 +129,7 @@ Test(passing, leaves_what_an_acquisition_leaves)
 	proxy_stop(p.proxy);
 }
 
-/* Its doorbell is still rung, or the stranger would poll. */
+/* The doorbell still rings. If not, the stranger would poll. */
 Test(passing, keeps_the_doorbell)
 {
 	struct pair p = pair_begin();
@@ -174,7 +174,7 @@ Test(passing, is_not_called_off_by_an_interrupt)
 
 /* ---- no passing on --------------------------------------------------------------------- */
 
-/* A holder of the same client that takes its time: who came first to the doorbell is
+/* The holder, of the same client, holds for long: the waiter that came first to the doorbell is
  * served first. */
 Test(passing, is_not_for_long_holds)
 {
@@ -287,7 +287,7 @@ Test(passing, a_lock_that_somebody_else_has)
 	proxy_stop(p.proxy);
 }
 
-/* As a release would: nobody else has come in between. */
+/* As after a release: no other owner has held the lock in between. */
 Test(passing, a_lease_that_is_over)
 {
 	struct pair p = pair_begin();
@@ -325,7 +325,7 @@ static void suffers(struct pair *p, const struct fault *fault)
 	second_gives_back(p);
 }
 
-/* The statement, and those with which the two find out what became of it. */
+/* The statement, and the statements by which the two threads find out whether it has run. */
 Test(passing, is_cut_anywhere)
 {
 	struct pair p = pair_begin();
@@ -342,7 +342,7 @@ Test(passing, is_cut_anywhere)
 	proxy_stop(p.proxy);
 }
 
-/* It arrives after both have gone on by other connections. */
+/* The statement arrives after both threads have gone on, on other connections. */
 Test(passing, arrives_late)
 {
 	struct pair p = pair_begin();

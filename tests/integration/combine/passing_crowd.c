@@ -1,4 +1,4 @@
-/* Many threads of a client that pass a lock on, and others who want it too. */
+/* Many threads of a client pass a lock on, while other clients want it, too. */
 #define _GNU_SOURCE 1
 #include "cr_numbers.h"
 #include "cr_test.h"
@@ -6,10 +6,10 @@
 TestSuite(passing_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
-#define RUN_MAX 17 /* turns that a client has before others get theirs */
+#define RUN_MAX 17 /* turns that a client may have before others get theirs */
 
 #define CREW 8
-#define TURNS 40 /* each */
+#define TURNS 40 /* of each thread */
 
 struct crew {
 	bizlock *b;
@@ -21,7 +21,7 @@ struct crew {
 	pthread_t threads[CREW];
 };
 
-/* One turn, and who has it looks whether it is alone; the counts are not atomic. */
+/* One turn. The holder checks that it is alone; the lock alone protects the counts. */
 static int turn(struct crew *c)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
@@ -84,8 +84,8 @@ Test(passing_crowd, takes_one_statement)
 	proxy_stop(p);
 }
 
-/* The stranger stands at the doorbell each time. Its look at who holds may have come
- * between two holders, and then it looks once more. */
+/* The stranger waits at the doorbell each time. Its look at the row may come between two holders;
+ * then it looks once more. */
 Test(passing_crowd, lets_others_have_their_turn)
 {
 	bizlock *b = client(NULL), *stranger = client(NULL);

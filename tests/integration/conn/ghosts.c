@@ -1,11 +1,11 @@
-/* A client with one connection, which loses it with a take that is still on its way; and
- * the next one, too, while it cleans up behind the first. */
+/* A client with one connection loses it while its request to acquire is still on the way. It loses
+ * the next connection, too, while it cleans up after the first. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
 TestSuite(ghosts, .init = world_begin, .fini = world_end, .timeout = 120);
 
-#define LATE_MS 5000 /* when the take arrives, after two timeouts of a second */
+#define LATE_MS 5000 /* when the request arrives: after two timeouts of a second */
 #define WAIT_MS 30000
 
 /* The second loss is `again` packets after the first. */
@@ -29,7 +29,8 @@ static void take_comes_late(unsigned again)
 	proxy_stop(p);
 }
 
-/* The answer to the handshake, the settings, the mark, and what ends the first one. */
+/* The second loss comes at the answer to the handshake, at the settings, at the mark, or at the
+ * statement that ends the first connection. */
 #define SECOND_LOSS_AT(n)                                                                          \
 	Test(ghosts, none_is_forgotten_when_packet_##n##_is_late_too)                              \
 	{                                                                                          \
@@ -42,8 +43,8 @@ SECOND_LOSS_AT(3)
 SECOND_LOSS_AT(4)
 SECOND_LOSS_AT(5)
 
-/* The take is still at work when its client, which calls it UNKNOWN, begins to clean up: its row
- * cannot be seen yet, only that it is locked. Here somebody else's transaction has it. */
+/* The acquire that was answered UNKNOWN is still running when its client begins to clean up: its
+ * row is locked, and cannot be read yet. Here a foreign transaction stands for it. */
 Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
 {
 	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
@@ -60,7 +61,7 @@ Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
 	db_run(tx, "BEGIN");
 	db_run(tx, "INSERT INTO biz_lock SELECT * FROM late");
 	proxy_arm(p, NULL);
-	/* The janitor's DELETE waits for the row, a second at a time. */
+	/* The DELETE that cleans up waits for the row, a second at a time. */
 	steadily(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == 0, 3000);
 	db_run(tx, "COMMIT");
 	eventually(!row_of(&world, KEY("k")).there);

@@ -1,5 +1,5 @@
-/* Several servers in the option host: those that are down, do not answer or
- * refuse writes are passed by; when one is lost, the next one is used. */
+/* Several servers in the option host. Servers that are down, do not answer or refuse writes are
+ * skipped. When the server in use is lost, the next one is used. */
 #define _GNU_SOURCE 1
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 120);
 
-#define DEAD "127.0.0.1:1" /* nobody listens there */
+#define DEAD "127.0.0.1:1" /* no server listens there */
 
-/* The server under test, by its port; clients add what goes before and after. */
+/* The server under test, by its port. Tests put other hosts before and after it. */
 static const char *good(void)
 {
 	static char host[32];
@@ -71,7 +71,7 @@ Test(host_list, if_all_are_down_it_says_so)
 	expect_open(CONN, &world, OPTIONS("host", DEAD ",127.0.0.1:2"), "127.0.0.1");
 }
 
-/* Connections are taken by the kernel, and nobody says a word. */
+/* The kernel accepts connections, and nothing ever answers on them. */
 static int mute_server(unsigned *ret_port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -110,8 +110,8 @@ static void end_own_worlds(void)
 
 TestSuite(own_host_list, .fini = end_own_worlds, .timeout = 240);
 
-/* On the port of a server that is gone another test's may stand by now: it must not let
- * our clients in. */
+/* By now another test's server may have the port of a server that has ended. That server must not
+ * let the clients of this test in. */
 static const char *password(void)
 {
 	static char text[32];
@@ -120,8 +120,8 @@ static const char *password(void)
 	return text;
 }
 
-/* Schema and user have the same names on both; fences never have the same numbers, so that
- * what is meant for one does nothing on the other. */
+/* Schema and user have the same names on both servers. Their fences never have the same numbers, so
+ * that a statement meant for one server changes nothing on the other. */
 static void begin_on(int i)
 {
 	struct world *w = &worlds[i];
@@ -145,8 +145,8 @@ static void begin_two(void)
 	begin_on(1);
 }
 
-/* A client of the first server, and of the second where that does not do. It may
- * not write where only an administrator may. */
+/* A client of the first server, or of the second where the first cannot be used. Its user may not
+ * write to a server that is read-only. */
 static bizlock *client_of_both(void)
 {
 	const char *hosts =
@@ -164,7 +164,7 @@ static bool is_on(int i, const char *id)
 	return row_of(&worlds[i], KEY(id)).there;
 }
 
-/* It is held, and there. */
+/* The lock is held, and its row is on this server. */
 static void expect_on(int i, bizlock *b, const char *id)
 {
 	expect(OK, b, bizlock_verify(b, KEY(id), NULL));
@@ -203,7 +203,7 @@ Test(own_host_list, the_first_that_takes_writes_is_used)
 	bizlock_close(b);
 }
 
-/* Its connections stay, but what they were made for is elsewhere now. */
+/* The connections to it stay open, but they cannot be used for locks any more. */
 Test(own_host_list, one_that_stops_to_take_writes_is_left)
 {
 	bizlock *b;
@@ -245,7 +245,7 @@ Test(own_host_list, one_that_does_not_answer_any_more_is_left)
 	is_left_when("freeze");
 }
 
-Test(own_host_list, who_waits_goes_along)
+Test(own_host_list, a_waiter_goes_along)
 {
 	bizlock *b, *holder;
 	struct call call;
@@ -264,7 +264,8 @@ Test(own_host_list, who_waits_goes_along)
 	bizlock_close(holder);
 }
 
-/* What was held there is not held here: nobody may believe it is. */
+/* A lock that was held on the old server is not held on the new one: no client may believe that it
+ * is. */
 Test(own_host_list, what_was_held_on_a_dead_server_is_lost)
 {
 	static struct losses losses;

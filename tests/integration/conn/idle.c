@@ -1,4 +1,4 @@
-/* Connections that lie idle: a server ends them, and a firewall forgets them without a word. */
+/* Connections that lie idle: a server ends them, or a firewall forgets them and tells nobody. */
 #define _GNU_SOURCE 1
 #include "cr_numbers.h"
 #include "cr_test.h"
@@ -11,7 +11,7 @@ TestSuite(forgotten, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static struct losses losses;
 
-/* "k" is held by way of p, and has been renewed: the renewer's connection is there, too. */
+/* "k" is held through p, and has been renewed, so that the renewer's connection is there, too. */
 static bizlock *renewed_client(struct proxy **ret)
 {
 	long long end;
@@ -51,7 +51,7 @@ Test(forgotten, connections_cost_no_lease)
 	end(b, p);
 }
 
-/* The thread that cleans up waits for an answer, and leases are renewed all the same. */
+/* Leases are renewed while the thread that cleans up waits for an answer. */
 Test(forgotten, connections_of_a_release_cost_no_lease)
 {
 	struct proxy *p;
@@ -67,7 +67,7 @@ Test(forgotten, connections_of_a_release_cost_no_lease)
 	end(b, p);
 }
 
-/* A call on the very hold that is renewed waits for an answer: the lease is shorter than that. */
+/* A call on the hold that is renewed waits for an answer for longer than the lease. */
 Test(forgotten, connections_of_a_reentry_cost_no_lease)
 {
 	struct proxy *p;
@@ -95,7 +95,7 @@ static void takes_its_time(void *arg, bizlock_key key, uint64_t fence)
 	eventually(may_return);
 }
 
-/* One loss is being told, by a function that takes its time: no more may come of it. */
+/* The function that is told of one loss takes long: that must not cause further losses. */
 Test(forgotten, connections_cost_no_lease_while_a_loss_is_told)
 {
 	struct proxy *p;
@@ -126,7 +126,7 @@ TestSuite(idle, .fini = end_own_world, .timeout = 240);
 
 #define IDLE_S 4
 
-/* A client of a server that ends what is idle for so long. */
+/* A client of a server that ends connections which are idle for this time. */
 static bizlock *client_of_an_impatient_server(void)
 {
 	bizlock *b;
@@ -170,7 +170,7 @@ Test(idle, connections_with_doorbells_stay)
 	cr_assert_eq(numbers_of(b).reconnects, 0);
 }
 
-/* Before the server ends it, which may be in the midst of a request. */
+/* Before the server ends the connection, which it may do in the middle of a request. */
 Test(idle, connections_without_doorbells_are_replaced)
 {
 	bizlock *b = client_of_an_impatient_server();

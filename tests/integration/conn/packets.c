@@ -1,13 +1,13 @@
-/* What crosses the wire when nobody else wants the lock. */
+/* The packets that are sent when nobody else wants the lock. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-/* An answer that takes so long may be followed by another statement. */
+/* After an answer as slow as this, another statement may follow. */
 #define SLOW_MS 100
 
 TestSuite(packets, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* Connects, prepares, and has seen the key before. */
+/* A client that is connected, has prepared its statements, and has seen the key before. */
 static bizlock *warm_client(const struct proxy *p, const char *const *options)
 {
 	bizlock *b = client_through(p, options);
@@ -47,7 +47,7 @@ Test(packets, a_single_try_that_succeeds_is_one)
 	acquire_and_release_are(1, "auto", 0);
 }
 
-/* The fence is drawn once more, when the row is there. */
+/* The fence is drawn a second time, when the row is there. */
 Test(packets, without_the_queue_an_acquire_is_two)
 {
 	acquire_and_release_are(2, "off", -1);
@@ -100,7 +100,7 @@ Test(packets, a_takeover_costs_no_more)
 	proxy_stop(p);
 }
 
-Test(packets, what_the_client_knows_by_itself_costs_none)
+Test(packets, what_the_client_knows_alone_costs_none)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = warm_client(p, NULL);

@@ -14,7 +14,7 @@ TestSuite(pool, .init = world_begin, .fini = world_end, .timeout = 240);
 /* Threads that take keys, count inside, and give them back. */
 struct crew {
 	bizlock *b;
-	bool nested; /* two keys at once, always in the same order */
+	bool nested; /* takes two keys at once, always in the same order */
 	atomic_int inside[3];
 	atomic_int rounds, errors, overlaps;
 };
@@ -99,8 +99,8 @@ Test(pool, one_connection_serves_polling_threads)
 	everybody_is_served("1", "off", false);
 }
 
-/* A process that waits on its only connection must not keep itself from
- * releasing what another process waits for. */
+/* A process that waits on its only connection must still be able to release a lock that another
+ * process waits for. */
 static int run_process(const char *max_connections)
 {
 	struct crew c = {.b = client_open(&world, OPTIONS("max_connections", max_connections)),

@@ -1,11 +1,11 @@
-/* Statements that are sent again, and connections opened again: as counted. */
+/* The numbers of statements that are sent again, and of connections that are opened again. */
 #define _GNU_SOURCE 1
 #include "cr_numbers.h"
 #include "cr_test.h"
 
 TestSuite(repeats, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* The row of "k" as somebody else's transaction has it: not to be had. */
+/* A foreign transaction locks the row of "k". */
 static void occupy_row(void)
 {
 	db_run(world.admin,
@@ -15,7 +15,7 @@ static void occupy_row(void)
 	       " UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)) ON DUPLICATE KEY UPDATE note = 'occupied'");
 }
 
-/* Ends a statement of this kind, or (what "") its connection. False: there is none. */
+/* Ends a running statement like this, or (what "") its connection. False: there is none. */
 static bool kill_statement(const char *what, const char *like)
 {
 	char *id = db_text(world.admin,
@@ -78,7 +78,7 @@ Test(repeats, a_holder_that_meets_a_locked_row)
 	expect_moved(b, &n, "reentered+1");
 }
 
-/* Its lock wait of a second may be over before: that is another number. */
+/* The statement's lock wait of a second may end first; that is counted in another number. */
 Test(repeats, a_statement_ended_from_outside)
 {
 	bizlock *b = client(NULL);
@@ -114,7 +114,7 @@ Test(repeats, a_connection_lost_while_waiting)
 	expect_moved(b, &n, "held+1 acquired+1 waits+1");
 }
 
-/* Nothing was sent in vain: its end was seen before. */
+/* No statement was sent twice: the end of the connection was seen before one was sent. */
 Test(repeats, a_connection_lost_while_idle)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -132,7 +132,7 @@ Test(repeats, a_connection_lost_while_idle)
 }
 
 /* While the server is away nothing can be repeated. */
-Test(repeats, connections_that_can_not_be_had)
+Test(repeats, connections_that_cannot_be_had)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "1000"));
@@ -145,7 +145,7 @@ Test(repeats, connections_that_can_not_be_had)
 	expect_moved(b, &n, "");
 }
 
-/* The first answer was lost: whatever the second one is, it is no answer to the first. */
+/* The first answer was lost. An error of the second attempt says nothing about the first. */
 Test(repeats, that_end_in_another_error_leave_it_unknown)
 {
 	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};

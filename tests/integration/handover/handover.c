@@ -53,7 +53,7 @@ Test(handover, another_process_holds_it_from_then_on)
 	peer_end(&peer);
 }
 
-/* Its row tells who to look for. */
+/* The row names the exporter, so that people can find it. */
 Test(handover, the_row_names_its_new_owner)
 {
 	struct peer peer = peer_start(&world, NULL);
@@ -74,7 +74,7 @@ Test(handover, the_row_names_its_new_owner)
 	peer_end(&peer);
 }
 
-/* Until somebody imports it, it is held all the same. */
+/* An exported lock is held, even before it is imported. */
 Test(handover, between_the_two_nobody_gets_it)
 {
 	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
@@ -111,7 +111,7 @@ Test(handover, it_goes_on_and_comes_back)
 	}
 	expect(OK, a, bizlock_import(a, text, NULL, &back));
 	cr_assert_eq(back.fence, grant.fence);
-	/* All is as it was at the first export: that text is used up all the same. */
+	/* The row is as it was at the first export. Nevertheless, that export's text is used up. */
 	expect_answer(LOST, peer_import(&peers[0], first));
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 	expect(OK, a, bizlock_release(a, KEY("k"), NULL, NULL));
@@ -120,7 +120,7 @@ Test(handover, it_goes_on_and_comes_back)
 		peer_end(&peers[i]);
 }
 
-Test(handover, who_exported_it_may_take_it_back)
+Test(handover, the_exporter_may_take_it_back)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
@@ -184,7 +184,7 @@ Test(handover, one_thread_gives_and_another_gets)
 	cr_assert(!row_of(&world, KEY("k")).there);
 }
 
-/* The other half: no export is needed between threads of a client. */
+/* Between threads of one client, no export is needed. */
 static void renew_and_release(void *arg)
 {
 	struct move *m = arg;
@@ -230,7 +230,7 @@ Test(handover, its_levels_go_with_it)
 	cr_assert(!row_of(&world, KEY("k")).there);
 }
 
-/* Once in a period, whoever did the job. */
+/* The job runs once in a period, in whichever process it ended. */
 Test(handover, its_minimum_goes_with_it)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -251,7 +251,7 @@ Test(handover, its_minimum_goes_with_it)
 
 /* ---- renewed by the one who has it ------------------------------------------------------ */
 
-Test(handover, who_imported_it_renews_it)
+Test(handover, the_importer_renews_it)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
@@ -280,7 +280,7 @@ static void count_loss(void *arg, bizlock_key key, uint64_t fence)
 	atomic_fetch_add(&losses, 1);
 }
 
-/* Its lease ends, and others take over; who exported it has lost nothing by that. */
+/* The lease of the exported lock ends, and others take over. To the exporter that is no loss. */
 Test(handover, nobody_renews_it_before_it_is_imported)
 {
 	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
@@ -327,7 +327,7 @@ static void give_away_and_end(void *arg)
 	m->release = bizlock_export(m->b, KEY("k"), NULL, (char *)m->text, BIZLOCK_EXPORT_MAX);
 }
 
-/* A thread that ends is said to have lost what it holds; this it holds no more. */
+/* What a thread holds when it ends is reported lost. The exported lock is no longer among that. */
 Test(handover, the_end_of_the_exporting_thread_is_no_loss)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -366,7 +366,7 @@ static void a_waiter_gets_it_in_the_end(bizlock *a, bizlock *b, bizlock *c)
 	expect(OK, c, bizlock_release(c, KEY("k"), "waiter", NULL));
 }
 
-Test(handover, who_waits_for_it_gets_it_in_the_end)
+Test(handover, a_waiter_of_any_client_gets_it_in_the_end)
 {
 	bizlock *a = client(NULL), *b = client(NULL), *c = client(NULL);
 
@@ -375,7 +375,7 @@ Test(handover, who_waits_for_it_gets_it_in_the_end)
 	a_waiter_gets_it_in_the_end(a, b, b);
 }
 
-Test(handover, who_polls_for_it_gets_it_in_the_end)
+Test(handover, a_poller_gets_it_in_the_end)
 {
 	bizlock *a = client(OPTIONS("queue", "off")), *b = client(OPTIONS("queue", "off"));
 

@@ -86,7 +86,8 @@ static void then_use(struct pair *p)
 	end(p->suffers);
 }
 
-/* At the front, in the middle and at the end of each packet. How often it did. */
+/* Cuts at the front, in the middle and at the end of each packet. Returns how many cuts were
+ * made. */
 static unsigned cut_everywhere(struct pair *p, void (*act)(struct pair *, const struct fault *),
                                void (*check)(struct pair *))
 {
@@ -115,7 +116,7 @@ static unsigned cut_everywhere(struct pair *p, void (*act)(struct pair *, const 
 	return cuts;
 }
 
-/* What export asks of the server is its own affair; perhaps nothing. */
+/* How many packets an export sends is not tested; it may be none. */
 Test(handover_cuts, while_it_is_exported)
 {
 	struct pair p = pair_begin();
@@ -132,8 +133,8 @@ Test(handover_cuts, while_it_is_imported)
 	proxy_stop(p.proxy);
 }
 
-/* Who finds out what became of a lost reply looks for rows of its own. What it has
- * exported is none, whatever name is in it. */
+/* After a lost reply, a client looks for rows of its own. A row that it has exported is none of
+ * them, whatever name is in it. */
 static int want_again(bizlock *b, bool set)
 {
 	static const bizlock_key keys[] = {{"test", "j"}, {"test", "k"}};
@@ -170,8 +171,8 @@ Test(handover_cuts, what_was_exported_is_not_swept_away_with_a_set)
 	what_was_exported_is_not_ours(true);
 }
 
-/* What the first import may have left is removed before the second one begins: after it,
- * the same owner would have the same lock, with the same fence. */
+/* The row that the first import may have left is removed before the second import begins. Later, it
+ * could not be told from the row of the second: the same owner, with the same fence. */
 Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
 {
 	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REQUESTS, .for_ever = true};
@@ -214,8 +215,8 @@ static struct pair doubtful_export(enum fault_side side, uint32_t min_hold_ms)
 	return p;
 }
 
-/* Not a byte of the request has arrived, or none of the reply: nobody has the lock in the
- * end, long before the lease is over. */
+/* No byte of the request has arrived, or none of the reply. In both cases the lock becomes free,
+ * long before the lease ends. */
 static void ends_with_nobody(enum fault_side side)
 {
 	struct pair p = doubtful_export(side, 0);
@@ -240,7 +241,7 @@ Test(handover_cuts, an_export_that_was_not_answered_ends_with_nobody)
 	ends_with_nobody(FAULT_REPLIES);
 }
 
-Test(handover_cuts, an_export_that_was_not_answered_rests_all_the_same)
+Test(handover_cuts, an_export_that_was_not_answered_rests_too)
 {
 	struct pair p = doubtful_export(FAULT_REPLIES, 60000);
 

@@ -1,4 +1,5 @@
-/* Texts that bizlock_export() never wrote, by somebody who has read them, and the table. */
+/* Texts that bizlock_export() did not write, but somebody who has read such texts, and the
+ * table. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -9,7 +10,7 @@ TestSuite(handover_forged, .init = world_begin, .fini = world_end, .timeout = 12
 
 #define LEASE_MS 60000
 
-/* As a ticket for the row of "k" as it is. */
+/* A text for the present row of "k". */
 static struct bl_ticket ticket_of_row(void)
 {
 	struct row row = row_of(&world, KEY("k"));
@@ -28,7 +29,7 @@ static void write_ticket(const struct bl_ticket *t, char text[BIZLOCK_EXPORT_MAX
 	cr_assert_eq(bl_ticket_write(t, text, BIZLOCK_EXPORT_MAX, &err), BIZLOCK_OK);
 }
 
-/* Owner and fence of a lock are there for all to see. */
+/* Everybody who can read the table can see the owner and the fence of a lock. */
 Test(handover_forged, one_for_a_lock_that_is_held_is_refused)
 {
 	bizlock *holder = client(NULL), *thief = client(NULL);
@@ -51,7 +52,7 @@ Test(handover_forged, one_for_a_lock_that_is_held_is_refused)
 	}
 }
 
-/* So that nobody holds a lock under such a name. */
+/* No lock may be held under such a name. */
 Test(handover_forged, the_name_of_an_exported_hold_is_nobodys)
 {
 	bizlock *b = client(NULL);
@@ -60,7 +61,7 @@ Test(handover_forged, the_name_of_an_exported_hold_is_nobodys)
 	expect_message(b, "exported");
 }
 
-/* What else it says must be what the row says. */
+/* The rest of the text must agree with the row. */
 Test(handover_forged, one_that_was_changed_is_refused)
 {
 	bizlock *giver = client(NULL), *heir = client(NULL);

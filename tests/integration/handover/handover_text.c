@@ -1,4 +1,4 @@
-/* The text by which a lock is handed over: what may be done with it, and what not. */
+/* The text by which a lock is handed over: what one may do with it, and what not. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -115,7 +115,7 @@ Test(handover_text, what_does_not_fit_is_still_held)
 			expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 	}
 	expect(OK, a, rc);
-	cr_assert_gt(size, 8, "%zu bytes can not say it", size);
+	cr_assert_gt(size, 8, "%zu bytes are too few", size);
 	cr_assert_eq(strlen(text) + 1, size);
 	expect(OK, b, bizlock_import(b, text, NULL, NULL));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, grant.fence);
@@ -202,7 +202,7 @@ Test(handover_text, what_was_broken_meanwhile_is_lost)
 	cr_assert_str_eq(row_text("k"), before);
 }
 
-Test(handover_text, who_holds_the_key_already_is_refused)
+Test(handover_text, a_holder_of_the_key_is_refused)
 {
 	char text[BIZLOCK_EXPORT_MAX];
 	bizlock *b, *c = client(NULL);
@@ -333,7 +333,7 @@ Test(handover_text, arguments_are_checked)
 	cr_assert_eq(bizlock_import(NULL, text, NULL, NULL), BIZLOCK_INVALID);
 }
 
-Test(handover_text, what_is_lost_can_not_be_exported)
+Test(handover_text, what_is_lost_cannot_be_exported)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];

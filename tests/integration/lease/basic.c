@@ -1,4 +1,4 @@
-/* Acquire, release, and what the row says meanwhile. */
+/* Acquire and release, and the row in between. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -128,7 +128,7 @@ Test(basic, types_differ_like_ids)
 	}
 }
 
-/* ("ab", "c") must not be ("a", "bc"), wherever the two parts are joined. */
+/* ("ab", "c") and ("a", "bc") are different keys, in every place where the two parts are joined. */
 Test(basic, the_border_between_type_and_id_counts)
 {
 	bizlock *b = client(NULL);

@@ -1,5 +1,5 @@
-/* Holders whose lock an operator has broken: their next call says LOST, although the break
- * has ended the connection that had the doorbell. */
+/* An operator breaks locks. The holder's next call says LOST, although the break has ended the
+ * connection that had the doorbell. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ TestSuite(breaking, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static struct losses losses;
 
-/* All of them must be. */
+/* All answers must be LOST. */
 struct tally {
 	int lost, other;
 	char errmsg[256];
@@ -105,15 +105,15 @@ Test(breaking, what_was_not_broken_is_not_lost)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* The second request of a break that finds nothing is the DELETE; keys of one length make
- * packets of one length. */
+/* The second request of a break that finds nothing is the DELETE. Keys of the same length make
+ * packets of the same length. */
 static struct fault loses_the_delete_of_a_break(struct proxy *p, bizlock *b)
 {
 	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REQUESTS, .packet = 1};
 	unsigned requests = 0;
 	struct fault_trace trace;
 
-	expect(LOST, b, bizlock_break(b, KEY("n"), 1)); /* prepares */
+	expect(LOST, b, bizlock_break(b, KEY("n"), 1)); /* prepares the statements */
 	proxy_arm(p, NULL);
 	expect(LOST, b, bizlock_break(b, KEY("n"), 1));
 	trace = proxy_trace(p);
@@ -123,7 +123,7 @@ static struct fault loses_the_delete_of_a_break(struct proxy *p, bizlock *b)
 	return fault;
 }
 
-/* The reply is lost, and whoever asks again finds the row gone: that was this break. */
+/* The reply to the DELETE is lost, and the next look finds no row: this break has removed it. */
 Test(breaking, a_break_whose_reply_was_lost_is_known_too)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -142,8 +142,8 @@ Test(breaking, a_break_whose_reply_was_lost_is_known_too)
 	proxy_stop(p);
 }
 
-/* The server tells nobody whom it has ended; but that the connection was ended before
- * anything was sent shows when it is used. */
+/* The server tells nobody which connections it has ended. But when such a connection is used, its
+ * client sees that it ended before anything was sent. */
 Test(breaking, an_ended_connection_that_was_sent_nothing_has_done_nothing)
 {
 	bizlock *b = client(NULL), *op = client(NULL);

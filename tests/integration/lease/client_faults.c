@@ -1,5 +1,5 @@
-/* Holders whose leases are renewed, and what becomes of their locks when they
- * stand still, die, fork, or their thread ends. */
+/* Holders whose leases are renewed. What happens to their locks when they are stopped, die, fork,
+ * or their thread ends. */
 #define _GNU_SOURCE 1
 #include <sched.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static struct answer take_again(struct peer *p, const char *id)
 	return peer_acquire(p, id, .lease_ms = LEASE_MS, .renewed = true);
 }
 
-/* The holder of "k" stood still for longer than its lease, and goes on. */
+/* The holder of "k" is stopped for longer than its lease, and goes on. */
 static struct peer late_holder(bool robbed, uint64_t *ret_fence)
 {
 	struct peer p = peer_start(&world, NULL);
@@ -50,7 +50,8 @@ static struct peer late_holder(bool robbed, uint64_t *ret_fence)
 	return p;
 }
 
-/* Its first call says so, whichever it is; so it does before without a call. */
+/* The first call says LOST, whichever call it is. Before any call, bizlock_left_ms() says so as
+ * well. */
 static void knows_at_once(bool robbed, struct answer (*first_call)(struct peer *, const char *))
 {
 	uint64_t fence;
@@ -87,7 +88,7 @@ Test(client_faults, stopped_and_robbed_reentry_says_lost)
 	knows_at_once(true, take_again);
 }
 
-/* Nobody came, but somebody might have come and gone. */
+/* No other holder came, but one might have come and gone. */
 Test(client_faults, stopped_past_its_lease_it_is_lost_even_if_nobody_took_it)
 {
 	knows_at_once(false, peer_verify);
@@ -140,7 +141,7 @@ Test(client_faults, a_killed_holder_is_waited_for_until_its_lease_ends)
 
 /* ---- a process that forks ----------------------------------------------------- */
 
-/* In the child: 0, or which of its rights it wrongly had. */
+/* In the child: 0, or the number of the call that should have been refused. */
 static int try_to_disturb(bizlock *b, bool close_it)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
@@ -221,14 +222,14 @@ Test(client_faults, a_forked_child_that_only_ends_does_not_disturb)
 	survives_a_child(only_leave);
 }
 
-/* A child that is process 1 of its own namespace. < 0: we may not. Not unshare() and
- * fork(): whoever has done the first can start no thread. */
+/* A child that is process 1 of its own namespace. < 0: not permitted. unshare() and fork() would
+ * not do: after unshare() a process cannot start threads. */
 static pid_t fork_as_first(void)
 {
 	return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-/* As process 1, like the child: 0, or what went wrong. */
+/* Runs as process 1, as its child does. 0, or the number of what went wrong. */
 static int have_a_child_of_the_same_number(void)
 {
 	bizlock *b = client_open(&world, NULL);
@@ -266,8 +267,8 @@ Test(client_faults, a_forked_child_with_its_parents_number_does_not_disturb)
 	works(client(NULL));
 }
 
-/* What the child inherited keeps the dead parent's connection open, and with it
- * the doorbell; it must not keep the lease. In the parent. */
+/* Runs in the parent. The child has inherited the connection, and keeps it open, with the doorbell,
+ * when the parent is dead. It must not keep the lease. */
 static _Noreturn void hold_and_fork(int ready, int until)
 {
 	bizlock *b;
@@ -277,7 +278,7 @@ static _Noreturn void hold_and_fork(int ready, int until)
 	b = client_open(&world, NULL);
 	if (acquire_renewed(b, "k", .lease_ms = LEASE_MS) != BIZLOCK_OK || fork() < 0)
 		die("%s", bizlock_errmsg(b));
-	/* Both come here; the child is told by the end of the pipe to go. */
+	/* Both processes come here. The end of the pipe tells the child to end. */
 	if (write(ready, "", 1) != 1 || read(until, &c, 1) != 0)
 		die("the pipes are broken");
 	_exit(0);

@@ -28,7 +28,7 @@ static uint64_t take_and_release(bizlock *b, uint64_t last)
 	return last;
 }
 
-/* Takes it for a moment and lets the lease run out. */
+/* Takes "k" for a moment and lets the lease run out. */
 static uint64_t take_and_lose(bizlock *b, uint64_t last)
 {
 	last = take_for(b, 100, last);
@@ -94,9 +94,9 @@ Test(fence, is_kept_while_others_are_refused)
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 }
 
-/* A statement that waits for the row has drawn its fence already. Meanwhile the key
- * is taken with a larger one, and released. It must have waited for long: one that has the
- * doorbell and is answered at once was overtaken by nobody. */
+/* A statement that waits for the row has drawn its fence already. Meanwhile the key is taken with a
+ * larger fence, and released. The statement must wait for a while: with the doorbell, an answer
+ * that comes at once cannot have been overtaken. */
 static uint64_t overtake(const struct call *call, const char *id)
 {
 	const char *where = row_where(KEY(id));
@@ -164,7 +164,7 @@ Test(fence, grows_past_one_that_was_quicker)
 	overtaken("off");
 }
 
-/* As when the server is slow, and somebody has gone past the doorbell. */
+/* As when the server is slow, and another client has gone past the doorbell. */
 Test(fence, grows_past_one_that_was_quicker_in_front_of_the_doorbell)
 {
 	overtaken("auto");
@@ -180,7 +180,7 @@ Test(fence, of_a_set_grows_past_one_that_was_quicker_in_front_of_the_doorbells)
 	set_overtaken("auto");
 }
 
-/* Those of a batch are drawn before the row of k-3 can be had. */
+/* The fences of a batch are drawn before the row of k-3 is free. */
 Test(fence, of_what_travels_together_grows_past_one_that_was_quicker)
 {
 	struct crew c;
@@ -231,7 +231,7 @@ static void restart_after(const char *how)
 	world.admin = db_open(&world.at, world.schema);
 }
 
-/* The table is empty when the server goes: the counter alone remembers. */
+/* The table is empty when the server ends: only the counter keeps the last fence. */
 static uint64_t restart_empty(const char *how, uint64_t fence)
 {
 	bizlock *b = client_open(&world, NULL);
@@ -245,7 +245,7 @@ static uint64_t restart_empty(const char *how, uint64_t fence)
 	return fence;
 }
 
-/* The newest fence came by a takeover, which is an UPDATE of a row. */
+/* The newest fence was drawn by a takeover, which is an UPDATE of a row. */
 static uint64_t restart_after_takeover(const char *how, uint64_t fence)
 {
 	bizlock *a = client_open(&world, NULL), *b = client_open(&world, NULL);
@@ -274,7 +274,7 @@ Test(own_fence, grows_across_restarts_of_the_server)
 	restart_after_takeover("stop", fence);
 }
 
-/* A client that was connected lives on, and what it held is still held. */
+/* A client that was connected goes on, and what it held is still held. */
 Test(own_fence, a_client_survives_the_server)
 {
 	bizlock *a, *b;

@@ -1,5 +1,5 @@
-/* A lease ends by the server's clock; then anybody may take over, and the old
- * holder neither believes in it nor disturbs the new one. */
+/* A lease ends by the server's clock. Then anybody may take over. The old holder does not believe
+ * in its lease any more, and does not disturb the new one. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
@@ -7,7 +7,7 @@ TestSuite(lease, .init = world_begin, .fini = world_end, .timeout = 120);
 
 #define SHORT_MS 300
 
-/* Client a holds "k", or did: its lease is over and nobody has taken it. */
+/* A client that held "k": its lease is over and nobody has taken the lock. */
 static bizlock *stale_holder(uint64_t *ret_fence)
 {
 	bizlock *a = client(NULL);
@@ -19,7 +19,7 @@ static bizlock *stale_holder(uint64_t *ret_fence)
 	return a;
 }
 
-/* The same, and client b has taken it. */
+/* The same, and client b has taken the lock. */
 static bizlock *robbed_holder(void)
 {
 	uint64_t fence;
@@ -122,8 +122,8 @@ Test(lease, after_a_takeover_reentry_says_lost)
 	cr_assert_str_eq(row_text("k"), before);
 }
 
-/* The row may be gone as well: its new holder has come and left. */
-Test(lease, after_a_takeover_and_release_the_old_holder_has_lost_all_the_same)
+/* The row is gone: its new holder has come and left. */
+Test(lease, after_a_takeover_and_release_the_old_holder_has_lost_too)
 {
 	uint64_t fence;
 	bizlock *a = stale_holder(&fence), *b = client(NULL);
@@ -154,8 +154,8 @@ Test(lease, a_lost_hold_is_given_back_level_by_level)
 
 /* ---- over, but not taken --------------------------------------------------- */
 
-/* Were it extended, a holder that acted on the end of its lease, or another
- * that saw it over, would be wrong in hindsight. */
+/* If the lease were extended, a holder that acted on its end, or a client that saw it over, would
+ * have been wrong. */
 Test(lease, an_expired_one_is_not_renewed_even_if_nobody_took_it)
 {
 	uint64_t fence;
@@ -182,7 +182,7 @@ Test(lease, an_expired_one_is_not_reentered_even_if_nobody_took_it)
 	expect(LOST, a, acquire(a, "k"));
 }
 
-/* Its holder can not know what came between, but it has given it back. */
+/* The holder cannot know whether another one held the lock in between, but it has given it back. */
 Test(lease, an_expired_one_that_is_given_back_leaves_no_row)
 {
 	uint64_t fence;
@@ -195,8 +195,8 @@ Test(lease, an_expired_one_that_is_given_back_leaves_no_row)
 	cr_assert_eq(grant.flags, 0, "it had been released");
 }
 
-/* By the server's clock alone, set forward as it were; the holder's own has seen nothing,
- * so that it is the statement that must refuse. */
+/* The lease is over by the server's clock alone, as if that had been set forward. The holder's own
+ * clock has seen nothing, so the statement must refuse. */
 static bizlock *holder_whose_server_is_ahead(void)
 {
 	bizlock *a = client(NULL);
@@ -291,8 +291,8 @@ Test(lease, renewed_in_time_it_outlives_its_first_length)
 
 /* ---- what the holder believes ------------------------------------------------ */
 
-/* At no time more than the server: so it is asked first, and time runs on. What
- * is over is over, however long ago. */
+/* The client never believes in more than the server. It is asked first, because time goes on. A
+ * lease that is over is 0, however long ago it ended. */
 static void believes_no_more_than_the_server(bizlock *b, const char *id, const char *owner)
 {
 	long long left_us = row_of(&world, KEY(id)).left_us;
@@ -321,7 +321,7 @@ Test(lease, of_a_long_lease_nearly_all_is_believed)
 	cr_assert_leq(bizlock_left_ms(a, KEY("k"), NULL), 10 * PATIENCE_MS);
 }
 
-/* The reply comes half a second late: that time is gone from the lease too. */
+/* The reply comes half a second late. That time has passed from the lease, too. */
 Test(lease, a_late_reply_does_not_lengthen_the_belief)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");

@@ -25,7 +25,7 @@ static void id_of(char id[8], int i)
 	snprintf(id, 8, "k%d", i);
 }
 
-/* Takes "k", with these flags; its fence. */
+/* Takes "k" with these flags. Returns its fence. */
 static uint64_t take(bizlock *b, uint32_t flags)
 {
 	bizlock_acquire_opts opts = OPTS(.lease_ms = LEASE_MS, .flags = flags);
@@ -58,7 +58,7 @@ Test(losing, a_broken_lock_is_told_at_the_next_renewal)
 
 	break_it("k");
 	was_told_once(fence);
-	/* Not only when the lease would have ended, with time for a slow machine. */
+	/* Long before the lease would have ended, with time for a slow machine. */
 	cr_assert_lt(losses.list[0].at - broken, LEASE_MS);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);
 	expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
@@ -86,7 +86,7 @@ Test(losing, a_lost_lock_is_not_taken_again_by_reentry)
 	cr_assert_eq(losses.count, 1);
 }
 
-/* Where re-entry costs no round trip, too. */
+/* Also where re-entry costs no round trip. */
 Test(losing, a_lost_lock_is_not_taken_again_by_local_reentry)
 {
 	bizlock *b = watched_client(NULL);
@@ -99,7 +99,7 @@ Test(losing, a_lost_lock_is_not_taken_again_by_local_reentry)
 	expect(LOST, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 }
 
-/* No renewal and no call: the local clock alone tells. */
+/* Without a renewal and without a call, the local clock tells. */
 Test(losing, a_lease_that_runs_out_unrenewed_is_told_when_it_is_over)
 {
 	bizlock *b = watched_client(NULL);
@@ -159,7 +159,7 @@ struct mender {
 	atomic_int done, rc[4];
 };
 
-/* Gives up what was lost and takes it again, in the library's own thread. */
+/* Gives the lost lock up and takes it again, in the library's own thread. */
 static void mend(void *arg, bizlock_key key, uint64_t fence)
 {
 	struct mender *m = arg;
@@ -205,7 +205,7 @@ static void wait_at_gate(void *arg, bizlock_key key, uint64_t fence)
 	eventually(atomic_load(&gate->open));
 }
 
-/* A function that takes its time must not cost other locks their leases. */
+/* A function that takes long must not cost other locks their leases. */
 Test(losing, while_the_function_runs_others_are_renewed)
 {
 	static struct gate gate;
@@ -236,7 +236,7 @@ Test(losing, without_a_function_the_calls_still_tell)
 	cr_assert_eq(losses.count, 0);
 }
 
-/* The waiter is served, the hold it then gets is its own to lose. */
+/* A lock that is taken again after a loss can be lost again. */
 Test(losing, the_lock_is_lost_again)
 {
 	bizlock *b = watched_client(NULL);
@@ -251,8 +251,8 @@ Test(losing, the_lock_is_lost_again)
 	cr_assert_eq(losses.list[1].fence, second);
 }
 
-/* It goes once: counted as given back twice, it would be missed for ever, and who takes
- * a lock on that connection from then on would wake nobody. */
+/* If the doorbell were counted as given back twice, the connection would be one short for ever, and
+ * a lock that is taken on it later would wake nobody. */
 Test(losing, a_release_that_finds_it_lost_gives_one_doorbell_back)
 {
 	bizlock *b = watched_client(OPTIONS("max_connections", "1"));

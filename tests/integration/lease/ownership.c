@@ -1,5 +1,4 @@
-/* Only the owner re-enters, renews or releases; for anybody else nothing
- * changes. */
+/* Only the owner re-enters, renews or releases. Nobody else changes anything. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <sys/wait.h>
@@ -9,7 +8,7 @@
 
 TestSuite(ownership, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* What somebody who does not hold "k" gets to hear. */
+/* The answers to somebody who does not hold "k". */
 struct attempt {
 	bizlock *b;
 	const char *owner;
@@ -181,7 +180,7 @@ static int ignore(void *arg, const bizlock_info *info)
 	return 0;
 }
 
-/* In a forked child: 0, or which call was not refused. */
+/* In a forked child: 0, or the number of the call that was not refused. */
 static int use_the_parents_client(bizlock *b)
 {
 	if (bizlock_acquire(b, KEY("other"), NULL, NULL) != BIZLOCK_MISUSE)
@@ -247,8 +246,8 @@ Test(ownership, a_forked_child_cannot_use_or_harm_the_parents_client)
 	free(links_after);
 }
 
-/* The child has the parent's thread id and, in a new container, perhaps its
- * pid: a client of its own must be a stranger all the same. */
+/* The child has the parent's thread id and, in a new container, perhaps its pid. Nevertheless, a
+ * client of its own must be a stranger. */
 static int be_a_stranger(void)
 {
 	bizlock *b = client_open(&world, NULL);
@@ -278,8 +277,8 @@ Test(ownership, a_forked_child_may_open_a_client_of_its_own)
 
 /* ---- the same owner, another hold ------------------------------------------------ */
 
-/* A row of this very owner, but with a larger fence, is a later hold: what the earlier one
- * still sends must not touch it. */
+/* A row of the same owner with a larger fence is a later hold. Statements of the earlier hold must
+ * not touch it. */
 static void a_later_hold_stays(const char *queue)
 {
 	bizlock *b = client(OPTIONS("queue", queue));

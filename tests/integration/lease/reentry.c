@@ -40,8 +40,8 @@ Test(reentry, release_counts_down_and_the_last_one_frees)
 	expect(NOT_OWNER, b, bizlock_release(b, KEY("k"), NULL, &left));
 }
 
-/* The row gets the depth the owner knows, not "one more": whatever the row
- * said, a repeated or lost statement does no harm. */
+/* The row gets the depth that the owner knows, not "one more than before". So a repeated or lost
+ * statement does no harm, whatever the row said. */
 Test(reentry, the_depth_is_absolute)
 {
 	bizlock *b = client(NULL);
@@ -104,7 +104,7 @@ Test(reentry, local_reentry_stays_in_memory)
 	proxy_stop(p);
 }
 
-/* Levels that the server knows of and levels that it does not, mixed. */
+/* Levels that the server knows, mixed with levels that it does not know. */
 Test(reentry, local_and_stored_levels_mix)
 {
 	bizlock *b = client(NULL);

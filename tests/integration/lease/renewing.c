@@ -93,7 +93,7 @@ Test(renewing, goes_on_while_the_owner_waits_for_another_lock)
 
 /* ---- how often --------------------------------------------------------------------- */
 
-/* Waits for the next change of k's row; how long after the one at *at, in ms. */
+/* Waits for the next change of the row of "k". Returns how many ms it came after the one at *at. */
 static long long next_change_ms(long long *at)
 {
 	long long before = *at;
@@ -102,8 +102,8 @@ static long long next_change_ms(long long *at)
 	return (*at - before) / 1000;
 }
 
-/* By a third of the lease, as the server saw it: where one comes late, the next one
- * is that much nearer, so it is their sum that tells. */
+/* Renewals come after a third of the lease, by the server's clock. Where one comes late, the next
+ * one comes sooner after it, so their sum is what counts. */
 static void renews_by_thirds(bizlock *b, uint32_t lease_ms)
 {
 	long long at = modified_us("k"), ms, sum = 0;
@@ -135,7 +135,7 @@ Test(renewing, comes_every_third_of_the_lease_the_client_has)
 	renews_by_thirds(b, 2400);
 }
 
-/* A lease given by hand is what it is renewed with from then on. */
+/* After a renewal by hand, the lease is renewed with the length given there. */
 Test(renewing, takes_over_the_length_of_a_renewal_by_hand)
 {
 	bizlock *b = watched_client(NULL);
@@ -157,7 +157,7 @@ Test(renewing, a_short_lease_is_renewed_beside_a_long_one)
 	cr_assert_eq(losses.count, 0);
 }
 
-/* The server's time comes with the answer, and may be as old as that took. */
+/* The server's time comes with the answer, and may be as old as the answer took. */
 Test(renewing, a_slow_answer_is_no_step_of_the_clock)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -218,7 +218,7 @@ static void ends_after_max_hold(const char *const *options, uint32_t max_hold_ms
 	                       NULL));
 	began = began_us("k");
 	eventually(losses.count == 1);
-	/* The last renewal comes a third of the lease before, or later. */
+	/* The last renewal comes at most a third of the lease before the limit. */
 	cr_assert_geq(losses.list[0].at - start, MAX_HOLD_MS);
 	end = row_of(&world, KEY("k")).timeout_us;
 	cr_assert_leq(end - began, (MAX_HOLD_MS + LEASE_MS) * 1000LL + 1500 * 1000);

@@ -18,7 +18,7 @@ static bizlock_acquire_opts resting(uint32_t min_hold_ms, const char *owner)
 	return OPTS(.lease_ms = 60000, .min_hold_ms = min_hold_ms, .owner = owner);
 }
 
-/* Acquired and given back at once: the fence it had. */
+/* Acquires the lock and gives it back at once. Returns its fence. */
 static uint64_t run_job(bizlock *b, const char *id, uint32_t min_hold_ms)
 {
 	bizlock_acquire_opts opts = resting(min_hold_ms, NULL);
@@ -100,7 +100,7 @@ Test(resting, the_longest_minimum_is_kept)
 	          "%lld ms", (long long)seen.info.left_ms);
 }
 
-/* The server may be asked to judge: so with some time to spare. */
+/* By the server's clock, and with some time to spare. */
 Test(resting, a_minimum_that_is_over_leaves_nothing)
 {
 	bizlock *b = client(NULL);
@@ -229,8 +229,8 @@ Test(resting, each_key_of_a_set_rests)
 
 /* ---- others, afterwards ------------------------------------------------------------ */
 
-/* By the server's clock: the new hold began when the old one's minimum was over, and
- * not much later. */
+/* By the server's clock, the new hold began when the minimum of the old one was over, and not much
+ * later. */
 static void not_before_its_time(const char *id, long long over_us)
 {
 	long long began = db_number(world.admin,
@@ -259,7 +259,7 @@ static void obtained_right_after(bizlock *a, bizlock *b)
 	cr_assert(!there("job"));
 }
 
-Test(resting, who_waits_gets_it_right_after)
+Test(resting, a_waiter_gets_it_right_after)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 
@@ -275,14 +275,14 @@ Test(resting, the_same_client_may_be_the_one_that_waits)
 	obtained_right_after(b, b);
 }
 
-Test(resting, who_polls_gets_it_right_after)
+Test(resting, a_poller_gets_it_right_after)
 {
 	deadlocks_may_happen();
 	obtained_right_after(client(OPTIONS("queue", "off")), client(OPTIONS("queue", "off")));
 }
 
-/* In line before the release, which wakes it for nothing. */
-Test(resting, who_waited_before_the_release_gets_it_right_after)
+/* The waiter is in line before the release, which wakes it too early. */
+Test(resting, an_earlier_waiter_gets_it_right_after)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_acquire_opts opts = resting(2 * SHORT_MS, "holder");

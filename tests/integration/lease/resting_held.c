@@ -1,4 +1,4 @@
-/* A minimum says nothing about the time before the release: the lease does. */
+/* The minimum does not matter before the release: until then the lease decides. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ Test(resting_held, it_is_renewed_while_it_is_held)
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
 	first = row_of(&world, KEY("job")).timeout_us;
 	eventually(row_of(&world, KEY("job")).timeout_us > first + 3 * LEASE_MS * 1000);
-	/* By a lease each time, not to the end of the minimum. */
+	/* Each renewal is for one lease, not to the end of the minimum. */
 	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
 	expect(BUSY, b, acquire(b, "job"));
 	expect_message(b, row_of(&world, KEY("job")).owner);
@@ -52,7 +52,7 @@ Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
 	cr_assert_geq(row_of(&world, KEY("job")).timeout_us - 60000 * 1000ll, end);
 }
 
-/* However long the lease was: the job is done, the period is over. */
+/* The lease may be longer: the job is done, and the period is over. */
 Test(resting_held, a_minimum_shorter_than_the_lease_ends_before_it)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -73,7 +73,7 @@ static void taken_over_after_the_lease(uint32_t min_hold_ms)
 	bizlock_acquire_opts opts = OPTS(.lease_ms = 300, .min_hold_ms = min_hold_ms);
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
 
-	opts.flags = BIZLOCK_NO_RENEW; /* as if it were dead */
+	opts.flags = BIZLOCK_NO_RENEW; /* as if the holder were dead */
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, &first));
 	lease_is_over("job");
 	expect(OK, b, acquire(b, "job", .lease_ms = 60000, .grant = &grant));
@@ -90,7 +90,7 @@ Test(resting_held, a_holder_that_dies_is_succeeded_after_its_lease)
 	taken_over_after_the_lease(100);
 }
 
-/* It was half done: somebody is to do it, and be told. */
+/* The job was half done. The next holder is to do it, and is told so. */
 Test(resting_held, even_if_the_minimum_is_longer)
 {
 	taken_over_after_the_lease(LONG_MS);
@@ -134,7 +134,7 @@ struct cron {
 	pthread_t thread;
 };
 
-/* The job takes no time: by a lock alone, those that are late would run it again. */
+/* The job takes no time. With a lock alone, machines whose clocks are late would run it again. */
 static void *at_midnight(void *arg)
 {
 	struct cron *c = arg;
@@ -175,7 +175,7 @@ Test(resting_held, a_fleet_of_crons_runs_its_job_once)
 
 /* ---- over a line that breaks ----------------------------------------------------- */
 
-/* Whether or not the server had done it: it rests, and for as long. */
+/* Whether the server had done the release or not: the lock rests, until the same time. */
 Test(resting_held, a_release_that_is_cut_lets_it_rest)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");

@@ -19,7 +19,7 @@ static bizlock *waiting_client(struct call *waiter, bizlock **ret_stranger)
 	return b;
 }
 
-/* The waiter gets what it waits for, and nothing but that. */
+/* The waiter gets the lock that it waits for, and nothing else. */
 static void is_served(struct call *waiter, bizlock *stranger)
 {
 	expect(OK, stranger, bizlock_release(stranger, KEY("k"), NULL, NULL));
@@ -105,7 +105,7 @@ static void *re_enters(void *arg)
 	return NULL;
 }
 
-/* An interrupt ends waits; to give back is none, and what is not given back stays locked. */
+/* An interrupt ends waits. A release is no wait: if it were ended, the lock would stay locked. */
 Test(same_owner, that_is_interrupted_still_gives_back)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -114,7 +114,8 @@ Test(same_owner, that_is_interrupted_still_gives_back)
 	pthread_t thread;
 
 	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task"));
-	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task")); /* it is prepared from now on */
+	/* From now on, the statement of a re-entry is prepared. */
+	expect(OK, deeper.b, acquire_as(deeper.b, "k", "task"));
 	expect(OK, deeper.b, bizlock_release(deeper.b, KEY("k"), "task", NULL));
 	expect(OK, stranger, acquire(stranger, "other", .lease_ms = 60000));
 	call_start(&other, deeper.b, "other", .wait_ms = -1, .owner = "task");

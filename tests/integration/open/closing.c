@@ -1,4 +1,4 @@
-/* What bizlock_close() releases, and that it comes back. */
+/* What bizlock_close() releases, and that it returns. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ Test(closing, releases_what_is_held)
 	cr_assert_eq(grant.flags, 0, "it had been released");
 }
 
-Test(closing, wakes_who_waits)
+Test(closing, wakes_waiters)
 {
 	bizlock *b = client_open(&world, NULL), *waiter = client(NULL);
 	struct call call;
@@ -53,7 +53,7 @@ Test(closing, releases_more_than_one_statement_can)
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
 }
 
-/* The renewer, which would remove it as well, most often comes too late. */
+/* The renewer would remove the row as well, but mostly comes too late. */
 Test(closing, removes_what_an_acquisition_of_unknown_outcome_left)
 {
 	struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
@@ -125,7 +125,7 @@ Test(closing, does_not_release_what_others_took_over)
 	cr_assert_str_eq(row_text("k"), before);
 }
 
-/* One that is fenced cannot be released. The others are, in whatever way they go. */
+/* A fenced lock cannot be released. The others are, by whichever statement. */
 Test(closing, releases_what_no_transaction_has_fenced)
 {
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
@@ -154,7 +154,7 @@ Test(closing, releases_what_no_transaction_has_fenced)
 	tx_close(tx);
 }
 
-/* The row is locked for a moment alone, and by nobody that the client knows of. */
+/* The row is locked for a moment only, by a transaction that the client does not know. */
 static void *lets_go(void *tx)
 {
 	pause_ms(20);
@@ -194,9 +194,9 @@ static void end_own_world(void)
 TestSuite(own_closing, .fini = end_own_world, .timeout = 240);
 
 #define TIMEOUT_MS 3000
-#define SLACK_MS 2500 /* less than another time-out */
+#define SLACK_MS 2500 /* less than another timeout */
 
-/* A client that holds three locks, and whose server stands still. */
+/* A client that holds three locks, and whose server is stopped. */
 static bizlock *client_of_a_frozen_server(uint32_t lease_ms)
 {
 	bizlock *b;
@@ -227,14 +227,14 @@ Test(own_closing, comes_back_though_the_server_does_not_answer)
 	closes_in_time(client_of_a_frozen_server(60000));
 }
 
-/* The client is in the midst of a renewal that gets no answer. */
+/* The client is in the middle of a renewal that gets no answer. */
 Test(own_closing, comes_back_though_a_renewal_hangs)
 {
 	bizlock *b;
 
 	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
 	b = client_of_a_frozen_server(3000);
-	pause_ms(1500); /* past a third of the lease; too short, the test is weaker */
+	pause_ms(1500); /* more than a third of the lease; if it is too short, the test is weaker */
 	closes_in_time(b);
 }
 
@@ -248,7 +248,7 @@ static void *releases(void *b)
 	return (void *)(intptr_t)bizlock_release(b, KEY("named"), "task-1", NULL);
 }
 
-/* Whoever is cut off lets the next one go to the server, which must be cut off, too. */
+/* When a call is cut off, the next one is sent to the server, and must be cut off, too. */
 Test(own_closing, comes_back_though_calls_wait_for_each_other)
 {
 	void *(*const calls[])(void *) = {verifies, releases};
@@ -259,7 +259,7 @@ Test(own_closing, comes_back_though_calls_wait_for_each_other)
 	b = client_of_a_frozen_server(60000);
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(pthread_create(&threads[i], NULL, calls[i], b), 0);
-		pause_ms(300); /* until it waits; too short, the test is weaker */
+		pause_ms(300); /* until the call waits; if it is too short, the test is weaker */
 	}
 	closes_in_time(b);
 	for (int i = 0; i < 2; i++)

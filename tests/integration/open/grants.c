@@ -1,4 +1,5 @@
-/* What bizlock_grants() writes: enough for everything, and for nothing else. */
+/* The privileges that bizlock_grants() writes are enough for everything that bizlock does, and for
+ * nothing else. */
 #define _GNU_SOURCE 1
 #include <bizlock_tx.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@ static char *grants_for(const char *const *options, const char *user)
 	return text;
 }
 
-/* A user named like the schema, who has what is written and no more. Twice, because a
- * nameless local user would come before the first. */
+/* A user named like the schema, with these privileges only. It is made for two hosts, because an
+ * anonymous local user would come before the first. */
 static void make_user(const char *const *options)
 {
 	static const char *const hosts[] = {"%", "localhost"};
@@ -132,8 +133,8 @@ Test(grants, they_are_enough_for_everything)
 	uses_everything(client_of_user(NULL));
 }
 
-/* The ghosts and stale doorbells of one's own user may be ended, which is what KILL
- * gives to everybody. */
+/* KILL needs no privilege to end connections of one's own user, such as lost ones and those with
+ * stale doorbells. */
 Test(grants, they_are_for_nothing_else)
 {
 	static const char *const refused[] = {
@@ -193,7 +194,7 @@ static long long tables_of(const char *user, const char *host, const char *schem
 	                 db_literal(user), db_literal(host), db_literal(schema));
 }
 
-/* The identifier in back quotes: written apart from the library's. */
+/* The identifier in back quotes. Written without the library's function for it. */
 static const char *quoted(const char *name)
 {
 	static char texts[4][512];

@@ -1,4 +1,4 @@
-/* What bizlock_each_migration() shows: what is there, what would be run, changing nothing. */
+/* bizlock_each_migration() shows what was applied and what would be run, and changes nothing. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ static int see(void *arg, const bizlock_migration *m)
 	return ++s->count == s->stop_after;
 }
 
-/* The last one of `count`. */
+/* The last migration shown; `count` must be shown. */
 static struct shown look(int want, const char *const *options, unsigned count)
 {
 	struct shown s = {.count = 0};
@@ -71,7 +71,7 @@ Test(migrations, after_all_were_applied)
 	free(at);
 }
 
-/* What is shown is what would be run. */
+/* The text that is shown is the one that would be run. */
 Test(migrations, the_text_makes_the_tables)
 {
 	struct shown s = look(BIZLOCK_OK, NULL, 1);
@@ -99,7 +99,7 @@ Test(migrations, the_text_has_the_prefix)
 	free(s.sql);
 }
 
-/* As bizlock_migrate() would apply it once more. */
+/* bizlock_migrate() would apply the migration once more, too. */
 Test(migrations, a_dropped_table_makes_it_pending_again)
 {
 	struct shown s;

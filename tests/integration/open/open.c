@@ -1,4 +1,4 @@
-/* What open accepts and refuses. */
+/* What bizlock_open() accepts and refuses. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
@@ -120,7 +120,7 @@ Test(own_open, an_old_server_is_refused)
 	proxy_stop(p);
 }
 
-/* Encryption that was asked for must never be left out in silence. */
+/* Encryption that was asked for must never be left out silently. */
 Test(own_open, tls_is_not_given_up_where_the_server_has_none)
 {
 	struct server at;
@@ -130,7 +130,7 @@ Test(own_open, tls_is_not_given_up_where_the_server_has_none)
 	world_migrate(&world);
 	at = server_over_tcp(world.at, "127.0.0.1", world.at.port);
 	tcp = world_by_way_of(&world, &at);
-	/* MySQL wants TLS for a password, until it knows it. */
+	/* MySQL demands TLS for the first login with a password. */
 	at.plain = true;
 	mysql_close(db_open(&at, NULL));
 	expect_open(OK, &tcp, OPTIONS("ssl_mode", "preferred"), "");

@@ -1,4 +1,4 @@
-/* One client, and several threads while it is being opened. */
+/* Several threads use a client while it is being opened. */
 #define _GNU_SOURCE 1
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ TestSuite(opening, .init = world_begin, .fini = world_end, .timeout = 120);
 #define OPENERS 3
 #define TEXT_MAX 4096
 
-/* An open in a thread of its own; and what it answered. */
+/* A call of bizlock_open() in a thread of its own, and its answer. */
 struct opener {
 	pthread_t thread;
 	bizlock *b;
@@ -97,7 +97,7 @@ Test(opening_slowly, the_others_are_told_so)
 	bizlock_close(slow.b);
 }
 
-Test(opening_slowly, grants_are_written_all_the_same)
+Test(opening_slowly, grants_are_written_nevertheless)
 {
 	char text[TEXT_MAX];
 

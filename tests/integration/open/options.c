@@ -8,7 +8,7 @@
 
 TestSuite(options, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* A client that gets everything it is not told here from elsewhere. */
+/* A client that gets all other options from elsewhere. */
 static bizlock *bare_client(const char *file)
 {
 	bizlock *b = NULL;
@@ -18,7 +18,7 @@ static bizlock *bare_client(const char *file)
 	return b;
 }
 
-/* The lease that b grants when not asked for one. */
+/* The lease that b grants by default. */
 static uint32_t default_lease(bizlock *b)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
@@ -66,7 +66,7 @@ Test(options, the_own_group_comes_before_the_client_group)
 	unlink(path);
 }
 
-/* Wherever in the file it stands. */
+/* The order of the groups in the file does not matter. */
 Test(options, the_order_of_the_groups_does_not_matter)
 {
 	char path[32], rest[256];
@@ -106,7 +106,7 @@ Test(options, another_group_may_be_chosen)
 	unlink(path);
 }
 
-/* Whatever the order in the file. */
+/* The order in the file does not matter. */
 Test(options, groups_with_the_suffix_come_before_those_without)
 {
 	bizlock *b;
@@ -155,7 +155,7 @@ Test(options, a_file_that_was_asked_for_must_be_there)
 	bizlock_close(b);
 }
 
-/* Nor those that are usual: they lead nowhere here. */
+/* Nor are the usual files read: here they are not there. */
 Test(options, no_file_at_all_may_be_read)
 {
 	static const char *const none[] = {"/dev/null", ""};

@@ -1,4 +1,4 @@
-/* The tables: what open thinks of them, and what migrate makes of them. */
+/* The tables: which of them bizlock_open() accepts, and what bizlock_migrate() changes. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -120,7 +120,7 @@ Test(schema, the_file_and_migrate_make_the_same_tables)
 	world_drop(&by_file);
 }
 
-/* Design, section 3: the primary key, and one more for AUTO_INCREMENT. */
+/* The primary key, and one more for AUTO_INCREMENT. */
 Test(schema, the_lock_table_has_two_indexes)
 {
 	char *found;

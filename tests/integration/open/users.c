@@ -16,7 +16,7 @@ static void end_user(void)
 	world_end();
 }
 
-/* A user named like the schema. Twice, because a nameless local user would
+/* A user named like the schema. It is made for two hosts, because an anonymous local user would
  * come before the first. */
 static void make_user(const char *how, const char *tables)
 {
@@ -131,7 +131,7 @@ static const char foreign_ca[] =
         "Icm4aIQcHdoAtlCVx7c8Ye/+DtzAF1nhC9/TVMpWaJY=\n"
         "-----END CERTIFICATE-----\n";
 
-/* The server by TCP, with a user who must come encrypted. */
+/* The server by TCP, with a user whose connections must be encrypted. */
 static struct world tls_world(void)
 {
 	struct server at = world.at;
@@ -168,7 +168,7 @@ Test(users, tls_of_a_foreign_authority_is_refused)
 	unlink(path);
 }
 
-/* A connection that ends without a goodbye is another error under TLS. */
+/* Under TLS, a connection that ends without a closing message is a different error. */
 Test(users, tls_connections_that_break_are_replaced)
 {
 	struct world w = tls_world();

@@ -1,5 +1,5 @@
-/* What bizlock_doctor() finds at a server that is fit, and at its tables; see doctor_user.c and
- * doctor_server.c for the rest. */
+/* What bizlock_doctor() finds at a server with good settings, and at its tables. For the rest, see
+ * the other files doctor_*.c. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* What bizlock_doctor() finds when something between the client and the server forbids or
- * changes statements, or cuts connections; and that the server's words stay words. */
+/* What bizlock_doctor() finds when something between the client and the server forbids or changes
+ * statements, or cuts connections. Control characters in a server's texts do not get through. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ Test(doctor_between, get_lock_is_forbidden)
 	expect_good(&f, SERVERS_OWN " doorbell");
 }
 
-/* As by a pool of connections that hands each statement to another one. */
+/* As with a proxy that sends each statement to another connection of a pool. */
 Test(doctor_between, locks_are_forgotten)
 {
 	struct findings f = look_when(" IS_USED_LOCK(", "IS_IPV4('1') ,");
@@ -84,7 +84,7 @@ Test(doctor_between, settings_are_refused)
 	expect_finding(&f, "clock", BIZLOCK_GOOD, "");
 }
 
-/* ---- what can not be looked at is a finding --------------------------------------------- */
+/* ---- what cannot be looked at is a finding --------------------------------------------- */
 
 Test(doctor_between, variables_are_not_shown)
 {
@@ -128,7 +128,7 @@ static int keep_last(void *arg, const bizlock_finding *f)
 	return 0;
 }
 
-/* Wherever it is cut: it ends, and says so. */
+/* Wherever the connection is cut, the doctor ends and says so. */
 Test(doctor_between, connections_that_are_cut)
 {
 	struct server at = proxy_address(proxy);

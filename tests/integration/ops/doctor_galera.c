@@ -41,7 +41,7 @@ Test(doctor_galera, nodes_that_are_synced_desynced_and_left_alone)
 	db_run(db, "SET GLOBAL wsrep_desync = OFF");
 	mysql_close(db);
 
-	/* One of two that is cut off can not know whether the other goes on. */
+	/* A node of two that is cut off cannot know whether the other one goes on. */
 	own_server_do(&galera_nodes[1], "kill");
 	eventually(lost_the_others(0));
 	f = look(0);

@@ -1,4 +1,4 @@
-/* What bizlock_doctor() finds at servers with settings that suit nobody else. */
+/* What bizlock_doctor() finds at servers with bad settings. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -17,7 +17,8 @@ static void end_own_world(void)
 
 TestSuite(own_doctor, .fini = end_own_world, .timeout = 240);
 
-/* bizlock_migrate() would refuse some of these servers. */
+/* Runs the migrations as plain SQL, because bizlock_migrate() would refuse some of these
+ * servers. */
 static int run_sql(void *arg, const bizlock_migration *m)
 {
 	(void)arg;
@@ -42,7 +43,7 @@ static struct findings look(const char *const *options)
 	return doctor_of(&world, options, BIZLOCK_OK);
 }
 
-/* One to whom init_connect applies, and who may leave the binary log out. */
+/* A user to whom init_connect applies, and who may write without the binary log. */
 static void make_user(void)
 {
 	bool mariadb = db_number(world.admin, "SELECT VERSION() LIKE '%%MariaDB%%'");
@@ -74,7 +75,7 @@ Test(own_doctor, settings_with_which_promises_break)
 	expect_good(&f, "durability");
 }
 
-/* Of several hosts bizlock_open() wants one that takes writes. */
+/* With several hosts, bizlock_open() needs one that takes writes. */
 Test(own_doctor, a_list_of_hosts_that_take_no_writes)
 {
 	struct server at;
@@ -147,7 +148,7 @@ Test(own_doctor, limits_of_connections)
 	expect_finding(&f, "connections", BIZLOCK_GOOD, "max_user_connections=10");
 }
 
-/* The shared server, which says that it is of another version. */
+/* The shared server, with another version number. */
 static struct findings of_version(const char *mysql, const char *mariadb, const char **ret_version)
 {
 	struct server at;
@@ -186,7 +187,7 @@ Test(own_doctor, a_server_that_forgets_its_counters)
 
 /* ---- the clock ------------------------------------------------------------------------- */
 
-/* The monotonic clock is left alone: real clocks that are off do not touch it. */
+/* The monotonic clock is left alone, because a real clock that is wrong does not change it. */
 static struct findings with_clock_off(const char *library, int seconds)
 {
 	char args[512];

@@ -1,4 +1,5 @@
-/* What bizlock_doctor() finds at users, and of the client's own options; and its calls. */
+/* What bizlock_doctor() finds at users and in the client's own options; and good and bad calls of
+ * it. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -24,7 +25,8 @@ static struct findings look(const char *const *options)
 
 #define AS_USER OPTIONS("user", world.schema, "password", PASSWORD)
 
-/* Named like the schema. Twice, because a nameless local user would come before the first. */
+/* A user named like the schema. It is made for two hosts, because an anonymous local user would
+ * come before the first. */
 static void make_user(void)
 {
 	db_run(world.admin,
@@ -97,7 +99,7 @@ Test(doctor_user, each_privilege_that_is_missing_is_named)
 	}
 }
 
-/* A privilege on one column is none on the table. */
+/* A privilege on one column is not one on the table. */
 Test(doctor_user, privileges_on_columns_are_not_enough)
 {
 	struct findings f;

@@ -1,4 +1,4 @@
-/* bizlock_each() over whatever the table allows, which is more than bizlock writes. */
+/* bizlock_each() over all rows that the table allows, which are more than bizlock writes. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
@@ -12,10 +12,10 @@ static int count(void *arg, const bizlock_info *info)
 	unsigned *n = arg;
 
 	(void)info;
-	return ++*n > 2 * ROWS; /* it would never end */
+	return ++*n > 2 * ROWS; /* if so, it would never end */
 }
 
-/* Rows whose keys differ in what the SQL expression `id` says of a number n alone. */
+/* Rows whose ids are the SQL expression `id` of the numbers n = 1, 2, ... */
 static void makes_rows(const char *id)
 {
 	db_run(world.admin,
@@ -51,7 +51,8 @@ Test(listing, ends_with_keys_that_differ_behind_a_nul)
 	lists_all();
 }
 
-/* Where the keys' order is not that of their bytes, a page may begin where one before it did. */
+/* Where the table's order of keys is not that of their bytes, a page may begin where an earlier one
+ * did. */
 Test(listing, says_so_when_rows_come_out_of_order)
 {
 	bizlock *b = client(NULL);

@@ -100,7 +100,7 @@ Test(mend, look_shows_one_key_and_no_other)
 	cr_assert_eq(s.info.fence, grant.fence);
 }
 
-/* More rows than a page holds, whatever its size: as other clients made them. */
+/* More rows than a page of any size holds, as other clients would have made them. */
 static void fill(unsigned rows, const char *type)
 {
 	for (unsigned done = 0; done < rows; done += 100) {
@@ -240,8 +240,8 @@ Test(mend, break_is_for_one_key)
 	expect(OK, a, bizlock_verify(a, KEY("k"), NULL));
 }
 
-/* A holder that hangs keeps its doorbell: who waits there must not sleep on to
- * the end of a lease that is no more. */
+/* A holder that hangs keeps its doorbell. A waiter must not sleep to the end of a lease that was
+ * broken. */
 Test(mend, break_wakes_those_who_wait_for_a_hanging_holder)
 {
 	struct peer holder = peer_start(&world, NULL);

@@ -1,20 +1,10 @@
-/* bizlock_reap(): what goes, what stays, and what is said of it. */
+/* bizlock_reap(): what it purges, what it leaves, and what it reports. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
 #include "cr_reap.h"
 
 TestSuite(reap, .init = world_begin, .fini = world_end, .timeout = 120);
-
-#define expect_reaped(b, opts, n_leases, n_rests, n_row_locks)                                     \
-	do {                                                                                       \
-		bizlock_reap_result r_ = reaped((b), (opts));                                      \
-		cr_assert(r_.leases == (n_leases) && r_.rests == (n_rests) &&                      \
-		                  r_.row_locks == (n_row_locks),                                   \
-		          "%llu leases, %llu rests, %llu row locks",                               \
-		          (unsigned long long)r_.leases, (unsigned long long)r_.rests,             \
-		          (unsigned long long)r_.row_locks);                                       \
-	} while (0)
 
 /* ---- what goes, what stays ---------------------------------------------------------- */
 
@@ -23,7 +13,7 @@ Test(reap, purges_what_dead_holders_left)
 	bizlock *b = client(NULL);
 
 	stale_leases(world.admin, "old", .rows = 1200, .ago_ms = OLD_MS);
-	expect_reaped(b, NULL, 1200, 0, 0);
+	expect_reaped(b, NULL, .leases = 1200);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
 }
 
@@ -32,7 +22,7 @@ Test(reap, purges_rests_that_are_over)
 	bizlock *b = client(NULL);
 
 	stale_rests(world.admin, "old", .rows = 30, .ago_ms = OLD_MS);
-	expect_reaped(b, NULL, 0, 30, 0);
+	expect_reaped(b, NULL, .rests = 30);
 	cr_assert_eq(left_of("biz_lock", "old"), 0);
 }
 
@@ -41,11 +31,12 @@ Test(reap, purges_rows_of_row_locks)
 	bizlock *b = client(NULL);
 
 	stale_row_locks(world.admin, "old", .rows = 1200, .ago_ms = OLD_MS);
-	expect_reaped(b, NULL, 0, 0, 1200);
+	expect_reaped(b, NULL, .row_locks = 1200);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_row_lock"), 0);
 }
 
-/* By default an hour; for row locks, which are noted to ten minutes, these more. */
+/* By default, rows are old after an hour. Row locks are old ten minutes later, because their use is
+ * noted only every ten minutes. */
 Test(reap, leaves_what_is_live_resting_or_not_old)
 {
 	bizlock *b = client(NULL);
@@ -58,7 +49,7 @@ Test(reap, leaves_what_is_live_resting_or_not_old)
 	stale_rests(world.admin, "old-rest", .rows = 10, .ago_ms = HOUR_MS + 60000);
 	stale_row_locks(world.admin, "fresh", .rows = 10, .ago_ms = HOUR_MS + 540000);
 	stale_row_locks(world.admin, "old", .rows = 10, .ago_ms = HOUR_MS + 660000);
-	expect_reaped(b, NULL, 600, 10, 10);
+	expect_reaped(b, NULL, .leases = 600, .rests = 10, .row_locks = 10);
 	cr_assert_eq(left_of("biz_lock", "live"), 600);
 	cr_assert_eq(left_of("biz_lock", "fresh"), 610);
 	cr_assert_eq(left_of("biz_lock", "old"), 0);
@@ -75,7 +66,7 @@ Test(reap, purges_at_once_where_it_is_told_to)
 	opts.older_than_ms = 0;
 	stale_leases(world.admin, "live", .rows = 10, .ago_ms = -60000);
 	stale_leases(world.admin, "fresh", .rows = 10, .ago_ms = 1);
-	expect_reaped(b, &opts, 10, 0, 0);
+	expect_reaped(b, &opts, .leases = 10);
 	cr_assert_eq(left_of("biz_lock", "live"), 10);
 }
 
@@ -87,14 +78,14 @@ Test(reap, the_oldest_age_is_no_trouble)
 	opts.older_than_ms = 3153600000000;
 	stale_leases(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
 	stale_row_locks(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
-	expect_reaped(b, &opts, 0, 0, 0);
+	expect_reaped(b, &opts, .leases = 0);
 }
 
 Test(reap, empty_tables_are_no_trouble)
 {
 	bizlock *b = client(NULL);
 
-	expect_reaped(b, NULL, 0, 0, 0);
+	expect_reaped(b, NULL, .leases = 0);
 	expect(OK, b, bizlock_reap(b, NULL, NULL));
 }
 
@@ -108,13 +99,13 @@ Test(reap, what_is_held_is_held_on)
 	expect(OK, b, acquire(b, "mine", .lease_ms = 600000));
 	before = row_text("mine");
 	stale_leases(world.admin, "old", .rows = 10, .ago_ms = OLD_MS);
-	expect_reaped(b, &opts, 10, 0, 0);
+	expect_reaped(b, &opts, .leases = 10);
 	cr_assert_str_eq(row_text("mine"), before);
 	expect(OK, b, bizlock_verify(b, KEY("mine"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("mine"), NULL, NULL));
 }
 
-Test(reap, who_takes_a_purged_lock_gets_a_larger_fence)
+Test(reap, the_next_holder_of_a_purged_lock_gets_a_larger_fence)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
@@ -123,7 +114,7 @@ Test(reap, who_takes_a_purged_lock_gets_a_larger_fence)
 	opts.older_than_ms = 0;
 	expect(OK, a, acquire(a, "k", .lease_ms = 100, .grant = &first));
 	lease_is_over("k");
-	expect_reaped(b, &opts, 1, 0, 0);
+	expect_reaped(b, &opts, .leases = 1);
 	expect(OK, b, acquire(b, "k", .grant = &second));
 	cr_assert_gt(second.fence, first.fence);
 	cr_assert_eq(second.flags, 0);
@@ -153,10 +144,10 @@ Test(reap, keys_may_be_any_bytes)
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < n; j++)
 			add_key(texts[i], texts[j]);
-	expect_reaped(b, NULL, n * n, 0, 0);
+	expect_reaped(b, NULL, .leases = n * n);
 }
 
-/* Longer than bizlock makes them: the column takes characters. */
+/* These keys are longer than bizlock's: the column's length counts characters, not bytes. */
 Test(reap, keys_may_be_as_long_as_the_columns)
 {
 	bizlock *b = client(NULL);
@@ -168,10 +159,10 @@ Test(reap, keys_may_be_as_long_as_the_columns)
 		       " CONCAT(REPEAT(_utf8mb4 x'f09f9492', 127), '%d'), 'o', 1,"
 		       " UTC_TIMESTAMP(6) - INTERVAL 1 DAY, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
 		       i);
-	expect_reaped(b, NULL, 9, 0, 0);
+	expect_reaped(b, NULL, .leases = 9);
 }
 
-/* The second half of the primary key, over the end of a page. */
+/* Keys that differ in the second column of the primary key only, over the end of a page. */
 Test(reap, many_types_of_one_id)
 {
 	bizlock *b = client(NULL);
@@ -188,7 +179,7 @@ Test(reap, many_types_of_one_id)
 
 /* ---- what is said of it ------------------------------------------------------------------ */
 
-/* Its own lock is one more. */
+/* The reaper's own lock is one more row. */
 Test(reap, counts_what_it_looked_at)
 {
 	bizlock *b = client(NULL);
@@ -254,7 +245,7 @@ Test(reap, ends_early_when_progress_says_so)
 
 	stale_leases(world.admin, "old", .rows = 100, .ago_ms = OLD_MS);
 	stale_row_locks(world.admin, "old", .rows = 100, .ago_ms = OLD_MS);
-	expect_reaped(b, &opts, 30, 0, 0);
+	expect_reaped(b, &opts, .leases = 30);
 	cr_assert_eq(p.calls, 3);
 	cr_assert_eq(left_of("biz_lock", "old"), 70);
 	cr_assert(!row_of(&world, REAPER).there);
@@ -263,8 +254,8 @@ Test(reap, ends_early_when_progress_says_so)
 /* ---- how much ------------------------------------------------------------------------------- */
 
 struct sizes {
-	long long most;   /* rows that went between two looks from outside */
-	long long before; /* there were at the last one */
+	long long most;   /* the most rows that went between two looks from outside */
+	long long before; /* rows at the last look */
 };
 
 static int watch_sizes(void *arg, const bizlock_reap_result *so_far)
@@ -279,7 +270,7 @@ static int watch_sizes(void *arg, const bizlock_reap_result *so_far)
 	return 0;
 }
 
-/* Each in a transaction of its own: what is told has been committed. */
+/* Each batch is a transaction: what progress reports has been committed. */
 Test(reap, batches_are_no_larger_than_allowed)
 {
 	bizlock *b = client(NULL);
@@ -293,7 +284,7 @@ Test(reap, batches_are_no_larger_than_allowed)
 		opts.arg = &sizes;
 		stale_leases(world.admin, "old", .rows = 2000, .ago_ms = OLD_MS);
 		stale_row_locks(world.admin, "old", .rows = 2000, .ago_ms = OLD_MS);
-		expect_reaped(b, &opts, 2000, 0, 2000);
+		expect_reaped(b, &opts, .leases = 2000, .row_locks = 2000);
 		cr_assert_leq(sizes.most, batches[i]);
 		cr_assert_gt(sizes.most, 1);
 	}
@@ -307,7 +298,7 @@ Test(reap, one_row_at_a_time)
 	opts.batch = 1;
 	stale_leases(world.admin, "old", .rows = 12, .ago_ms = OLD_MS);
 	stale_rests(world.admin, "rest", .rows = 3, .ago_ms = OLD_MS);
-	expect_reaped(b, &opts, 12, 3, 0);
+	expect_reaped(b, &opts, .leases = 12, .rests = 3);
 }
 
 static void no_more_than(uint64_t max, uint32_t flags)
@@ -340,8 +331,7 @@ Test(reap, purges_no_more_than_is_wanted)
 	}
 }
 
-/* ---- a dry run
- * ----------------------------------------------------------------------------------- */
+/* ---- a dry run --------------------------------------------------------------------- */
 
 static const char *checksums(void)
 {
@@ -372,16 +362,15 @@ Test(reap, a_dry_run_counts_and_changes_nothing)
 	stale_rests(world.admin, "rest", .rows = 20, .ago_ms = OLD_MS);
 	stale_row_locks(world.admin, "old", .rows = 30, .ago_ms = OLD_MS);
 	snprintf(before, sizeof(before), "%s", checksums());
-	expect_reaped(b, &opts, 1100, 20, 30);
+	expect_reaped(b, &opts, .leases = 1100, .rests = 20, .row_locks = 30);
 	cr_assert_geq(p.calls, 4);
 	cr_assert_str_eq(checksums(), before);
 	opts.flags = 0;
 	opts.progress = NULL;
-	expect_reaped(b, &opts, 1100, 20, 30);
+	expect_reaped(b, &opts, .leases = 1100, .rests = 20, .row_locks = 30);
 }
 
-/* ---- tables by another name
- * --------------------------------------------------------------------------- */
+/* ---- tables by another name -------------------------------------------------------- */
 
 Test(reap, honours_the_prefix_of_its_client)
 {
@@ -393,7 +382,7 @@ Test(reap, honours_the_prefix_of_its_client)
 	stale_row_locks(world.admin, "old", .rows = 40, .ago_ms = OLD_MS);
 	db_run(world.admin, "INSERT INTO x_biz_lock SELECT * FROM biz_lock;"
 	                    "INSERT INTO x_biz_row_lock SELECT * FROM biz_row_lock");
-	expect_reaped(b, NULL, 30, 0, 40);
+	expect_reaped(b, NULL, .leases = 30, .row_locks = 40);
 	cr_assert_eq(left_of("x_biz_lock", "old") + left_of("x_biz_row_lock", "old"), 0);
 	cr_assert_eq(left_of("biz_lock", "old") + left_of("biz_row_lock", "old"), 70);
 	bizlock_close(b);

@@ -1,4 +1,4 @@
-/* bizlock_reap(): its arguments, its own lock, and how it is ended. */
+/* bizlock_reap(): its arguments, its own lock, and how one can end it. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <sys/wait.h>
@@ -157,7 +157,7 @@ Test(reap_api, the_second_may_be_of_the_same_client_and_thread)
 	and_a_second(b, b);
 }
 
-Test(reap_api, whoever_holds_its_lock_keeps_reapers_out)
+Test(reap_api, another_holder_of_its_lock_keeps_reapers_out)
 {
 	bizlock *b = client(NULL);
 
@@ -181,7 +181,7 @@ static void note_loss(void *arg, bizlock_key key, uint64_t fence)
 	atomic_fetch_add(&lost, strcmp(key.biz_id, BIZLOCK_REAPER_ID) == 0);
 }
 
-/* Until its client knows. */
+/* Breaks the reaper's lock, and waits until its client knows. */
 static void break_its_lock(void *arg)
 {
 	bizlock *other = arg;
@@ -236,8 +236,7 @@ Test(reap_api, its_lock_is_renewed_where_nothing_else_is)
 	is_renewed("off");
 }
 
-/* ---- an early end
- * ----------------------------------------------------------------------------------- */
+/* ---- an early end ------------------------------------------------------------------ */
 
 static void interrupt(void *arg)
 {
@@ -300,7 +299,7 @@ Test(reap_api, closing_the_client_ends_it)
 	cr_assert(!row_of(&world, REAPER).there);
 }
 
-/* A pause lies between batches: before the second, and no longer than it says. */
+/* There is a pause between batches, from the second on, as long as it was asked for. */
 Test(reap_api, pauses_between_batches)
 {
 	bizlock *b = client(NULL);

@@ -1,4 +1,4 @@
-/* bizlock_reap() while connections break; and the death of the server after it. */
+/* bizlock_reap() while connections break, and when the server dies after it. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ struct cutter {
 	char where[64];
 };
 
-/* All kinds in one page, and a lock that is held. */
+/* Stale rows of all kinds, in one page. */
 static void litter(void)
 {
 	stale_leases(world.admin, "old", .rows = N, .ago_ms = OLD_MS);
@@ -32,8 +32,8 @@ static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t 
 	proxy_arm(c->proxy, &fault);
 }
 
-/* Whatever was lost: all is purged in the end, nothing else, and what is said of it is
- * no more than was done. */
+/* Whatever was lost, in the end all stale rows are purged, no other row is, and the result counts
+ * no more than that. */
 static void reap_once(struct cutter *c)
 {
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
@@ -100,7 +100,7 @@ static void cut_always(void *arg)
 	proxy_arm(arg, &fault);
 }
 
-/* What was sent may have been done. */
+/* A batch whose reply was lost may have been done. */
 Test(reap_cuts, a_server_that_stays_away_ends_it)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -147,7 +147,7 @@ static unsigned replies(struct proxy *p)
 	return n;
 }
 
-/* What is unsure counts as purged where no more is wanted. */
+/* Where the number of rows is limited, rows that may have been purged count against the limit. */
 Test(reap_cuts, a_lost_reply_does_not_make_it_purge_more_than_is_wanted)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -198,7 +198,7 @@ static uint64_t take_and_lose(bizlock *b, uint64_t last)
 	return grant.fence;
 }
 
-/* Purged to the last row: the counter alone remembers. */
+/* All rows are purged: only the counter keeps the last fence. */
 static uint64_t reap_and_restart(const char *how, uint64_t fence)
 {
 	bizlock *b = client_open(&world, NULL);

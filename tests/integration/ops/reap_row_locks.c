@@ -1,4 +1,4 @@
-/* Rows of row locks: when they count as used, and what becomes of them. */
+/* Rows of row locks: when they count as used, and when they are purged. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -19,19 +19,6 @@ static long long noted_us_ago(const char *id)
 	                 row_where(KEY(id)));
 }
 
-/* expect_purged(b, .row_locks = 19, .passed_over = 1) */
-#define expect_purged(b, ...) expect_result((b), (bizlock_reap_result){__VA_ARGS__})
-
-static void expect_result(bizlock *b, bizlock_reap_result want)
-{
-	bizlock_reap_result result = reaped(b, NULL);
-
-	cr_assert_eq(result.row_locks, want.row_locks, "%llu",
-	             (unsigned long long)result.row_locks);
-	cr_assert_eq(result.passed_over, want.passed_over, "%llu",
-	             (unsigned long long)result.passed_over);
-}
-
 /* ---- in use ---------------------------------------------------------------------------- */
 
 TX_TEST(reap_row_locks, one_that_a_transaction_has_is_passed_over_without_waiting)
@@ -43,14 +30,14 @@ TX_TEST(reap_row_locks, one_that_a_transaction_has_is_passed_over_without_waitin
 	tx = tx_new();
 	expect(OK, b, bizlock_row_lock(b, KEY("k"), tx, 0));
 	db_run(tx, "SELECT 1 FROM biz_row_lock WHERE biz_id = 'old-0000007' FOR UPDATE");
-	expect_purged(b, .row_locks = 19, .passed_over = 1);
+	expect_reaped(b, NULL, .row_locks = 19, .passed_over = 1);
 	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
 	cr_assert(row_is_locked(b, KEY("k")));
 	db_run(tx, "COMMIT");
-	expect_purged(b, .row_locks = 1);
+	expect_reaped(b, NULL, .row_locks = 1);
 }
 
-/* One alone is another case to the optimizer. */
+/* The optimizer treats a single row differently. */
 TX_TEST(reap_row_locks, one_alone_that_a_transaction_has_is_passed_over_without_waiting)
 {
 	bizlock *b = client(NULL);
@@ -59,10 +46,10 @@ TX_TEST(reap_row_locks, one_alone_that_a_transaction_has_is_passed_over_without_
 	stale_row_locks(world.admin, "old", .rows = 1, .ago_ms = OLD_MS);
 	tx = tx_new();
 	db_run(tx, "SELECT 1 FROM biz_row_lock FOR UPDATE");
-	expect_purged(b, .passed_over = 1);
+	expect_reaped(b, NULL, .passed_over = 1);
 	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
 	db_run(tx, "COMMIT");
-	expect_purged(b, .row_locks = 1);
+	expect_reaped(b, NULL, .row_locks = 1);
 }
 
 TX_TEST(reap_row_locks, a_use_is_noted_and_keeps_the_row)
@@ -78,11 +65,11 @@ TX_TEST(reap_row_locks, a_use_is_noted_and_keeps_the_row)
 	db_run(tx, "COMMIT");
 	for (unsigned i = 0; i < FLAGS; i++)
 		cr_assert_lt(noted_us_ago(stale_id("old", i)), 60000000);
-	expect_purged(b, .row_locks = 1);
+	expect_reaped(b, NULL, .row_locks = 1);
 	cr_assert_eq(left_of("biz_row_lock", "old"), FLAGS);
 }
 
-/* Or each use would have to write. */
+/* If it were, each use would have to write. */
 TX_TEST(reap_row_locks, a_use_is_not_noted_again_for_ten_minutes)
 {
 	bizlock *b = client(NULL);
@@ -96,7 +83,7 @@ TX_TEST(reap_row_locks, a_use_is_not_noted_again_for_ten_minutes)
 	cr_assert_lt(noted_us_ago(stale_id("old", 0)), 60000000);
 }
 
-/* Whoever is refused did not wait a second in order to say so. */
+/* A call that is refused must not wait a second to note the use. */
 TX_TEST(reap_row_locks, a_use_is_noted_without_waiting)
 {
 	bizlock *b = client(NULL);
@@ -113,7 +100,7 @@ TX_TEST(reap_row_locks, a_use_is_noted_without_waiting)
 	cr_assert_geq(noted_us_ago(stale_id("old", 0)), OLD_MS * 1000);
 }
 
-/* That other client's note is a change after the snapshot of this transaction. */
+/* The note of the other client is a change after the snapshot of this transaction. */
 TX_TEST(reap_row_locks, a_use_that_was_noted_after_the_snapshot_is_no_trouble)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -139,12 +126,12 @@ TX_TEST(reap_row_locks, a_purged_one_is_made_anew)
 
 	stale_row_locks(world.admin, "old", .rows = FLAGS, .ago_ms = OLD_MS);
 	db_number(tx, "SELECT COUNT(*) FROM biz_row_lock");
-	expect_purged(b, .row_locks = FLAGS);
+	expect_reaped(b, NULL, .row_locks = FLAGS);
 	for (unsigned i = 0; i < FLAGS; i++) {
 		expect(OK, b, bizlock_row_lock(b, KEY(stale_id("old", i)), tx, flags_of[i]));
 		cr_assert(row_is_locked(b, KEY(stale_id("old", i))));
 	}
-	expect_purged(b, .row_locks = 0);
+	expect_reaped(b, NULL, .row_locks = 0);
 }
 
 struct users {
@@ -159,7 +146,7 @@ struct users {
 
 #define PURGED 4000u
 
-/* Those that the reaper comes to next. */
+/* Uses the rows that the reaper reaches next. */
 static void *use(void *arg)
 {
 	struct users *u = arg;

@@ -11,9 +11,9 @@ TestSuite(reap_use, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240
 
 /* ---- between two batches ---------------------------------------------------------------- */
 
-#define ROWS 20 /* a page has them all, so they are candidates from the beginning on */
+#define ROWS 20 /* one page has all of them, so they are candidates from the beginning */
 
-/* What becomes of some of them before their turn comes. */
+/* Uses some of the rows before the reaper reaches them. */
 static void use_some(void *arg)
 {
 	bizlock *b = arg;
@@ -72,7 +72,7 @@ Test(reap_use, rests_that_began_anew_stay)
 	expect(OK, user, bizlock_verify(user, KEY(stale_id("old", 10)), NULL));
 }
 
-/* Everything is free between two batches: no lock of InnoDB's is left over. */
+/* Takes all locks between two batches: no lock of InnoDB is left then. */
 static void take_all(void *arg)
 {
 	bizlock *b = arg;
@@ -103,8 +103,8 @@ static void hold_replies(void *arg)
 	proxy_hold_replies(arg, true);
 }
 
-/* The statement has been sent, and no answer comes: the server has ended it all the
- * same, and everybody can have the rows. */
+/* The statement has been sent, and its answer is kept back. The server has ended the statement
+ * nevertheless, so that everybody can use the rows. */
 Test(reap_use, holds_nobody_up_in_the_middle_of_a_batch)
 {
 	struct proxy *proxy = proxy_start(&world.at, "127.0.0.1");
@@ -125,25 +125,17 @@ Test(reap_use, holds_nobody_up_in_the_middle_of_a_batch)
 	proxy_stop(proxy);
 }
 
-/* ---- rows that are locked
- * ------------------------------------------------------------------------ */
+/* ---- rows that are locked ---------------------------------------------------------- */
 
-/* A wait of its own would end by an error after a second, and be counted. */
-static void expect_result(bizlock *b, bizlock_reap_result want)
-{
-	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
-	bizlock_reap_result result;
-
-	opts.older_than_ms = 0;
-	result = reaped(b, &opts);
-	cr_assert_eq(result.passed_over, want.passed_over, "%llu",
-	             (unsigned long long)result.passed_over);
-	cr_assert_eq(result.leases, want.leases, "%llu", (unsigned long long)result.leases);
-	cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");
-}
-
-/* expect_purged(b, .leases = 38, .passed_over = 2) */
-#define expect_purged(b, ...) expect_result((b), (bizlock_reap_result){__VA_ARGS__})
+/* If the reaper waited for a row, the wait would end with an error after a second, and be counted.
+ * expect_purged(b, .leases = 38, .passed_over = 2) */
+#define expect_purged(b, ...)                                                                      \
+	do {                                                                                       \
+		bizlock_reap_opts opts_ = BIZLOCK_REAP_OPTS_INIT;                                  \
+		opts_.older_than_ms = 0;                                                           \
+		expect_reaped((b), &opts_, __VA_ARGS__);                                           \
+		cr_assert_eq(numbers_of(b).retried_conflict, 0, "it waited");                      \
+	} while (0)
 
 TX_TEST(reap_use, a_fenced_row_is_passed_over_without_waiting)
 {
@@ -162,7 +154,7 @@ TX_TEST(reap_use, a_fenced_row_is_passed_over_without_waiting)
 	expect_purged(b, .leases = 1);
 }
 
-/* One alone is another case to the optimizer. */
+/* The optimizer treats a single row differently. */
 TX_TEST(reap_use, one_fenced_row_is_passed_over_without_waiting)
 {
 	bizlock *holder = client(NULL), *b = client(NULL);
@@ -183,7 +175,7 @@ Test(reap_use, rows_that_are_being_changed_are_passed_over_without_waiting)
 	MYSQL *tx;
 
 	stale_leases(world.admin, "old", .rows = 40, .ago_ms = OLD_MS);
-	tx = tx_new(); /* an older snapshot might not change them */
+	tx = tx_new(); /* a transaction with an older snapshot might not change them */
 	db_run(tx, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 1 DAY"
 	           " WHERE biz_id IN ('old-0000003', 'old-0000017')");
 	expect_purged(b, .leases = 38, .passed_over = 2);
@@ -191,8 +183,7 @@ Test(reap_use, rows_that_are_being_changed_are_passed_over_without_waiting)
 	expect_purged(b, .leases = 2);
 }
 
-/* ---- no deadlocks
- * -------------------------------------------------------------------------------- */
+/* ---- no deadlocks ------------------------------------------------------------------ */
 
 #define CROWD 4
 #define PURGED 20000
@@ -219,7 +210,7 @@ static bool is_fine(struct crowd *c, int rc)
 	return rc == BIZLOCK_OK;
 }
 
-/* One, or a set of some, of those that the reaper comes to next. */
+/* Takes one row, or a set of rows, that the reaper reaches next. */
 static void take_near(struct crowd *c, unsigned *random)
 {
 	unsigned near = atomic_load(c->at) + (unsigned)rand_r(random) % 500;

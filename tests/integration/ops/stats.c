@@ -89,7 +89,7 @@ Test(stats, busy_and_timeout)
 	expect_moved(b, &n, "");
 }
 
-/* The connection that stood at the doorbell was given up, not lost. */
+/* The connection that waited at the doorbell was given up, not lost. */
 Test(stats, cancelled_waits)
 {
 	bizlock *a = client(NULL), *b = client(OPTIONS("max_connections", "2"));
@@ -99,7 +99,8 @@ Test(stats, cancelled_waits)
 	expect(OK, a, acquire_as(a, "k", "holder"));
 	for (int i = 0; i < 2; i++) {
 		call_start(&call, b, "k", .wait_ms = -1, .owner = "task-1");
-		call_blocks(&call); /* the server may still show the one before at the bell */
+		/* The server may still show the connection before this one at the doorbell. */
+		call_blocks(&call);
 		eventually(doorbell_waiters(&world) >= 1);
 		bizlock_interrupt(b);
 		cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
@@ -204,7 +205,8 @@ static void *work(void *arg)
 		if (acquire_as(c->b, "k", owner, .wait_ms = -1) != BIZLOCK_OK ||
 		    bizlock_release(c->b, KEY("k"), owner, NULL) != BIZLOCK_OK)
 			die("%s", bizlock_errmsg(c->b));
-		/* One may hold while the one before has not heard yet that it released. */
+		/* An owner may hold before the one before it has heard that its release was
+		 * done. */
 		if (numbers_of(c->b).held > CREW)
 			die("more is held than there are owners");
 	}

@@ -1,4 +1,4 @@
-/* Sizes, buffers and bad calls of the numbers. */
+/* Reading the numbers: sizes of structs, buffers, and bad calls. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <sys/wait.h>

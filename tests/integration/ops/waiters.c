@@ -1,4 +1,4 @@
-/* What bizlock_waiters() shows of those who wait. */
+/* What bizlock_waiters() shows of waiters. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -58,7 +58,7 @@ static unsigned waiting_for(bizlock *b, const char *id)
 	return look(b, &key, 1).count;
 }
 
-/* Somebody holds `id`, and each of n clients waits for it. */
+/* `holder` holds `id`, and each of n clients waits for it. */
 static void hold_and_wait(bizlock *holder, const char *id, bizlock **b, struct call *calls,
                           unsigned n)
 {
@@ -71,7 +71,7 @@ static void hold_and_wait(bizlock *holder, const char *id, bizlock **b, struct c
 	}
 }
 
-/* One after the other gets it and gives it back. */
+/* One client after the other gets the lock and gives it back. */
 static void serve(bizlock *holder, const char *id, bizlock **b, struct call *calls, unsigned n)
 {
 	expect(OK, holder, bizlock_release(holder, KEY(id), "holder", NULL));
@@ -142,7 +142,8 @@ Test(waiters, they_come_by_key_and_the_longest_wait_first)
 	serve(holder, "b", &other, &one, 1);
 }
 
-/* Many keys are asked for with one query: what a connection may send is far less. */
+/* One query looks for many keys. A text that listed all of them would be longer than a connection
+ * may send. */
 Test(waiters, ten_thousand_keys_are_one_query)
 {
 	enum { KEYS = 10000 };
@@ -220,8 +221,8 @@ Test(waiters, without_the_privilege_process_one_sees_its_own_user)
 	cr_assert_eq(waiting_for(b, "k"), 0);
 	snprintf(name, sizeof(name), "%s_b", world.schema);
 	db_run(world.admin, "GRANT PROCESS ON *.* TO '%s'@'%%', '%s'@'localhost'", name, name);
-	now = client(
-	        OPTIONS("user", name, "password", PASSWORD)); /* privileges are those at login */
+	/* A connection has the privileges of its login. */
+	now = client(OPTIONS("user", name, "password", PASSWORD));
 	cr_assert_eq(waiting_for(now, "k"), 1);
 	serve(root, "k", &a, &call, 1);
 }

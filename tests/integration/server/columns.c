@@ -1,5 +1,5 @@
-/* A server, or something on the way to it, that answers with other columns than were asked for, or
- * asks for other parameters than there are. */
+/* A server, or something on the way to it, answers with other columns than were asked for, or asks
+ * for other parameters than the statement has. */
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
@@ -13,7 +13,7 @@ static int never(void *arg, const bizlock_info *info)
 	return 1;
 }
 
-/* "k" is held by a stranger, and what the client sends is changed on the way. */
+/* A stranger holds "k", and the client's statements are changed on the way. */
 static bizlock *client_misled(struct proxy **ret, const char *from, const char *to)
 {
 	bizlock *stranger = client(NULL), *b;

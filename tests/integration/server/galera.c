@@ -8,7 +8,8 @@
 
 TestSuite(galera, .fini = galera_end, .timeout = 300);
 
-/* The one counter of both nodes goes up in steps of two, one even, one odd. */
+/* Both nodes share one counter. It grows in steps of two: even numbers on one node, odd ones on the
+ * other. */
 Test(galera, fences_grow_across_the_nodes)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
@@ -34,7 +35,7 @@ Test(galera, fences_grow_across_the_nodes)
 
 struct contender {
 	bizlock *b;
-	size_t keys; /* together; 0: one, by bizlock_acquire() */
+	size_t keys; /* keys of a set; 0: one key, by bizlock_acquire() */
 	bool reverse;
 	pthread_t thread;
 	int64_t end;
@@ -73,13 +74,14 @@ static void *contend(void *arg)
 		atomic_fetch_sub(c->inside, 1);
 		c->errors += give_back(c, &s) != BIZLOCK_OK;
 		c->taken++;
-		pause_ms(10); /* there is no order of arrival across nodes: let others in */
+		/* There is no order of arrival across nodes: this lets others in. */
+		pause_ms(10);
 	}
 	return NULL;
 }
 
-/* The doorbells of the nodes are not connected, and a row that the other node
- * has just written may not have arrived: the cluster's certification decides. */
+/* The doorbells of the nodes are not connected, and a row that one node has just written may not
+ * have reached the other. So the cluster's certification decides. */
 static void nodes_exclude_each_other(size_t keys)
 {
 	struct contender c[GALERA_NODES] = {{0}, {0}};
@@ -116,7 +118,7 @@ Test(galera, sets_of_two_nodes_exclude_each_other)
 	nodes_exclude_each_other(6);
 }
 
-/* What a batch has deleted could be undone behind its back. */
+/* The cluster could undo the DELETE of a batch after it was answered. */
 Test(galera, requests_do_not_travel_together)
 {
 	struct crew c;

@@ -15,10 +15,10 @@ static void end(void)
 
 TestSuite(galera_tx, .fini = end, .timeout = 300);
 
-/* Long enough to be there still when the transaction has begun. */
+/* Long enough to outlast the beginning of the transaction. */
 #define SHORT_MS 3000
 
-/* The node first catches up: even the table may not be there yet. */
+/* The node catches up first: even the table may not have reached it yet. */
 static long long ledger_on(int node)
 {
 	MYSQL *db = db_open(&galera_nodes[node].at, NULL);
@@ -30,7 +30,7 @@ static long long ledger_on(int node)
 	return n;
 }
 
-/* A holder on node 0, and its transaction there. */
+/* A holder on node 0, with a transaction there. */
 static bizlock *begin(uint32_t lease_ms)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -80,8 +80,8 @@ Test(galera_tx, a_stale_holder_does_not)
 	bizlock_close(b);
 }
 
-/* Its row is changed by a transaction of its own: the one that commits first wins, and
- * the other is rolled back by the cluster. */
+/* The takeover changes the row in a transaction on the other node. The transaction that commits
+ * first wins, and the cluster rolls the other one back. */
 Test(galera_tx, one_that_was_taken_over_after_its_fence_does_not)
 {
 	bizlock *b = begin(SHORT_MS);

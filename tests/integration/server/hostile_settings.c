@@ -77,7 +77,8 @@ static const struct {
         {"optimizer_switch", "'derived_with_keys=off,optimize_join_buffer_size=off'"},
 };
 
-/* SCHEMA is ours. Those a server does not know are an error in an init_connect: nobody gets in. */
+/* SCHEMA stands for the test's schema. All servers must know these statements: an error in
+ * init_connect refuses every connection. */
 static const char *const connects[] = {
         "SET timestamp = 86400",
         "SET timestamp = 2000000000",
@@ -104,7 +105,7 @@ static bool interrupts(const char *name)
 	return strcmp(name, "max_execution_time") == 0 || strcmp(name, "max_statement_time") == 0;
 }
 
-/* Those that this server does not know are left out; each server has most of them. */
+/* Settings that this server does not know are left out. Each server knows most of them. */
 Test(hostile, settings_for_everybody)
 {
 	struct world plain = hostile_begin();
@@ -145,11 +146,11 @@ Test(hostile, init_connect)
 		connect_with(text);
 		hostile_works(&plain, text, false);
 	}
-	/* What one of them wrote about who connects. */
+	/* One of the statements has written a row for each connection. */
 	cr_assert_gt(db_number(world.admin, "SELECT COUNT(*) FROM ledger"), 0);
 }
 
-/* It would be a fence that goes back, and MySQL has no way to unset it. */
+/* It would be a fence that goes back, and MySQL cannot unset it. */
 Test(hostile, a_fence_that_is_set_beforehand_is_refused)
 {
 	struct world plain = hostile_begin();
@@ -160,7 +161,7 @@ Test(hostile, a_fence_that_is_set_beforehand_is_refused)
 	expect_open(OK, &plain, NULL, "");
 }
 
-/* MySQL: statements that cannot be run elsewhere are refused. */
+/* With this setting, MySQL refuses statements that the second engine cannot run. */
 Test(hostile, a_second_engine_is_not_asked_for)
 {
 	struct world plain = hostile_begin();

@@ -1,4 +1,5 @@
-/* Servers that prepare no more statements (max_prepared_stmt_count): all goes on, as text. */
+/* Servers that prepare no more statements (max_prepared_stmt_count). Everything works, with
+ * statements as text. */
 #define _GNU_SOURCE 1
 #include <bizlock_tx.h>
 #include <stdio.h>
@@ -125,7 +126,7 @@ static void contend(bizlock *a, bizlock *b)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* From one owner of a client to another one; past the doorbell; and at rest. */
+/* A hand-off from one owner of a client to another, an acquire without the doorbell, and a rest. */
 static void take_other_ways(bizlock *b)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -185,7 +186,7 @@ Test(unprepared, all_goes_as_text)
 	             0);
 }
 
-/* The server is full when some of a connection's statements are prepared. */
+/* The limit is reached when some of a connection's statements are prepared. */
 Test(unprepared, some_go_as_text)
 {
 	begin_own_world();

@@ -35,7 +35,7 @@ Test(sets, each_key_is_held_with_a_fence_of_its_own)
 	expect_none(b, &s, NULL);
 }
 
-/* The rows are written in an order of their own; the answers are in the caller's. */
+/* The rows are written in another order than the caller's. The grants are in the caller's order. */
 Test(sets, grants_are_in_the_callers_order)
 {
 	bizlock *b = client(NULL);
@@ -103,7 +103,7 @@ Test(sets, two_hundred_and_fifty_six_keys_are_a_set)
 	cr_assert_eq(rows(), 0);
 }
 
-/* More than there are doorbells for on a connection. */
+/* More keys than a connection may have doorbells. */
 Test(sets, several_large_ones_are_held_at_a_time)
 {
 	static const char *const names[] = {"a", "b", "c"};
@@ -229,14 +229,14 @@ Test(sets, a_key_may_not_come_twice)
 
 	keyset_make(&s, 30, "k");
 	for (size_t i = 0; i < 29; i += 7) {
-		/* The bytes count, not where they are. */
+		/* The keys' bytes count, not their addresses. */
 		snprintf(copy, sizeof(copy), "%s", s.ids[i]);
 		s.keys[29].biz_id = copy;
 		expect(INVALID, b, keyset_acquire(b, &s));
 		cr_assert(bizlock_errmsg(b)[0]);
 		expect_not_granted(&s);
 	}
-	/* Held already, it is no less twice. */
+	/* A key that is given twice is refused even if it is held already. */
 	expect(OK, b, acquire(b, copy));
 	expect(INVALID, b, keyset_acquire(b, &s));
 	cr_assert_eq(rows(), 1);
@@ -319,7 +319,7 @@ Test(sets, without_the_queue_as_well)
 	one_is_held_by_another("off", 15);
 }
 
-/* In memory, threads of one client line up for each key. */
+/* Threads of one client line up for each key, in memory. */
 Test(sets, another_owner_of_the_same_client_is_another)
 {
 	bizlock *b = client(NULL);
@@ -375,7 +375,7 @@ Test(sets, only_what_was_stale_was_taken_over_without_the_queue)
 	some_are_stale("off");
 }
 
-/* What failed must not have ended the stale hold: its next taker is to know. */
+/* The failed set must leave the stale hold in the table, so that the next holder is told of it. */
 Test(sets, a_set_that_fails_takes_nothing_over)
 {
 	bizlock *a = client(NULL), *b = client(NULL);

@@ -1,4 +1,4 @@
-/* The doorbells of a set: whoever waits for one of its keys, or waits as a set, is woken. */
+/* The doorbells of a set: a waiter for one of its keys is woken, and so is a set that waits. */
 #define _GNU_SOURCE 1
 #include <signal.h>
 
@@ -11,7 +11,7 @@ TestSuite(sets_bells, .init = world_begin, .fini = world_end, .timeout = 120);
 #define N 6
 #define MUCH_MS 10000 /* much later than anything here should take */
 
-/* How many of the rows have a doorbell that will ring. */
+/* How many rows have a doorbell that will ring. */
 static long long rung(void)
 {
 	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE bell <> 0");
@@ -19,8 +19,8 @@ static long long rung(void)
 
 /* ---- woken ---------------------------------------------------------------- */
 
-/* The waiter sends nothing while it waits, and has the lock with the next few packets
- * after the release. */
+/* The waiter sends nothing while it waits. After the release it has the lock within a few
+ * packets. */
 static void woken_without_polls(struct proxy *p, struct call *call, bizlock *holder,
                                 const struct keyset *held)
 {
@@ -82,7 +82,7 @@ Test(sets_bells, one_that_waits_for_a_key_of_a_set_is_woken)
 	proxy_stop(p);
 }
 
-/* Its doorbell could be had at once, again and again. */
+/* The waiter could take the free doorbell again and again, without a pause. */
 Test(sets_bells, a_holder_without_a_doorbell_is_not_asked_all_the_time)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -103,8 +103,8 @@ Test(sets_bells, a_holder_without_a_doorbell_is_not_asked_all_the_time)
 	proxy_stop(p);
 }
 
-/* It is the doorbell of that key alone that rings. */
-Test(sets_bells, a_key_given_back_by_itself_wakes_who_waits_for_it)
+/* Only the doorbell of that key rings. */
+Test(sets_bells, a_key_given_back_alone_wakes_its_waiter)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	struct call first, last;
@@ -126,7 +126,7 @@ Test(sets_bells, a_key_given_back_by_itself_wakes_who_waits_for_it)
 
 /* ---- given back ------------------------------------------------------------- */
 
-/* Everybody else has key and doorbell at once. */
+/* A stranger gets all keys and doorbells at once. */
 static void all_are_free(struct keyset *s)
 {
 	bizlock *b = client(NULL);
@@ -161,7 +161,8 @@ Test(sets_bells, a_set_refused_keeps_none)
 	all_are_free(&s);
 }
 
-/* Each once, lost or not: else the next set would have none. */
+/* Each doorbell is given back once, whether its key is lost or not. If not, the next set would have
+ * none. */
 Test(sets_bells, a_set_found_lost_at_its_release_gives_them_back)
 {
 	bizlock *b = client(OPTIONS("max_connections", "1"));
@@ -177,7 +178,8 @@ Test(sets_bells, a_set_found_lost_at_its_release_gives_them_back)
 	all_are_free(&s);
 }
 
-/* What is taken in vain, because a level that was there already is lost, is given back. */
+/* The set fails because a level that it had already is lost. The keys that it has just taken are
+ * given back. */
 Test(sets_bells, a_set_that_fails_at_its_last_step_keeps_none)
 {
 	bizlock *b = client(NULL);
@@ -192,8 +194,8 @@ Test(sets_bells, a_set_that_fails_at_its_last_step_keeps_none)
 	all_are_free(&s);
 }
 
-/* Another owner of the same client has two of the keys, and their doorbells on the
- * connection that both would use: a set refused must not give those back. */
+/* Another owner of the same client has two of the keys, with their doorbells on the connection that
+ * both would use. A set that is refused must not give those back. */
 Test(sets_bells, those_of_another_owner_of_the_client_stay)
 {
 	bizlock *b = client(OPTIONS("max_connections", "1")), *other = client(NULL);
@@ -214,7 +216,7 @@ Test(sets_bells, those_of_another_owner_of_the_client_stay)
 
 /* ---- where there are none ------------------------------------------------------ */
 
-/* One connection takes 256 doorbells: past those a set goes without. */
+/* One connection takes 256 doorbells. A set that has no room there goes without. */
 Test(sets_bells, a_set_that_finds_no_room_goes_without)
 {
 	bizlock *b = client(OPTIONS("max_connections", "1"));
@@ -232,7 +234,7 @@ Test(sets_bells, a_set_that_finds_no_room_goes_without)
 	all_are_free(&second);
 }
 
-/* With a second connection there is room. */
+/* A second connection has room. */
 Test(sets_bells, a_set_looks_for_a_connection_with_room)
 {
 	bizlock *b = client(OPTIONS("max_connections", "2"));
@@ -247,7 +249,7 @@ Test(sets_bells, a_set_looks_for_a_connection_with_room)
 	expect(OK, b, keyset_release(b, &first, NULL));
 }
 
-/* The doorbell of one key is held by a process that does not move, and its row is gone. */
+/* A stopped process has the doorbell of one key, and the key's row is gone. */
 static void past_an_abandoned_doorbell(int64_t wait_ms)
 {
 	struct peer peer = peer_start(&world, NULL);

@@ -1,5 +1,5 @@
-/* Sets that want the same keys, in another order each: everybody gets on, and the
- * server counts no deadlock. */
+/* Sets that want the same keys, each in another order. All of them go on, and the server counts no
+ * deadlock. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -11,15 +11,15 @@ TestSuite(sets_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
 #define N 16
 #define ROUNDS 100
 #define CROWD 4
-/* Nobody waits that long unless somebody waits in a circle. */
+/* No wait is this long unless sets wait for each other in a circle. */
 #define STUCK_MS 60000
 
 struct worker {
 	bizlock *b;
 	unsigned number, rounds;
-	unsigned random;       /* 0: all keys, in order or (odd numbers) against it */
+	unsigned random;       /* 0: all keys, in order, or (odd numbers) in reverse order */
 	atomic_uint *inside;   /* of all workers, N of them */
-	atomic_ullong *fences; /* of who was inside last */
+	atomic_ullong *fences; /* of the last holder */
 	int rc;
 	char errmsg[256];
 	pthread_t thread;
@@ -150,8 +150,8 @@ Test(sets_crowd, any_keys_in_any_order_without_the_queue)
 	everybody_gets_on(clients, 3, seed);
 }
 
-/* A statement that is held up has drawn its numbers, but not reached all of its keys:
- * another may draw a larger one for such a key, hold it, and be gone. */
+/* A statement that is held up has drawn its fences, but not reached all of its keys. Meanwhile
+ * another client may draw a larger fence for such a key, hold it, and release it. */
 Test(sets_crowd, fences_grow_even_if_the_statement_is_held_up)
 {
 	bizlock *b = client(NULL), *stranger = client(NULL);
@@ -194,7 +194,7 @@ static void *deeper_and_back(void *arg)
 	return NULL;
 }
 
-/* They do not exclude each other, but must not stop each other either. */
+/* Threads of one owner do not exclude each other, and must not block each other either. */
 Test(sets_crowd, threads_of_one_owner_in_opposite_orders)
 {
 	static struct worker workers[CROWD];
@@ -241,7 +241,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* One of the keys is hardly ever free, but it is: the set gets its turn. */
+/* One of the keys is free only for moments, but the set gets its turn. */
 Test(sets_crowd, a_set_gets_its_turn_among_singles)
 {
 	bizlock *a = client(NULL), *b = client(NULL);

@@ -1,5 +1,4 @@
-/* A set whose connection is cut, at each packet: the answer is true, and nothing is
- * left over. */
+/* A set whose connection is cut, at each packet. The answer is true, and nothing is left behind. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -11,8 +10,8 @@ TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
 #define N 5
 #define LEASE_MS 60000
 #define WAIT_MS 15000 /* a cut is noticed at once */
-/* Packets that are cut, of those who go on and on. They are over long before the time
- * is up: for a cut at that very moment, CONN is as true as TIMEOUT. */
+/* Of an acquire that polls on and on, only the first packets are cut. They are sent long before its
+ * time is up: if a cut came just then, CONN would be as true as TIMEOUT. */
 #define PACKETS_MAX 10
 #define VAIN_MS 1000
 
@@ -21,10 +20,10 @@ struct cutter {
 	bizlock *b, *stranger;
 	struct keyset s;
 	unsigned cuts;
-	char where[64]; /* the cut */
+	char where[64]; /* where the cut is */
 };
 
-/* What is tried, from a state that it finds and that it leaves. */
+/* A step of a test: what comes before the cut, what is cut, or what is checked afterwards. */
 typedef void scenario(struct cutter *c);
 
 static struct cutter cutter_of(const char *queue)
@@ -45,7 +44,7 @@ static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t 
 	proxy_arm(c->proxy, &fault);
 }
 
-/* Everybody can have them all, at once: no row, and no doorbell, is left over. */
+/* Everybody can take all keys at once: no row and no doorbell is left. */
 static void is_left_free(struct cutter *c)
 {
 	cr_assert_eq(rows(), 0, "%s: rows are left", c->where);
@@ -190,7 +189,7 @@ static void take_in_vain(struct cutter *c)
 	            keyset_acquire(c->b, &c->s, .wait_ms = VAIN_MS, .lease_ms = LEASE_MS));
 }
 
-/* One level each, and the stranger's. */
+/* The client has one level of each key as before, and the stranger has its key. */
 static void nothing_is_gained(struct cutter *c)
 {
 	uint32_t left;
@@ -252,8 +251,8 @@ Test(sets_cuts, while_one_level_of_it_is_released)
 
 /* ---- the server does not come back in time ---------------------------------------------- */
 
-/* Nobody can tell whether the rows are there: so nobody of this client gets them
- * before they are gone for certain. */
+/* The client cannot tell whether its rows are there. So no thread of it gets these keys before the
+ * rows are certainly gone. */
 Test(sets_cuts, what_could_not_be_found_out_is_removed)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -309,7 +308,7 @@ static bool is_waiting(const char *like, const char *state)
 	                 world.schema, like, state) > 0;
 }
 
-/* An ALTER TABLE would come between the two statements just so. */
+/* An ALTER TABLE would come between the two statements in the same way. */
 Test(sets_cuts, what_was_taken_and_not_read_is_not_waited_for)
 {
 	static const char query[] = "LOCK TABLES biz_lock WRITE";

@@ -1,4 +1,4 @@
-/* Sets of which some are held already, and giving back. */
+/* Sets of keys of which some are held already; and giving keys back. */
 #define _GNU_SOURCE 1
 #include "cr_keyset.h"
 #include "cr_test.h"
@@ -94,7 +94,7 @@ Test(sets_levels, local_levels_need_no_server)
 
 /* ---- and back, when the set fails --------------------------------------------- */
 
-/* Of s, key 1 is held by b at depth 2 and key 3 at depth 1; key 2 by a. */
+/* Of the keys of s, b holds key 1 at depth 2 and key 3 at depth 1; a holds key 2. */
 static void hold_some(bizlock *a, bizlock *b, const struct keyset *s, bizlock_grant held[2])
 {
 	held[0] = held[1] = (bizlock_grant)BIZLOCK_GRANT_INIT;
@@ -158,7 +158,7 @@ Test(sets_levels, levels_are_what_they_were_without_the_queue)
 	levels_come_back("off", 700);
 }
 
-/* What it held is lost: then it is in no position to take the others. */
+/* A key that the owner held is lost. Then it does not get the others either. */
 static void one_is_lost(bizlock *b, const struct keyset *s)
 {
 	struct keyset all;
@@ -167,7 +167,7 @@ static void one_is_lost(bizlock *b, const struct keyset *s)
 	expect(LOST, b, keyset_acquire(b, &all));
 	expect_message(b, s->ids[0]);
 	expect_not_granted(&all);
-	/* It may be the server that says so, after the others were taken. */
+	/* The server may tell of the loss after the others were taken. */
 	for (size_t i = 1; i < all.n; i++) {
 		eventually(!row_of(&world, all.keys[i]).there);
 		expect(NOT_OWNER, b, bizlock_release(b, all.keys[i], NULL, NULL));
@@ -215,7 +215,7 @@ Test(sets_levels, a_level_too_deep_denies_them_all)
 	expect(NOT_OWNER, b, bizlock_verify(b, s.keys[0], NULL));
 }
 
-/* The new ones are not renewed before the set is complete. */
+/* The new holds are not renewed before the set is complete. */
 Test(sets_levels, new_ones_that_end_while_an_old_one_is_locked_are_lost)
 {
 	bizlock *b = client(OPTIONS("lease_ms", "500"));
@@ -298,7 +298,7 @@ Test(sets_levels, one_that_was_broken_is_lost_and_the_others_are_free)
 	}
 }
 
-/* Somebody has it now: that hold stands. */
+/* Another owner has the key now, and keeps it. */
 Test(sets_levels, what_was_taken_over_is_left_to_its_owner)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -336,7 +336,7 @@ Test(sets_levels, the_first_error_is_the_answer)
 	cr_assert_eq(rows(), 0);
 }
 
-/* It would wait for itself. */
+/* Such a release would wait for itself. */
 Test(sets_levels, a_key_given_twice_is_refused)
 {
 	bizlock *b = client(NULL);

@@ -1,4 +1,4 @@
-/* Sets that are renewed, lost and counted, and what they cost. */
+/* Sets: renewal, loss, numbers, and cost. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <sys/wait.h>
@@ -235,7 +235,7 @@ static long long fsyncs(void)
 	return db_status(world.admin, "Innodb_data_fsyncs");
 }
 
-/* One for the acquisition and one for the release; the server has some of its own. */
+/* One commit for the acquisition and one for the release. The server adds some of its own. */
 Test(own_sets, each_costs_one_fsync)
 {
 	enum { ROUNDS = 50 };

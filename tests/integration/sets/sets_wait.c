@@ -1,4 +1,4 @@
-/* A set that waits: for all of its keys, holding none of them. */
+/* A set that waits for all of its keys, and holds none of them meanwhile. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -63,7 +63,7 @@ Test(sets_wait, it_times_out_without_the_queue)
 	time_is_up(client(NULL), client(OPTIONS("queue", "off")));
 }
 
-/* Were the others held meanwhile, sets could wait for each other in a circle. */
+/* If a waiting set held the other keys, sets could wait for each other in a circle. */
 static void waits_empty_handed(const char *queue)
 {
 	bizlock *a = client(NULL), *b = client(OPTIONS("queue", queue)), *c = client(NULL);
@@ -103,7 +103,7 @@ Test(sets_wait, it_holds_nothing_while_it_waits_without_the_queue)
 
 /* ---- until they are free ------------------------------------------------------ */
 
-/* `release` of what a holds must let b have the set. */
+/* When a releases `held`, b must get the set. */
 static void obtained_soon(bizlock *a, bizlock *b, struct keyset *s, const struct keyset *held)
 {
 	struct call call;
@@ -156,7 +156,7 @@ Test(sets_wait, it_polls_without_the_queue)
 	woken(client(OPTIONS("queue", "off")), client(OPTIONS("queue", "off")));
 }
 
-/* Who polls must be found by who does not, and the other way round. */
+/* A client that polls must notice one that does not, and the other way round. */
 Test(sets_wait, those_with_the_queue_and_those_without_mix)
 {
 	deadlocks_may_happen();
@@ -183,8 +183,8 @@ Test(sets_wait, the_last_of_several_holders_lets_it_in)
 	expect_held(b, &s, "waiter", 1);
 }
 
-/* Each of them, whichever key it is that they wait for. */
-Test(sets_wait, giving_a_set_back_wakes_whoever_waits_for_one_of_it)
+/* Each waiter is woken, whichever key it waits for. */
+Test(sets_wait, giving_a_set_back_wakes_the_waiters_of_each_key)
 {
 	enum { WAITERS = 4 };
 	static const char *const names[WAITERS] = {"w-0", "w-1", "w-2", "w-3"};
@@ -223,7 +223,7 @@ Test(sets_wait, what_a_dead_holder_had_is_taken_over_when_its_lease_ends)
 	expect(LOST, a, bizlock_verify(a, s.keys[2], NULL));
 }
 
-/* What it held before the wait is renewed during the wait. */
+/* A key that was held before the wait is renewed during the wait. */
 Test(sets_wait, a_level_it_has_already_outlives_the_wait)
 {
 	bizlock *a = client(NULL), *b = client(NULL);

@@ -1,5 +1,5 @@
-/* bizlock_commit(): either the transaction is committed and was a holder's, or
- * nothing of it is to be seen. */
+/* bizlock_commit(): either the transaction is committed, and its owner held the lock, or nothing of
+ * it can be seen. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ TX_TEST(committing, by_the_holder_is_done)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* What the holder has done since is newer than the snapshot. */
+/* The holder's own later changes of the row are newer than the snapshot. */
 TX_TEST(committing, by_a_holder_who_has_renewed_since_is_done)
 {
 	bizlock *b = holder("k", LONG_MS);
@@ -83,7 +83,7 @@ TX_TEST(committing, by_a_named_owner_and_with_an_awkward_key_is_done)
 	}
 }
 
-/* Nothing of the fence is left in the way of others. */
+/* The fence keeps nobody away any more. */
 TX_TEST(committing, ends_the_fence)
 {
 	bizlock *a = holder("k", LONG_MS), *b = client(NULL);
@@ -143,8 +143,8 @@ TX_TEST(committing, after_a_break_is_rolled_back)
 	is_rolled_back_as_lost(a);
 }
 
-/* The transaction's snapshot is of a time when all was well. */
-TX_TEST(committing, by_who_holds_in_the_snapshot_alone_is_rolled_back)
+/* In the transaction's snapshot, the lock is still held. */
+TX_TEST(committing, by_a_holder_in_the_snapshot_alone_is_rolled_back)
 {
 	for (int form = 0; form < FORMS; form++) {
 		bizlock *a = holder("k", LONG_MS), *b = client(NULL);
@@ -166,7 +166,7 @@ TX_TEST(committing, after_the_lease_is_rolled_back)
 	is_rolled_back_as_lost(a);
 }
 
-/* By the server's clock alone, so that the packet with the COMMIT is sent. */
+/* The lease is over by the server's clock alone, so the packet with the COMMIT is sent. */
 TX_TEST(committing, after_a_lease_that_only_the_server_sees_over_is_rolled_back)
 {
 	for (int form = 0; form < FORMS; form++) {
@@ -183,7 +183,7 @@ TX_TEST(committing, after_a_lease_that_only_the_server_sees_over_is_rolled_back)
 	}
 }
 
-/* The row of another hold of the same owner, seen by nobody's memory. */
+/* The row is that of another hold of the same owner, which the client does not know. */
 TX_TEST(committing, with_a_fence_that_was_passed_is_rolled_back)
 {
 	bizlock *b = holder("k", LONG_MS);

@@ -1,5 +1,5 @@
-/* bizlock_commit() on a connection that breaks, at every packet of either side and
- * at some bytes inside: the answer says no more than can be known. */
+/* bizlock_commit() on a connection that breaks, at every packet of both sides and at some bytes
+ * inside. The answer says no more than can be known. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ struct bench {
 	struct proxy *p;
 	bizlock *b;
 	unsigned long flags;
-	int id; /* of the next row */
+	int id; /* the id of the next row */
 	struct fault_trace trace;
 	unsigned answered[16];
 };
@@ -26,7 +26,7 @@ static void begin_bench(struct bench *s, unsigned long flags)
 	expect(OK, s->b, acquire(s->b, "k", .lease_ms = LONG_MS));
 }
 
-/* What crosses the wire when nothing breaks. */
+/* Learns which packets are sent when nothing breaks. */
 static void look(struct bench *s)
 {
 	MYSQL *tx = tx_through(s->p, s->flags);
@@ -45,8 +45,8 @@ static void server_thread_ends(unsigned long thread)
 	                     thread) == 0);
 }
 
-/* `last`: of the requests, the one that carries the COMMIT. What the server has had
- * of it, it may have done; all of it, it has done. */
+/* `last`: the number of the request that carries the COMMIT. If a part of it has arrived, the
+ * server may have done it; if all of it has, the server has done it. */
 static void judge(struct bench *s, const struct fault *f, unsigned last, size_t size, int rc)
 {
 	bool sent = f->side == FAULT_REPLIES || f->packet == last;
@@ -85,8 +85,8 @@ static void cut_at(struct bench *s, const struct fault *f, unsigned last, size_t
 	s->id++;
 }
 
-/* Before it, in its header, in the middle, before its last byte. At the end of the
- * last reply there is nothing left to lose. */
+/* Cuts before the packet, in its header, in the middle, and before its last byte. After the last
+ * byte of the last reply, a cut would change nothing. */
 static void cut_packet(struct bench *s, struct fault f, size_t packet_size, unsigned last,
                        size_t commit_size)
 {
@@ -139,8 +139,7 @@ TX_TEST(committing_cut, in_two_packets_is_unknown_when_it_may_have_been_done)
 	cr_assert_gt(s.answered[BIZLOCK_CONN], 0, "before the second nothing can have been done");
 }
 
-/* The COMMIT was done; its reply does not come, and the user's own time limit ends
- * the wait. */
+/* The COMMIT is done, its reply does not come, and the user's own time limit ends the wait. */
 static void last_reply_is_swallowed(unsigned long flags)
 {
 	struct fault f = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
@@ -167,7 +166,7 @@ TX_TEST(committing_cut, without_a_reply_is_unknown)
 	last_reply_is_swallowed(0);
 }
 
-/* The server refuses; whether that gets through is up to the cut. */
+/* The server refuses. The cut decides whether the client hears of it. */
 static void refused_and_cut(struct bench *s, size_t byte)
 {
 	struct fault f = {.what = FAULT_CUT, .side = FAULT_REPLIES, .byte = byte};

@@ -1,4 +1,4 @@
-/* bizlock_fence(): what a transaction commits after it is a holder's. */
+/* bizlock_fence(): a transaction that commits after it was a holder's. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -6,8 +6,8 @@
 
 TestSuite(fenced, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
 
-#define LEASE_MS 2000  /* long enough to fence in, short enough to wait for */
-#define SOON_MS 10000  /* without anything that hangs, far less */
+#define LEASE_MS 2000  /* long enough to fence in, short enough to wait for its end */
+#define SOON_MS 10000  /* far less where nothing hangs */
 #define LONG_MS 600000 /* never over in a test */
 
 static bizlock *holder(const char *id, uint32_t lease_ms)
@@ -20,7 +20,7 @@ static bizlock *holder(const char *id, uint32_t lease_ms)
 
 /* ---- held ---------------------------------------------------------------------- */
 
-TX_TEST(fenced, is_who_holds)
+TX_TEST(fenced, is_a_holder)
 {
 	bizlock *b = holder("k", LONG_MS);
 	MYSQL *tx = tx_open();
@@ -138,7 +138,7 @@ static void refuses_from_another_thread(void *arg)
 	expect(NOT_OWNER, b, bizlock_fence(b, KEY("k"), NULL, tx));
 }
 
-TX_TEST(fenced, is_nobody_who_holds_nothing)
+TX_TEST(fenced, is_nobody_without_a_hold)
 {
 	bizlock *a = holder("k", LONG_MS), *b = client(NULL);
 	MYSQL *tx = tx_open();
@@ -153,7 +153,7 @@ TX_TEST(fenced, is_nobody_who_holds_nothing)
 	tx_commits(tx, 1);
 }
 
-/* Fencing asks, and changes nothing: the caller rolls back. */
+/* Fencing only asks and changes nothing, so the caller rolls back. */
 TX_TEST(fenced, is_not_a_hold_that_was_taken_over)
 {
 	bizlock *a = holder("k", 300), *b = client(NULL);
@@ -186,7 +186,7 @@ TX_TEST(fenced, is_not_a_hold_whose_lease_is_over)
 	expect(LOST, b, bizlock_fence(b, KEY("k"), NULL, tx));
 }
 
-/* The local clock has seen nothing: the server's was set forward, as it were. */
+/* The local clock has seen nothing, as if the server's clock had been set forward. */
 TX_TEST(fenced, is_not_a_hold_whose_lease_is_over_by_the_servers_clock_alone)
 {
 	bizlock *b = holder("k", LONG_MS);
@@ -196,7 +196,7 @@ TX_TEST(fenced, is_not_a_hold_whose_lease_is_over_by_the_servers_clock_alone)
 	expect(LOST, b, bizlock_fence(b, KEY("k"), NULL, tx));
 }
 
-/* A hold of the same owner, but not the one that it knows of. */
+/* Another hold of the same owner, which the client does not know. */
 TX_TEST(fenced, is_not_a_hold_with_another_fence)
 {
 	bizlock *b = holder("k", LONG_MS);
@@ -208,7 +208,7 @@ TX_TEST(fenced, is_not_a_hold_with_another_fence)
 
 /* ---- contenders -------------------------------------------------------------------- */
 
-/* Its lease is over, and the transaction is not. */
+/* The lease is over, and the transaction is still open. */
 static MYSQL *fenced_past_the_lease(bizlock **ret_holder)
 {
 	bizlock *a = holder("k", LEASE_MS);
@@ -251,7 +251,7 @@ TX_TEST(fenced, keeps_contenders_that_poll_away_past_the_lease)
 	contenders_come_back("off");
 }
 
-/* Several at once, so that some come while another one is at the row. */
+/* Several contenders at once, so that some come while another one tries. */
 TX_TEST(fenced, keeps_many_contenders_away_until_it_ends)
 {
 	bizlock *a, *b[2] = {client(NULL), client(OPTIONS("queue", "off"))};
@@ -288,8 +288,8 @@ TX_TEST(fenced, ends_with_the_connection)
 	cr_assert(!ledger_has(1));
 }
 
-/* An operator meets it as a contender does. */
-TX_TEST(fenced, can_not_be_broken_and_nobody_hangs)
+/* To an operator, the fence is what it is to a contender. */
+TX_TEST(fenced, cannot_be_broken_and_nobody_hangs)
 {
 	bizlock *a, *b = client(OPTIONS("io_timeout_ms", "1000"));
 	MYSQL *tx = fenced_past_the_lease(&a);
@@ -298,11 +298,10 @@ TX_TEST(fenced, can_not_be_broken_and_nobody_hangs)
 	int rc = bizlock_break(b, KEY("k"), fence);
 
 	cr_assert_neq(rc, BIZLOCK_OK);
-	cr_assert_lt(now_ms() - start, 2000 + SOON_MS,
-	             "two network time-outs are what it may take");
+	cr_assert_lt(now_ms() - start, 2000 + SOON_MS, "it may take two network timeouts");
 	cr_assert(row_of(&world, KEY("k")).there);
 	tx_commits(tx, 1);
-	/* The server may still be at the statement of the first, and be done with it now. */
+	/* The server may still have the statement of the first one, and run it now. */
 	rc = bizlock_break(b, KEY("k"), fence);
 	cr_assert(rc == BIZLOCK_OK || rc == BIZLOCK_LOST, "%s", bizlock_errmsg(b));
 }

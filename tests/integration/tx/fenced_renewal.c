@@ -1,5 +1,4 @@
-/* A fenced row can not be renewed while its transaction is open. That must be
- * nobody else's trouble. */
+/* A fenced row cannot be renewed while its transaction is open. That must disturb nobody else. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -46,8 +45,8 @@ static bool others_are_held(bizlock *b)
 	return true;
 }
 
-/* For two leases. What the server shows is looked at as well: a client may
- * believe in less than there is, never in more. */
+/* For two leases. The rows are looked at as well: a client may believe in less than the row says,
+ * never in more. */
 static void delays_nobody(const char *queue)
 {
 	bizlock *b = client(OPTIONS("queue", queue)), *stranger = client(NULL);
@@ -105,8 +104,8 @@ TX_TEST(fenced_renewal, goes_on_after_a_short_transaction)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* Its own holder, out of order: it gives the lock back before its transaction has
- * ended. The row goes when it can. */
+/* The holder gives the lock back too early, before its transaction has ended. The row is removed as
+ * soon as it can be. */
 TX_TEST(fenced_renewal, is_no_place_where_a_release_hangs)
 {
 	bizlock *b = client(NULL), *stranger = client(NULL);
@@ -193,7 +192,7 @@ TX_TEST(fenced_renewal, a_reentry_ends_when_the_lease_does)
 	cr_assert_lt(now_ms() - start, LEASE_MS + PROMPT_MS);
 }
 
-/* It is a set's, too: of keys that are held, and of one that is new. */
+/* The same for a set, of keys that are held and of one that is new. */
 TX_TEST(fenced_renewal, a_set_with_it_waits_no_longer_than_it_was_told)
 {
 	const bizlock_key keys[] = {KEY("k"), KEY("new")};
@@ -255,7 +254,7 @@ TX_TEST(fenced_renewal, a_release_of_many_gives_the_others_back)
 
 static atomic_bool over;
 
-/* A try begins with the row, and has it locked for a moment. */
+/* Each try locks the row for a moment. */
 static void *tries_all_the_time(void *b)
 {
 	while (!over)
@@ -263,8 +262,8 @@ static void *tries_all_the_time(void *b)
 	return NULL;
 }
 
-/* Once it is over, it is nobody's trouble: not even where others have the row all the time, each
- * for a moment. */
+/* After the transaction has ended, nothing is refused because of it, even while other contenders
+ * lock the row again and again for a moment. */
 TX_TEST(fenced_renewal, of_a_transaction_that_is_over_is_forgotten)
 {
 	MYSQL *tx;
@@ -287,8 +286,7 @@ TX_TEST(fenced_renewal, of_a_transaction_that_is_over_is_forgotten)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* Somebody's own statement has the row, and bizlock was not asked: a second is what it takes
- * to find out. */
+/* A user's own statement locks the row, without bizlock. To find that out takes a second. */
 TX_TEST(fenced_renewal, a_row_that_was_locked_by_hand_is_told_in_time)
 {
 	bizlock *b = client(NULL);

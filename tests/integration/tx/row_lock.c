@@ -1,4 +1,4 @@
-/* bizlock_row_lock(): one transaction at a time, until that ends. */
+/* bizlock_row_lock(): one transaction at a time has the row lock, until it ends. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -77,7 +77,7 @@ TX_TEST(row_lock, takes_many_in_one_transaction)
 
 /* ---- taken ------------------------------------------------------------------------ */
 
-/* Neither what the transaction wrote nor the session may suffer from BUSY. */
+/* BUSY changes neither what the transaction wrote nor the session. */
 TX_TEST(row_lock, of_somebody_else_is_busy_at_once_and_does_no_harm)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -123,7 +123,7 @@ TX_TEST(row_lock, with_wait_gets_it_when_it_is_free)
 	cr_assert(row_is_locked(b, KEY("k")));
 }
 
-/* Two that wait for each other: the one whose transaction InnoDB has rolled back. */
+/* Makes two transactions wait for each other. Returns the one that InnoDB has rolled back. */
 static MYSQL *deadlocked(bizlock *b, MYSQL *one, MYSQL *two)
 {
 	struct tx_thread t;
@@ -145,7 +145,7 @@ static MYSQL *deadlocked(bizlock *b, MYSQL *one, MYSQL *two)
 	return two;
 }
 
-/* As InnoDB has it: one of them is rolled back, and told so in the server's words. */
+/* InnoDB rolls one of them back, and its caller gets the server's message. */
 TX_TEST(row_lock, that_wait_for_each_other_are_a_deadlock_of_the_callers)
 {
 	bizlock *b = client(NULL);
@@ -158,8 +158,8 @@ TX_TEST(row_lock, that_wait_for_each_other_are_a_deadlock_of_the_callers)
 	tx_commits(victim == one ? two : one, victim == one ? 2 : 1);
 }
 
-/* The error that ended the transaction did not tell the connector. Without one,
- * a row lock or a fence would be over as soon as it was obtained. */
+/* The error that ended the transaction did not tell the connector that it is over. Without a
+ * transaction, a row lock or a fence would end at once. */
 TX_TEST(row_lock, and_fence_after_a_deadlock_find_no_transaction)
 {
 	bizlock *b = client(NULL);
@@ -172,7 +172,7 @@ TX_TEST(row_lock, and_fence_after_a_deadlock_find_no_transaction)
 
 /* ---- the row behind it -------------------------------------------------------------- */
 
-/* The row is newer than the snapshot, which sees none, or an older one. */
+/* The row is newer than the snapshot, which sees no row or an older one. */
 TX_TEST(row_lock, works_when_the_row_is_newer_than_the_snapshot)
 {
 	bizlock *b = client(NULL);
@@ -203,8 +203,8 @@ TX_TEST(row_lock, works_when_the_row_was_purged_and_made_anew_after_the_snapshot
 	}
 }
 
-/* Where the row was looked for before it was made, a gap stays locked, and
- * whoever makes its neighbour waits. */
+/* If the row were looked for before it is made, a gap would stay locked, and the insert of a
+ * neighbour would wait. */
 TX_TEST(row_lock, of_new_keys_do_not_stand_in_each_others_way)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
@@ -220,8 +220,8 @@ TX_TEST(row_lock, of_new_keys_do_not_stand_in_each_others_way)
 	cr_assert_lt(now_ms() - start, AT_ONCE_MS);
 }
 
-/* A locking read that finds nothing may lock the gap it looked into. The next to
- * make a row there would wait for a transaction that has nothing. */
+/* A locking read that finds nothing may lock the gap that it looked into. The next insert there
+ * would wait for a transaction that has no row lock. */
 static void is_busy_and_in_nobodys_way(uint32_t flags)
 {
 	bizlock *b = client(NULL);
@@ -246,7 +246,7 @@ TX_TEST(row_lock, that_is_busy_stands_in_nobodys_way)
 	is_busy_and_in_nobodys_way(0);
 }
 
-/* In the others InnoDB keeps the gap behind a row that it skips. */
+/* At other isolation levels, InnoDB keeps the gap behind a row that it skips. */
 Test(row_lock, that_skips_stands_in_nobodys_way_in_read_committed)
 {
 	tx_way = TX_READ_COMMITTED;

@@ -8,8 +8,8 @@ TestSuite(row_purge, .init = tx_world_begin, .fini = tx_world_end, .timeout = 12
 static const uint32_t flags_of[FLAGS] = {0, BIZLOCK_ROW_SKIP, BIZLOCK_ROW_WAIT};
 static const char *const flag_names[FLAGS] = {"NOWAIT", "SKIP LOCKED", "WAIT"};
 
-/* The row is made on a connection of bizlock's, whose last reply comes late: until
- * then a reaper has purged the row again. */
+/* The row is made on a connection of bizlock's. Its last reply comes late, so that the row can be
+ * purged before it. */
 #define LATE_MS 3000
 
 static struct fault last_reply_of(struct proxy *p, bizlock *b)
@@ -95,7 +95,7 @@ static void *reap(void *arg)
 	return NULL;
 }
 
-/* OK: somebody else gets BUSY. BUSY: the reaper is at it. Nothing else. */
+/* OK: another client gets BUSY. BUSY: the reaper has the row locked. No other answer comes. */
 TX_TEST(row_purge, by_a_reaper_that_never_rests_is_survived)
 {
 	bizlock *b = client(NULL);
@@ -108,7 +108,7 @@ TX_TEST(row_purge, by_a_reaper_that_never_rests_is_survived)
 	deadlocks_may_happen();
 	if (pthread_create(&thread, NULL, reap, &r) != 0)
 		die("no thread");
-	/* The other thread may take its time to begin, and be quicker for long. */
+	/* The other thread may begin late, and may be faster for a long time. */
 	for (int round = 0;
 	     round < 90 || (!(atomic_load(&r.purged) && got[0] && got[1]) && now_ms() < end);
 	     round++) {

@@ -81,7 +81,7 @@ TX_TEST(tx_door, no_transaction_is_misuse)
 	cr_assert(ledger_has(3));
 }
 
-/* With autocommit off the first statement that reads or writes a table begins it. */
+/* With autocommit off, the first statement that reads or writes a table begins the transaction. */
 TX_TEST(tx_door, autocommit_off_is_no_transaction_before_the_first_statement)
 {
 	bizlock *b = holder();
@@ -108,8 +108,8 @@ Test(tx_door, a_handle_that_was_never_connected_is_misuse)
 	mysql_close(tx);
 }
 
-/* The header says that nothing was sent: of a reconnected session nothing would be
- * left, and unread results would be swallowed. */
+/* The header promises that nothing is sent. If something were, a session that reconnects would lose
+ * its state, and unread results would be lost. */
 static void misused(MYSQL *tx, struct proxy *p, bizlock *b)
 {
 	unsigned packets = proxy_packets(p);
@@ -118,8 +118,9 @@ static void misused(MYSQL *tx, struct proxy *p, bizlock *b)
 	cr_assert_eq(proxy_packets(p), packets, "something was sent");
 }
 
-/* libmysqlclient complains of it on stderr, where nothing of bizlock's may be. */
-static void reconnect_by_itself(MYSQL *tx, char on)
+/* libmysqlclient complains about this option on stderr, where bizlock's tests must write
+ * nothing. */
+static void reconnect_automatically(MYSQL *tx, char on)
 {
 	int err = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -138,9 +139,9 @@ TX_TEST(tx_door, automatic_reconnection_is_misuse)
 	MYSQL *tx = tx_through(p, 0);
 
 	tx_begin(tx, 1);
-	reconnect_by_itself(tx, 1);
+	reconnect_automatically(tx, 1);
 	misused(tx, p, b);
-	reconnect_by_itself(tx, 0);
+	reconnect_automatically(tx, 0);
 	tx_commits(tx, 1);
 	proxy_stop(p);
 }

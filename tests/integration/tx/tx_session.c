@@ -1,4 +1,4 @@
-/* The user's session: any will do, and all of it stays as it was. */
+/* The user's session may have any settings, and keeps all of them. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -33,7 +33,7 @@ static const char *const settings[] = {
         "SET SESSION last_insert_id = 4711",
 };
 
-/* What the session keeps beyond the transaction. */
+/* The state that the session keeps after the transaction. */
 static char *state_of(MYSQL *tx)
 {
 	char *variables =
@@ -59,7 +59,7 @@ static void stays_as_it_was(MYSQL *tx, char *before, const char *setting)
 	free(after);
 }
 
-/* A call that must answer `want`, in the session with this setting. */
+/* The call must answer `want`, in the session with this setting. */
 #define with(setting, want, b, call)                                                               \
 	do {                                                                                       \
 		int got_ = (call);                                                                 \
@@ -86,7 +86,7 @@ static void works_with(bizlock *b, const char *setting, unsigned long flags, int
 	with(setting, OK, b, bizlock_row_lock(b, KEY("'\\\"`\xc3\xa1"), tx, BIZLOCK_ROW_SKIP));
 	with(setting, BUSY, b, bizlock_row_lock(b, KEY("k"), other, 0));
 	with(setting, BUSY, b, bizlock_row_lock(b, KEY("'\\\"`\xc3\xa1"), other, BIZLOCK_ROW_SKIP));
-	if (!flags) /* takes a second where `other` itself has the gap for the row locked */
+	if (!flags) /* takes a second where `other` itself has locked the gap for the row */
 		with(setting, OK, b, bizlock_row_lock(b, KEY("j"), other, 0));
 	with(setting, OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	with(setting, NOT_OWNER, b, bizlock_fence(b, KEY("other"), NULL, other));
@@ -95,7 +95,7 @@ static void works_with(bizlock *b, const char *setting, unsigned long flags, int
 	cr_assert(!tx_is_open(tx), "%s", setting);
 	stays_as_it_was(tx, before, setting);
 	tx_close(tx);
-	db_run(other, "ROLLBACK"); /* the server may notice late that it was closed */
+	db_run(other, "ROLLBACK"); /* the server may notice late that the connection was closed */
 	tx_close(other);
 }
 
@@ -126,7 +126,7 @@ static void refused_with(bizlock *b, const char *setting, unsigned long flags)
 	tx_close(tx);
 }
 
-/* Refusals take other statements than successes. */
+/* A refusal uses other statements than a success. */
 TX_TEST(tx_session, keeps_its_settings_when_it_is_refused)
 {
 	bizlock *b = client(NULL);
@@ -137,8 +137,8 @@ TX_TEST(tx_session, keeps_its_settings_when_it_is_refused)
 	}
 }
 
-/* A SELECT without a LIMIT of its own then finds nothing, and evaluates nothing. */
-TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_all_the_same)
+/* With this setting, a SELECT without a LIMIT of its own finds nothing and evaluates nothing. */
+TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_nevertheless)
 {
 	static const char setting[] = "SET SESSION sql_select_limit = 0";
 	bizlock *b = client(NULL);
@@ -150,7 +150,7 @@ TX_TEST(tx_session, that_limits_what_it_selects_to_nothing_is_fenced_all_the_sam
 	works_with(b, setting, 0, 3);
 }
 
-/* A session may have a time of its own, for what it writes. The lease has none. */
+/* A session may have its own time for what it writes. Leases go by the server's clock. */
 static void judges(bizlock *b, unsigned long flags, int id)
 {
 	MYSQL *tx = tx_connect(&world.at, world.schema, flags);
@@ -202,7 +202,7 @@ static void works_in(bizlock *b, const char *schema, int id)
 	tx_close(tx);
 }
 
-/* The decoy has the tables, and in them nothing. */
+/* The decoy has the tables, without rows. */
 TX_TEST(tx_session, of_any_default_database_will_do)
 {
 	bizlock *b = client(NULL);
@@ -236,8 +236,8 @@ static void end_both(void)
 
 TestSuite(tx_server, .fini = end_both, .timeout = 240);
 
-/* There, everything is the same but the server: what is locked and fenced there
- * says nothing about here. */
+/* The other server has the same schema and tables. A lock or a fence there would mean nothing to
+ * this client. */
 Test(tx_server, another_one_is_misuse)
 {
 	struct world there;
@@ -265,8 +265,9 @@ Test(tx_server, another_one_is_misuse)
 	mysql_close(there.admin);
 }
 
-/* There plain users may not set their clock, not even to what it is; and root may not, either. */
-Test(tx_server, that_guards_its_clock_fences_all_the_same)
+/* With this option, users may not set the clock of their session, not even to its present time.
+ * Neither may root. */
+Test(tx_server, that_guards_its_clock_fences_nevertheless)
 {
 	MYSQL *tx;
 	bizlock *b;
@@ -286,8 +287,8 @@ Test(tx_server, that_guards_its_clock_fences_all_the_same)
 	cr_assert(ledger_has(1));
 }
 
-/* Where a lock wait that ends is made to end the transaction, NOWAIT would too;
- * BUSY must not be the end of what the caller wrote. */
+/* Where a lock wait that times out rolls the transaction back, NOWAIT would do so, too. But BUSY
+ * must not undo what the caller wrote. */
 Test(tx_server, that_rolls_back_on_timeout_keeps_the_transaction_when_busy)
 {
 	MYSQL *tx, *other;

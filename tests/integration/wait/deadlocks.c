@@ -1,4 +1,4 @@
-/* However hot the keys, InnoDB counts no deadlock. */
+/* InnoDB counts no deadlock, however many threads want the same keys. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ struct crowd {
 	atomic_uint taken, refused, errors;
 };
 
-/* A try, a wait with an end, a wait without one, in turn. */
+/* In turn: one try, a wait with a deadline, a wait without. */
 static void *contend(void *arg)
 {
 	static const int64_t waits[] = {0, 5, -1};

@@ -7,8 +7,8 @@
 
 TestSuite(interrupt, .init = world_begin, .fini = world_end, .timeout = 120);
 
-/* A holder in the way of "k". Of those who wait in a process, the first stands
- * at the doorbell and the others behind it, in memory. */
+/* A holder of "k". Of the threads of a process that wait, the first waits at the doorbell, and the
+ * others behind it, in memory. */
 static void occupy(void)
 {
 	bizlock *a = client(NULL);
@@ -109,11 +109,11 @@ Test(interrupt, may_be_called_by_a_signal_handler)
 	sigaction(SIGUSR1, &action, NULL);
 	call_start(&call, target, "k", .wait_ms = -1, .owner = "task-1");
 	eventually(doorbell_waiters(&world) == 1);
-	pthread_kill(call.thread, SIGUSR1); /* the very thread that waits */
+	pthread_kill(call.thread, SIGUSR1); /* the thread that waits */
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
 }
 
-/* A signal that is none of bizlock's business must not end a wait. */
+/* A signal that does not concern bizlock must not end a wait. */
 static void do_nothing(int sig)
 {
 	(void)sig;

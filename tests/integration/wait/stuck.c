@@ -1,4 +1,4 @@
-/* Waiting behind somebody who does not move: dead, stopped, cut off. */
+/* Waiting behind a holder that is dead, stopped or cut off. */
 #define _GNU_SOURCE 1
 #include <signal.h>
 
@@ -8,8 +8,8 @@ TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 120);
 
 #define MUCH_MS 10000 /* much later than anything here should take */
 
-/* Two contenders wait behind a peer that got `sig` at once: the first takes
- * over when the lease is over, not earlier and not much later. */
+/* A contender waits for a lock whose holder got the signal `sig`. It takes over when the lease is
+ * over, not earlier and not much later. */
 static void takes_over_in_time(int sig, const char *queue)
 {
 	struct peer holder = peer_start(&world, OPTIONS("queue", queue));
@@ -40,7 +40,7 @@ Test(stuck, a_dead_holder_is_polled_until_its_lease_ends)
 	takes_over_in_time(SIGKILL, "off");
 }
 
-/* It keeps its doorbell: its connection is open. */
+/* The stopped holder keeps its doorbell, because its connection is open. */
 Test(stuck, a_stopped_holder_is_waited_for_until_its_lease_ends)
 {
 	takes_over_in_time(SIGSTOP, "auto");
@@ -52,8 +52,7 @@ Test(stuck, a_stopped_holder_is_polled_until_its_lease_ends)
 	takes_over_in_time(SIGSTOP, "off");
 }
 
-/* The doorbell of "k" is held by a process that does not move, and no row
- * says that anybody holds the lock. */
+/* A stopped process has the doorbell of "k", and there is no row. */
 static struct peer abandoned_doorbell(void)
 {
 	struct peer peer = peer_start(&world, NULL);
@@ -91,8 +90,8 @@ Test(stuck, an_abandoned_doorbell_does_not_stop_a_waiter)
 	past_an_abandoned_doorbell(-1);
 }
 
-/* The grace counts from when the doorbell was seen to stand still, not from
- * when a connection was first asked for. */
+/* The grace counts from the moment when the doorbell was first seen taken in front of a free row,
+ * not from the moment when a connection was asked for. */
 Test(stuck, a_slow_connection_does_not_use_up_the_grace)
 {
 	struct peer peer = abandoned_doorbell();
@@ -111,7 +110,7 @@ Test(stuck, a_slow_connection_does_not_use_up_the_grace)
 	peer_end(&peer);
 }
 
-/* The next in line too must not depend on the abandoned doorbell. */
+/* The next waiter must not depend on the abandoned doorbell either. */
 Test(stuck, behind_an_abandoned_doorbell_the_lock_still_changes_hands)
 {
 	struct peer peer = abandoned_doorbell();
@@ -155,9 +154,9 @@ Test(stuck, a_lost_doorbell_does_not_give_the_lock_away)
 	proxy_stop(p);
 }
 
-/* The row is free, the doorbell was heard, and the connection that has it is cut before
- * the row is taken. With the row comes the doorbell, on another connection: not without,
- * which would be going past whoever has it now. */
+/* The row is free, the waiter has the doorbell, and its connection is cut before it takes the row.
+ * It must then take the row with the doorbell on another connection. Without the doorbell, it would
+ * go past the client that has it now. */
 Test(stuck, a_doorbell_lost_before_the_row_is_taken_is_rung_again)
 {
 	struct fault cut = {.what = FAULT_CUT, .side = FAULT_REQUESTS};
@@ -182,7 +181,7 @@ Test(stuck, a_doorbell_lost_before_the_row_is_taken_is_rung_again)
 	proxy_stop(p);
 }
 
-/* The same by KILL, as an operator might, with nobody waiting yet. */
+/* The same with KILL, as an operator might use it, and before anybody waits. */
 Test(stuck, killed_connections_do_not_give_the_lock_away)
 {
 	bizlock *b = client(NULL);
@@ -198,8 +197,8 @@ Test(stuck, killed_connections_do_not_give_the_lock_away)
 	peer_end(&peer);
 }
 
-/* A waiter holds the doorbell, for its holder came from elsewhere; the holder
- * renews, so what the waiter read of the lease is out of date. */
+/* The waiter has the doorbell, because the holder took the lock without. The holder renews, so the
+ * end of the lease that the waiter has read is out of date. */
 Test(stuck, a_renewed_lease_is_waited_for_to_its_new_end)
 {
 	struct peer holder = peer_start(&world, OPTIONS("queue", "off"));

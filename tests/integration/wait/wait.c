@@ -86,8 +86,8 @@ Test(wait, the_second_in_line_times_out_before_the_first)
 
 /* ---- woken by the release -------------------------------------------------- */
 
-/* The waiter sends nothing while it waits, and has the lock with the next few
- * packets after the release: it does not poll, it is woken. */
+/* The waiter sends nothing while it waits. After the release it has the lock within a few packets:
+ * it does not poll, it is woken. */
 static void woken_without_polls(bizlock *holder, bizlock *waiter, struct proxy *p)
 {
 	struct call call;
@@ -225,7 +225,7 @@ Test(wait, one_call_may_do_without_the_doorbell)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
-/* Some take part in the queue and some do not: still one at a time. */
+/* Some clients use the queue and some do not. Still, one at a time holds the lock. */
 Test(wait, queued_and_polling_contenders_exclude_each_other)
 {
 	bizlock *a = client(NULL), *b = client(OPTIONS("queue", "off"));
@@ -241,7 +241,8 @@ Test(wait, queued_and_polling_contenders_exclude_each_other)
 	}
 }
 
-/* A timeout that was written by hand, further away than nanoseconds can count. */
+/* The end of this lease was written by hand. It is further away than nanoseconds in 64 bits can
+ * count. */
 Test(wait, for_centuries_is_no_busy_loop)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
