@@ -140,14 +140,13 @@ static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ri
 	return rc;
 }
 
-int bl_attempt_adopt(struct bl_contest *c)
+/* The same on whichever connection can be had. */
+static int draw_again_anywhere(struct bl_contest *c)
 {
 	struct bl_conn *conn;
 	int rc;
 
 	c->unsure = true;
-	c->goals[0]->fence = c->row.fence;
-	c->goals[0]->took_over = c->row.took_over;
 	rc = borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -156,22 +155,11 @@ int bl_attempt_adopt(struct bl_contest *c)
 	return rc;
 }
 
-/* Done in a batch of several threads' requests. */
-static int taken_in_batch(struct bl_contest *c, const struct bl_job *job)
+int bl_attempt_adopt(struct bl_contest *c)
 {
-	struct bl_conn *conn;
-	int rc;
-
-	c->sent = job->sent;
-	if (bl_now() < job->rung + PROMPT_NS)
-		return won(c);
-	c->unsure = true;
-	rc = borrow(c, &conn);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = draw_again(c, conn);
-	bl_pool_put(&c->client->pool, conn);
-	return rc;
+	c->goals[0]->fence = c->row.fence;
+	c->goals[0]->took_over = c->row.took_over;
+	return draw_again_anywhere(c);
 }
 
 /* The row of a single key, with the doorbell that we have, or without one. */
@@ -241,7 +229,8 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
-		rc = taken_in_batch(c, &job);
+		c->sent = job.sent;
+		rc = bl_now() < job.rung + PROMPT_NS ? won(c) : draw_again_anywhere(c);
 		break;
 	case BL_COMBINED_FAILED:
 		rc = c->call->err->code;
