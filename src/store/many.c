@@ -42,25 +42,6 @@ void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct
 	bl_many_holds(ret, items, n, suffix);
 }
 
-int bl_many_renew(struct bl_session *s, const struct bl_renewal *r, struct bl_renewed *ret,
-                  struct bl_err *err)
-{
-	int64_t lease_us = (int64_t)r->lease_ms * 1000, server_us = 0;
-	uint64_t affected = 0;
-	int rc;
-
-	bl_buf_reset(&s->text);
-	bl_sql_begin_renewal(s->sql, &s->text, r->skip_locked, lease_us);
-	bl_many_holds(&s->text, r->items, r->n, r->suffix);
-	bl_sql_end_renewal(s->sql, &s->text, r->skip_locked, lease_us);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, &affected, &server_us, err);
-	if (rc == BIZLOCK_OK)
-		*ret = (struct bl_renewed){r->skip_locked ? affected / 2 : affected, server_us};
-	return rc;
-}
-
 int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                   bool living, int64_t *ret, struct bl_err *err)
 {

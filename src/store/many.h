@@ -18,22 +18,6 @@ struct bl_item {
 	const char *bell; /* of a set that is dropped: the name of its doorbell */
 };
 
-struct bl_renewed {
-	uint64_t matched;  /* rows that live, and were renewed */
-	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
-};
-
-struct bl_renewal {
-	const struct bl_item *items;
-	size_t n;
-	const char *suffix; /* what all owners of the client end with */
-	uint32_t lease_ms;  /* a lease that is longer stays so */
-	bool skip_locked;   /* see bl_sql_begin_renewal() */
-};
-
-int bl_many_renew(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,
-                  struct bl_err *err); /* CONN, DB */
-
 /* Which of them are there still, and (living) not over: how many. A plain read. */
 int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                   bool living, int64_t *ret, struct bl_err *err);

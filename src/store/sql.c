@@ -216,11 +216,6 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
-/* A lease that is longer already stays so. */
-#define RENEWED                                                                                    \
-	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
-	" MICROSECOND), gmt_modified = " NOW
-
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 {
 	bl_buf_adds(ret, " WHERE biz_id = ");
@@ -260,30 +255,6 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 	            " AND reentrant = %" PRIu32 " AND timeout >= gmt_modified + INTERVAL %" PRId64
 	            " MICROSECOND",
 	            depth, lease_us);
-}
-
-void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
-                          int64_t lease_us)
-{
-	if (skip_locked)
-		bl_buf_addf(ret,
-		            "INSERT INTO %s (biz_id, biz_type, fence, owner, reentrant, timeout, "
-		            "gmt_create, gmt_modified) SELECT biz_id, biz_type, fence, owner, "
-		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old "
-		            "FORCE INDEX (PRIMARY)",
-		            sql->table, sql->table);
-	else
-		bl_buf_addf(ret, "UPDATE %s SET " RENEWED, sql->table, sql->table, lease_us);
-}
-
-void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
-                        int64_t lease_us)
-{
-	bl_sql_living(ret);
-	if (skip_locked)
-		bl_buf_addf(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE " RENEWED,
-		            sql->table, lease_us);
-	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW ")");
 }
 
 /* Resting, the row has no owner; its `timeout` is the end of that. */

@@ -100,16 +100,6 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, const char *bell, int64_t rest_us);
 
-/* Around the WHERE that names the holds. skip_locked: a row that a transaction of
- * the application's has locked (bizlock_fence) is left out, and so no statement of
- * ours waits for it while it has others locked, which is what deadlocks are made
- * of. There is no UPDATE ... SKIP LOCKED, but rows that are selected so and inserted
- * again meet themselves; each counts as two affected rows. */
-void bl_sql_begin_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
-                          int64_t lease_us);
-void bl_sql_end_renewal(const struct bl_sql *sql, struct bl_buf *ret, bool skip_locked,
-                        int64_t lease_us);
-
 /* What a row is to the reaper. */
 enum bl_reap_kind {
 	BL_REAP_NONE, /* of use, or not long enough over */

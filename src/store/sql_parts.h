@@ -7,4 +7,9 @@
 #define NOW "UTC_TIMESTAMP(6)"
 #define OVER "timeout <= " NOW
 
+/* A lease that is longer already stays so. */
+#define RENEWED                                                                                    \
+	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
+	" MICROSECOND), gmt_modified = " NOW
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "core/lease.h"
 #include "store/errclass.h"
+#include "store/renew.h"
 
 /* A server's clock that differs by more from what it was, next to ours, was set. */
 #define STEP_US 1000000
@@ -161,13 +162,13 @@ static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n
 {
 	struct bl_renewer *r = &b->renewer;
 	struct bl_renewal renewal = {items, n, b->process.suffix, lease_ms, !r->plain};
-	int rc = bl_many_renew(&r->session, &renewal, ret, err);
+	int rc = bl_renew_many(&r->session, &renewal, ret, err);
 
 	if (rc != BIZLOCK_DB || r->plain || bl_classify(err->native) != BL_CLASS_OTHER)
 		return rc;
 	r->plain = true;
 	renewal.skip_locked = false;
-	return bl_many_renew(&r->session, &renewal, ret, err);
+	return bl_renew_many(&r->session, &renewal, ret, err);
 }
 
 /* Halves what did not go through as a whole, down to the hold that is lost or
