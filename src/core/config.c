@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "core/hosts.h"
+#include "core/spelling.h"
 
 enum kind { TEXT, HOSTS, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
 
@@ -60,7 +61,6 @@ static const struct option options[BL_OPT_COUNT] = {
 };
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */
-#define NEAR 2          /* slips of the pen that still point at an option */
 #define SHOWN_MAX 64
 
 /* A value in a message: quoted, and short enough to leave room for the limits. */
@@ -106,55 +106,14 @@ static const struct option *find_option(const char *name)
 	return NULL;
 }
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static const char *name_at(size_t i)
 {
-	unsigned low = a < b ? a : b;
-
-	return low < c ? low : c;
-}
-
-/* Levenshtein's: characters to insert, remove or replace. */
-static unsigned distance(const char *a, const char *name)
-{
-	unsigned row[NAME_MAX_LEN + 1];
-	size_t len = strlen(name);
-
-	for (unsigned j = 0; j <= len; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= len; j++) {
-			unsigned above = row[j];
-
-			row[j] = least(above + 1, row[j - 1] + 1,
-			               diagonal + (a[i - 1] != name[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[len];
-}
-
-static const char *nearest(const char *name)
-{
-	const char *ret = NULL;
-	unsigned best = NEAR + 1;
-
-	for (size_t i = 0; strnlen(name, NAME_MAX_LEN) < NAME_MAX_LEN && i < BL_OPT_COUNT; i++) {
-		unsigned d = distance(name, options[i].name);
-
-		if (d < best) {
-			best = d;
-			ret = options[i].name;
-		}
-	}
-	return ret;
+	return options[i].name;
 }
 
 static void suggest(const char *name, struct bl_err *err)
 {
-	const char *near = nearest(name);
+	const char *near = bl_nearest(name, name_at, BL_OPT_COUNT);
 
 	bl_err_set(err, BIZLOCK_INVALID, "unknown option %s%s%s%s", show_value(name).text,
 	           near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
