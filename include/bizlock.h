@@ -242,22 +242,22 @@ typedef struct bizlock_grant {
 /* Makes a client that is not connected yet. NOMEM, INVALID (ret is NULL). */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
 
-/* Sets an option, before bizlock_open(). What is set here comes before the
- * environment (BIZLOCK_<OPTION>), that before the groups [bizlock] and then
- * [client] of the option files, and those before the default.
+/* Sets an option, before bizlock_open(). It comes before the environment (BIZLOCK_<OPTION>), that
+ * before the groups [bizlock] and then [client] of option files, and those before the default.
  *
  *   host                localhost; "localhost" means the socket, when there is one.
  *                       Or several, such as "db1,db2:3307,[::1]:3308": tried in this
  *                       order, past those that are down or refuse writes
  *   port                3306; of each host that names none
- *   socket              the connector's default
- *   user, password      the connector's defaults: the login name; none
+ *   socket, user, password   the connector's defaults: the login name; none
  *   database            required: where the tables are
  *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf; "": none
  *   defaults_group      the group read besides [client]; bizlock
  *   defaults_group_suffix   of [clientSUFFIX] and [bizlockSUFFIX], which come before those
  *   ssl_mode            preferred | disabled | required | verify_ca | verify_identity
- *   ssl_ca, ssl_cert, ssl_key   PEM files
+ *   ssl_ca, ssl_capath, ssl_cert, ssl_key, ssl_crl, ssl_crlpath, ssl_cipher, ssl_fp, ssl_fplist,
+ *   tls_version, tls_ciphersuites    of TLS, as the servers' own clients know them
+ *   auth_plugins        none; more plugins by which a server may ask for the password
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
  *   renew               on | off: leases are renewed until released

@@ -64,8 +64,8 @@ while (($#)); do
 	shift
 done
 
-things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff)
-servers=(server galera openssl flock faketime)
+things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff openssl)
+servers=(server galera flock faketime)
 packaging=(dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
 
 if [[ $server == mariadb ]]; then

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/optfile.h"
+#include "core/tls.h"
 
 #define GROUP_MAX 256 /* of a group's name, with its end */
 
@@ -29,6 +30,7 @@ static int from_environment(struct bl_config *config, struct bl_err *err)
 /* The groups that are read; those with the suffix are "" when there is none. */
 struct groups {
 	struct bl_config *config;
+	struct bl_tls_words *tls;
 	char client[GROUP_MAX], own[GROUP_MAX], client_suffix[GROUP_MAX], own_suffix[GROUP_MAX];
 };
 
@@ -41,8 +43,8 @@ static enum bl_source source_of(const struct groups *g, const char *group)
 	return strcmp(group, g->client) == 0 ? BL_FROM_CLIENT_GROUP : BL_FROM_OWN_GROUP;
 }
 
-/* [client] is shared with programs of all kinds: what is not ours is theirs. In
- * our own group an unknown name is a mistake worth hearing about. */
+/* [client] is shared with programs of all kinds: what is not ours is theirs, but for what is
+ * about TLS. In our own group an unknown name is a mistake worth hearing about. */
 static int from_entry(void *arg, const char *group, const char *key, const char *value,
                       struct bl_err *err)
 {
@@ -50,17 +52,20 @@ static int from_entry(void *arg, const char *group, const char *key, const char 
 	enum bl_source source = source_of(g, group);
 	bool shared = source == BL_FROM_CLIENT_GROUP || source == BL_FROM_CLIENT_SUFFIX;
 
+	if (bl_tls_about(key))
+		return bl_tls_take(g->tls, g->config, key, value, source, err);
 	if (shared && (!bl_config_known(key) || !value))
 		return BIZLOCK_OK;
 	return bl_config_set(g->config, key, value, source, err);
 }
 
 /* Copied: the entries read may replace the options themselves. */
-static int name_groups(struct groups *ret, struct bl_config *config, struct bl_err *err)
+static int name_groups(struct groups *ret, struct bl_config *config, struct bl_tls_words *tls,
+                       struct bl_err *err)
 {
 	const char *own = config->defaults_group, *suffix = config->defaults_group_suffix;
 
-	*ret = (struct groups){config, "client", "", "", ""};
+	*ret = (struct groups){config, tls, "client", "", "", ""};
 	if (strlen(own) + strlen(suffix) + strlen(ret->client) >= GROUP_MAX)
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "options defaults_group and defaults_group_suffix: longer than "
@@ -83,14 +88,14 @@ static int from_file(const char *path, const char *const *names, struct groups *
 	return bl_optfile_read(path, true, names, from_entry, g, err);
 }
 
-static int from_files(struct bl_config *config, struct bl_err *err)
+static int from_files(struct bl_config *config, struct bl_tls_words *tls, struct bl_err *err)
 {
 	struct groups g;
 	const char *names[] = {g.client, g.own, g.client_suffix, g.own_suffix, NULL};
 	const char *home = getenv("HOME");
 	char in_home[4096] = "";
 	const char *files[] = {"/etc/my.cnf", "/etc/mysql/my.cnf", in_home};
-	int rc = name_groups(&g, config, err);
+	int rc = name_groups(&g, config, tls, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -107,10 +112,13 @@ static int from_files(struct bl_config *config, struct bl_err *err)
 
 static int read_sources(struct bl_config *config, struct bl_err *err)
 {
+	struct bl_tls_words tls = {0};
 	int rc = from_environment(config, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = from_files(config, err);
+		rc = from_files(config, &tls, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_tls_apply(&tls, config, err);
 	if (rc == BIZLOCK_OK && !config->database)
 		rc = bl_err_set(err, BIZLOCK_INVALID,
 		                "option database: not given; it names where the tables are");

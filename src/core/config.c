@@ -8,15 +8,16 @@
 #include "core/hosts.h"
 #include "core/spelling.h"
 
-enum kind { TEXT, HOSTS, PREFIX, NUMBER, CHOICE }; /* the last two are uint32_t */
+enum kind { TEXT, HOSTS, PREFIX, LIST, NUMBER, CHOICE }; /* the last two are uint32_t */
 
 struct option {
 	const char *name;
 	enum kind kind;
-	size_t offset;            /* in struct bl_config */
-	uint32_t min, max;        /* NUMBER: both included */
-	const char *initial;      /* NULL: not given */
-	const char *const *words; /* CHOICE: the value is the index */
+	size_t offset;       /* in struct bl_config */
+	uint32_t min, max;   /* NUMBER: both included */
+	const char *initial; /* NULL: not given */
+	const char *const
+	        *words; /* CHOICE: the value is the index. LIST: of these; NULL: of names */
 };
 
 #define AT(field) offsetof(struct bl_config, field)
@@ -24,6 +25,7 @@ struct option {
 static const char *const ssl_modes[] = {"preferred", "disabled",        "required",
                                         "verify_ca", "verify_identity", NULL};
 static const char *const queue_modes[] = {"off", "auto", NULL};
+static const char *const tls_versions[] = {"TLSv1.2", "TLSv1.3", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 
 /* Order and names as in bizlock.h, by bizlock_set(). */
@@ -43,6 +45,16 @@ static const struct option options[BL_OPT_COUNT] = {
         [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL, NULL},
         [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL, NULL},
         [BL_OPT_SSL_KEY] = {"ssl_key", TEXT, AT(ssl_key), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CAPATH] = {"ssl_capath", TEXT, AT(ssl_capath), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CRL] = {"ssl_crl", TEXT, AT(ssl_crl), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CRLPATH] = {"ssl_crlpath", TEXT, AT(ssl_crlpath), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CIPHER] = {"ssl_cipher", TEXT, AT(ssl_cipher), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_FP] = {"ssl_fp", TEXT, AT(ssl_fp), 0, 0, NULL, NULL},
+        [BL_OPT_SSL_FPLIST] = {"ssl_fplist", TEXT, AT(ssl_fplist), 0, 0, NULL, NULL},
+        [BL_OPT_TLS_VERSION] = {"tls_version", LIST, AT(tls_version), 0, 0, NULL, tls_versions},
+        [BL_OPT_TLS_CIPHERSUITES] = {"tls_ciphersuites", TEXT, AT(tls_ciphersuites), 0, 0, NULL,
+                                     NULL},
+        [BL_OPT_AUTH_PLUGINS] = {"auth_plugins", LIST, AT(auth_plugins), 0, 0, "", NULL},
         [BL_OPT_TABLE_PREFIX] = {"table_prefix", PREFIX, AT(table_prefix), 0, 0, "", NULL},
         [BL_OPT_LEASE_MS] = {"lease_ms", NUMBER, AT(lease_ms), BIZLOCK_LEASE_MIN_MS,
                              BIZLOCK_LEASE_MAX_MS, "30000", NULL},
@@ -83,7 +95,7 @@ static struct shown show_value(const char *value)
 
 static bool holds_text(const struct option *o)
 {
-	return o->kind == TEXT || o->kind == HOSTS || o->kind == PREFIX;
+	return o->kind < NUMBER;
 }
 
 static void *field_of(struct bl_config *c, const struct option *o)
@@ -192,6 +204,36 @@ static int check_prefix(const struct option *o, const char *value, struct bl_err
 	                  o->name, show_value(value).text, BL_PREFIX_MAX);
 }
 
+/* May it stand in a list? */
+static bool is_part(const struct option *o, const char *part, size_t len)
+{
+	if (!o->words)
+		return len > 0 && strspn(part, "abcdefghijklmnopqrstuvwxyz0123456789_") >= len;
+	for (const char *const *word = o->words; *word; word++)
+		if (strlen(*word) == len && strncmp(*word, part, len) == 0)
+			return true;
+	return false;
+}
+
+/* Parts with commas between. A connector would skip those that it does not know. */
+static int check_list(const struct option *o, const char *value, struct bl_err *err)
+{
+	const char *at = value;
+	size_t len;
+
+	if (!*value && !o->words)
+		return BIZLOCK_OK;
+	do {
+		len = strcspn(at, ",");
+		if (!is_part(o, at, len) || strlen(value) > BL_LIST_MAX)
+			return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s is not a list of %s",
+			                  o->name, show_value(value).text,
+			                  o->words ? "TLSv1.2, TLSv1.3" : "names: a,b");
+		at += len;
+	} while (*at++ == ',');
+	return BIZLOCK_OK;
+}
+
 static int check_value(const struct option *o, const char *value, uint32_t *number,
                        struct bl_err *err)
 {
@@ -206,6 +248,8 @@ static int check_value(const struct option *o, const char *value, uint32_t *numb
 		return bl_hosts_check(value, err);
 	case PREFIX:
 		return check_prefix(o, value, err);
+	case LIST:
+		return check_list(o, value, err);
 	case NUMBER:
 		return check_number(o, value, number, err);
 	case CHOICE:

@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 #define BL_PREFIX_MAX 32
+#define BL_LIST_MAX 255 /* bytes of a list's value */
 
 enum bl_ssl_mode {
 	BL_SSL_PREFERRED,
@@ -43,6 +44,15 @@ enum bl_option {
 	BL_OPT_SSL_CA,
 	BL_OPT_SSL_CERT,
 	BL_OPT_SSL_KEY,
+	BL_OPT_SSL_CAPATH,
+	BL_OPT_SSL_CRL,
+	BL_OPT_SSL_CRLPATH,
+	BL_OPT_SSL_CIPHER,
+	BL_OPT_SSL_FP,
+	BL_OPT_SSL_FPLIST,
+	BL_OPT_TLS_VERSION,
+	BL_OPT_TLS_CIPHERSUITES,
+	BL_OPT_AUTH_PLUGINS,
 	BL_OPT_TABLE_PREFIX,
 	BL_OPT_LEASE_MS,
 	BL_OPT_RENEW,
@@ -59,7 +69,9 @@ enum bl_option {
 struct bl_config {
 	char *host, *socket, *user, *password, *database; /* NULL: not given; host: a list */
 	char *defaults_file, *defaults_group, *defaults_group_suffix;
-	char *ssl_ca, *ssl_cert, *ssl_key, *table_prefix;
+	char *ssl_ca, *ssl_cert, *ssl_key, *ssl_capath, *ssl_crl, *ssl_crlpath, *ssl_cipher;
+	char *ssl_fp, *ssl_fplist, *tls_version, *tls_ciphersuites, *auth_plugins; /* "": none */
+	char *table_prefix;
 	uint32_t port; /* 0: not given */
 	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
 	uint32_t ssl_mode;                                /* enum bl_ssl_mode */

@@ -15,8 +15,19 @@ typedef bool bl_bool;
 #endif
 
 /* A handle with all options set, to be connected to `host` (NULL: the default)
- * by mysql_real_connect() and freed by mysql_close(). NULL: out of memory. */
-MYSQL *bl_connector_new(const struct bl_config *c, const char *host);
+ * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,
+ * with TLS or not at all, even with ssl_mode "preferred". NULL: out of memory. */
+MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls);
+
+/* INVALID, CONN: with these options nobody must connect to `host`, for this connector would pass
+ * one of them over. */
+int bl_connector_check(const struct bl_config *c, const char *host, struct bl_err *err);
+
+/* After connecting failed. Was it for an authentication plugin that the server asked for and did
+ * not get, and would it get it with_tls? */
+const char *bl_connector_error(MYSQL *mysql);
+bool bl_connector_refused_plugin(MYSQL *mysql);
+bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host);
 
 /* After connecting: does the connection keep what ssl_mode asks for? */
 bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);

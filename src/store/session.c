@@ -23,21 +23,45 @@ int bl_session_error(struct bl_session *s, struct bl_err *err)
 	return bl_err_native(err, native, mysql_error(s->mysql));
 }
 
-static int connect_to(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
-                      const char *database, struct bl_err *err)
+static int refuse_connection(struct bl_session *s, struct bl_err *err)
+{
+	/* No native number: that of a statement which was sent is counted. */
+	bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)%s", bl_connector_error(s->mysql),
+	           mysql_errno(s->mysql),
+	           bl_connector_refused_plugin(s->mysql)
+	                   ? "; see the options auth_plugins and ssl_mode"
+	                   : "");
+	return err->code;
+}
+
+static bool dial_host(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                      const char *name, const char *database, bool with_tls)
 {
 	/* Affected rows must mean changed rows: no CLIENT_FOUND_ROWS. */
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
-	const char *name = host->name[0] ? host->name : NULL;
 
-	s->mysql = bl_connector_new(c, name);
+	s->mysql = bl_connector_new(c, name, with_tls);
+	return s->mysql && mysql_real_connect(s->mysql, name, c->user, c->password, database,
+	                                      host->port ? host->port : c->port, c->socket, flags);
+}
+
+static int connect_to(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
+                      const char *database, struct bl_err *err)
+{
+	const char *name = host->name[0] ? host->name : NULL;
+	bool connected;
+
+	if (bl_connector_check(c, name, err) != BIZLOCK_OK)
+		return err->code;
+	connected = dial_host(s, c, host, name, database, false);
+	if (s->mysql && !connected && bl_connector_needs_tls(s->mysql, c, name)) {
+		mysql_close(s->mysql);
+		connected = dial_host(s, c, host, name, database, true);
+	}
 	if (!s->mysql)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (!mysql_real_connect(s->mysql, name, c->user, c->password, database,
-	                        host->port ? host->port : c->port, c->socket, flags))
-		/* No native number: that of a statement which was sent is counted. */
-		return bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)", mysql_error(s->mysql),
-		                  mysql_errno(s->mysql));
+	if (!connected)
+		return refuse_connection(s, err);
 	if (!bl_connector_tls_ok(s->mysql, c))
 		return bl_err_set(err, BIZLOCK_CONN,
 		                  "connect: ssl_mode asks for TLS, the server has none");

@@ -39,6 +39,15 @@ Test(config, names_are_the_documented_ones)
 	        "ssl_ca",
 	        "ssl_cert",
 	        "ssl_key",
+	        "ssl_capath",
+	        "ssl_crl",
+	        "ssl_crlpath",
+	        "ssl_cipher",
+	        "ssl_fp",
+	        "ssl_fplist",
+	        "tls_version",
+	        "tls_ciphersuites",
+	        "auth_plugins",
 	        "table_prefix",
 	        "lease_ms",
 	        "renew",
@@ -85,6 +94,10 @@ static void expect_defaults(const struct bl_config *c)
 	cr_expect_null(c->ssl_ca);
 	cr_expect_null(c->ssl_cert);
 	cr_expect_null(c->ssl_key);
+	cr_expect_null(c->ssl_capath);
+	cr_expect_null(c->ssl_fp);
+	cr_expect_null(c->tls_version);
+	cr_expect_str_eq(c->auth_plugins, "");
 	cr_expect_str_eq(c->table_prefix, "");
 	cr_expect_eq(c->port, 0);
 	cr_expect_eq(c->lease_ms, 30000);
@@ -128,7 +141,10 @@ Test(config, every_option_can_be_set)
 		const char *name = bl_option_name((enum bl_option)i);
 		bool choice = i == BL_OPT_QUEUE || i == BL_OPT_COMBINE || i == BL_OPT_RENEW ||
 		              i == BL_OPT_RELEASE_ON_CLOSE;
-		const char *value = i == BL_OPT_SSL_MODE ? "required" : choice ? "off" : "123";
+		const char *value = i == BL_OPT_SSL_MODE      ? "required"
+		                    : i == BL_OPT_TLS_VERSION ? "TLSv1.3"
+		                    : choice                  ? "off"
+		                                              : "123";
 
 		expect_set(&c, name, value, BL_FROM_ENV);
 		cr_expect_eq(c.source[i], BL_FROM_ENV);
@@ -143,6 +159,15 @@ Test(config, every_option_can_be_set)
 	cr_expect_str_eq(c.ssl_ca, "123");
 	cr_expect_str_eq(c.ssl_cert, "123");
 	cr_expect_str_eq(c.ssl_key, "123");
+	cr_expect_str_eq(c.ssl_capath, "123");
+	cr_expect_str_eq(c.ssl_crl, "123");
+	cr_expect_str_eq(c.ssl_crlpath, "123");
+	cr_expect_str_eq(c.ssl_cipher, "123");
+	cr_expect_str_eq(c.ssl_fp, "123");
+	cr_expect_str_eq(c.ssl_fplist, "123");
+	cr_expect_str_eq(c.tls_version, "TLSv1.3");
+	cr_expect_str_eq(c.tls_ciphersuites, "123");
+	cr_expect_str_eq(c.auth_plugins, "123");
 	cr_expect_str_eq(c.table_prefix, "123");
 	cr_expect_eq(c.port, 123);
 	cr_expect_eq(c.lease_ms, 123);
