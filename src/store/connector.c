@@ -272,6 +272,7 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	 * not safe against a second one in another thread. */
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	unsigned connect_s = seconds(c->connect_timeout_ms), io_s = seconds(c->io_timeout_ms);
+	unsigned none = 0;
 	MYSQL *mysql;
 
 	pthread_once(&once, init_library);
@@ -282,6 +283,8 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+	/* A server may ask for any file in the place of a result. */
+	mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
 	set_security(mysql, c, host, insists(c, host, with_tls));
 	set_peculiar(mysql, c);
 	return mysql;

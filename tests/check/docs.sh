@@ -17,11 +17,12 @@ check_link() {
 		object "$file: $2: there is no such heading"
 }
 
-# SUITE::TEST, where TEST may end with a *; fault.NAME and stress.NAME.
+# SUITE::TEST, where TEST may have a *; cli.SCRIPT::TEST; fault.NAME and stress.NAME.
 check_test() {
 	local file=$1 suite=${2%%::*} test=${2##*::}
 	case $2 in
-	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration ;;
+	cli.*::*) grep -qE "^${test//\*/.*}\(\)" "tests/cli/test_${suite#cli.}.sh" ;;
+	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration tests/unit ;;
 	*) compgen -G "tests/${2%%.*}/${2#*.}*" >/dev/null ;;
 	esac || object "$file: there is no test $2"
 }
@@ -36,5 +37,11 @@ for file in ./*.md docs/*.md examples/*.md tests/bench/*.md; do
 	while read -r test; do
 		check_test "$file" "$test"
 	done < <(grep -oE '`([a-z_]+::[a-z_*]+|(fault|stress)\.[a-z_]+)`' "$file" | tr -d '`' || true)
+done
+for file in src/man/*.[1-8]; do
+	while read -r test; do
+		check_test "$file" "$test"
+	done < <(grep -E '(::|^(fault|stress)\.)' "$file" |
+		grep -oE '(cli\.)?[a-z_]+::[a-z_*]+|\b(fault|stress)\.[a-z_]+' || true)
 done
 verdict

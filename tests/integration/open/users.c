@@ -104,6 +104,27 @@ Test(users, four_privileges_are_enough_in_transactions)
 	mysql_close(tx);
 }
 
+Test(users, without_privileges_there_is_no_lock)
+{
+	make_user("", "");
+	expect_open(CONN, &world, OPTIONS("user", world.schema, "password", PASSWORD),
+	            world.schema);
+}
+
+Test(users, rows_that_another_has_locked_are_waited_for_in_time)
+{
+	bizlock *b = client(NULL);
+
+	db_run(world.admin, "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	                    " gmt_create, gmt_modified) VALUES ('k', 'test', 'x', 1,"
+	                    " '2000-01-01', '2000-01-01', '2000-01-01')");
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT * FROM biz_lock FOR UPDATE");
+	expect(TIMEOUT, b, acquire(b, "k", 300, 0, NULL));
+	db_run(world.admin, "ROLLBACK");
+	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, NULL));
+}
+
 Test(users, migrating_needs_more)
 {
 	bizlock *b;
