@@ -48,12 +48,11 @@ static enum bl_next while_blocked(struct bl_wait *w, const struct bl_seen *seen,
 		return BL_NEXT_TRY_PAST;
 	}
 	if (w->stuck_by != seen->bell_by) {
-		bool first = w->stuck_by == 0;
-
 		w->stuck_by = seen->bell_by;
 		w->stuck_until = now + BL_GRACE_NS + (bl_time)(random % BL_GRACE_JITTER_NS);
-		if (first && w->once && w->end < w->stuck_until)
+		if (w->once && !w->graced && w->end < w->stuck_until)
 			w->end = w->stuck_until;
+		w->graced = true;
 	}
 	if (w->end <= now)
 		return BL_NEXT_REFUSE;

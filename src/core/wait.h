@@ -55,8 +55,10 @@ struct bl_wait {
 	bool several; /* it goes for several keys, and keeps no doorbell without the rows */
 
 	/* What it remembers. */
-	bool tried; /* the last thing it did was to go for a free row, in vain */
-	bool late;  /* it went for a free row after the end */
+	bool tried;  /* the last thing it did was to go for a free row, in vain */
+	bool late;   /* it went for a free row after the end */
+	bool graced; /* one that wants one answer has had its grace for a doorbell, and gets no
+	                other */
 	uint64_t stuck_by;
 	bl_time stuck_until;
 };

@@ -163,3 +163,20 @@ Test(wait_rules, one_answer_is_not_waited_for_without_end)
 		cr_assert_lt(now, start + 2 * BL_GRACE_NS, "%zu: too late", i);
 	}
 }
+
+/* Whatever a server shows it, by turns. */
+Test(wait_rules, one_answer_has_one_grace)
+{
+	struct bl_wait w = bl_wait_begin(true, 0, true, false);
+	enum bl_next next = BL_NEXT_TRY;
+	bl_time now = 0, until;
+
+	for (unsigned i = 0; next != BL_NEXT_REFUSE; i++, now += MS) {
+		next = next_at(&w,
+		               i % 3 == 2 ? free_row
+		               : i % 3    ? blocked
+		                          : other_blocks,
+		               now, &until);
+		cr_assert_lt(now, 3 * BL_GRACE_NS);
+	}
+}
