@@ -48,7 +48,7 @@ struct bl_hold {
 	atomic_bool fenced;      /* a transaction of the application's has had its row locked, and
 	                            may still: set at any time, by whoever fences */
 	bool untold;             /* it was lost, and that is not reported yet */
-	bool unsure;             /* ACQUIRING: a reply was lost, and the row may be there.
+	bool unsure;             /* ACQUIRING, at its end: a row of ours may be there.
 	                            ORPHAN: it may still be, and has to go */
 	bool exported;           /* ORPHAN: perhaps, so its row may have another owner */
 	uint32_t depth;          /* > 0 while HELD or LOST */

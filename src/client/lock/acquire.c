@@ -122,8 +122,8 @@ static void let_go(struct acquisition *a, struct bl_member *m)
 	m->hold = NULL;
 }
 
-/* What this owner has already is let go of again at once: busy for as long as we wait for
- * others, it would not be renewed. */
+/* Of several, what this owner has already is let go of again at once: busy for as long as we
+ * wait for the others, it would not be renewed. */
 static int begin_one(struct acquisition *a, struct bl_member *m)
 {
 	int rc = bl_acquire_begin(&m->call, a->request->once, &m->hold);
@@ -139,17 +139,22 @@ static int begin_one(struct acquisition *a, struct bl_member *m)
 	}
 	if (m->hold->state == BL_HOLD_LOST)
 		rc = bl_reentry_refused(&m->call, m->hold);
-	let_go(a, m);
+	if (a->n > 1)
+		let_go(a, m);
 	return rc;
 }
 
+/* BL_AGAIN: another thread has released it meanwhile, and a single key can be acquired anew. */
 static int try_deeper(struct acquisition *a, struct bl_member *m)
 {
-	int rc;
+	int rc = BIZLOCK_OK;
 
-	m->hold = bl_hold_begin(&m->call, &rc);
+	if (!m->hold)
+		m->hold = bl_hold_begin(&m->call, &rc);
 	if (rc == BIZLOCK_OK && !m->hold)
-		rc = bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
+		return a->n == 1
+		               ? BL_AGAIN
+		               : bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
 	if (rc == BIZLOCK_OK)
 		rc = bl_reenter(&m->call, m->hold, a->request);
 	m->deeper = rc == BIZLOCK_OK;
@@ -179,8 +184,7 @@ static int deepen_one(struct acquisition *a, struct bl_member *m)
 /* Of several: to go deeper may take long, and nobody renews what is not settled yet. */
 static int check_still_held(const struct acquisition *a)
 {
-	if (a->contest.handed_over ||
-	    !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
+	if (a->n == 1 || !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
 		return BIZLOCK_OK;
 	return bl_err_set(a->members->call.err, BIZLOCK_LOST,
 	                  "the leases of the new ones were over before those held already could "
@@ -229,6 +233,7 @@ static int acquire_members(struct acquisition *a)
 		rc = of_member(a, &a->members[i], begin_one(a, &a->members[i]));
 	if (rc == BIZLOCK_OK && c->n > 0) {
 		c->call = &c->members[0]->call;
+		c->in_queue = a->n == 1 && !a->request->once;
 		rc = bl_contest(c);
 		taken = rc == BIZLOCK_OK;
 		if (c->n == 1) /* one for several tells itself which key is in the way */
@@ -319,7 +324,9 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
 	bl_lock(b);
 	if (a.contest.members && a.contest.goals)
-		rc = acquire_members(&a);
+		do {
+			rc = acquire_members(&a);
+		} while (rc == BL_AGAIN);
 	else
 		rc = bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)

@@ -164,7 +164,7 @@ int bl_contest(struct bl_contest *c)
 
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
 	c->blocker = c->members[0];
-	if (c->n == 1 && !c->request->once) {
+	if (c->in_queue) {
 		queue = bl_queue_join(queues, &c->call->key, &place);
 		if (!queue)
 			return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");

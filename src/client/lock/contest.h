@@ -12,15 +12,19 @@ struct bl_contest {
 	struct bizlock *client;
 	struct bl_call *call; /* on the first key: for what concerns them all */
 	const struct bl_request *request;
-	struct bl_member **members; /* whose rows are to be taken, in the order of the primary */
-	struct bl_goal **goals;     /* key; their goals; and how many. Their holds are ACQUIRING */
-	size_t n;                   /* and busy, and of one the `bell` is kept up to date */
+	bool in_queue; /* a single key is waited for in its wait queue */
+
+	/* Whose rows are to be taken, n of them, in the order of the primary key, and their goals.
+	 * Their holds are ACQUIRING and busy; that of a single key knows its `bell` at any time. */
+	struct bl_member **members;
+	struct bl_goal **goals;
+	size_t n;
 
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
 	struct bl_row row;               /* and its row, as seen last */
 	bl_time sent;     /* OK: when the statement that took the rows was about to be sent */
-	bool unsure;      /* a reply was lost: rows may be there */
+	bool unsure;      /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
 	unsigned pauses, failures;
 };

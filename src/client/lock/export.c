@@ -37,7 +37,9 @@ static int was_given(struct bl_call *call, const struct gift *g, const struct bl
 	if (rc != BIZLOCK_OK || g->matched || !tried->repeated)
 		return rc;
 	rc = bl_look(call, &row);
-	*ret_done = rc == BIZLOCK_OK && row.found && row.left_us > 0 && row.fence == g->ref.fence &&
+	if (rc != BIZLOCK_OK)
+		return call->err->code = BIZLOCK_UNKNOWN;
+	*ret_done = row.found && row.left_us > 0 && row.fence == g->ref.fence &&
 	            strcmp(row.owner, g->new_owner) == 0;
 	return rc;
 }

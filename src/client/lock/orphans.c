@@ -90,7 +90,7 @@ void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 {
 	struct bl_call call;
 	struct bl_err err;
-	bool with_bell = h->bell && !h->exported;
+	bool with_bell = h->bell && !(h->exported && h->unsure);
 
 	bl_err_clear(&err);
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);

@@ -71,9 +71,10 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 		return bl_reentry_refused(call, h);
 	if (h->depth >= BIZLOCK_DEPTH_MAX)
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
+	/* The others of a set may keep the call waiting, even when this one needs no statement. */
+	bl_hold_let_renew(call->client, h);
 	if (deepen_in_memory(h, request->flags))
 		return BIZLOCK_OK;
-	bl_hold_let_renew(call->client, h);
 	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, &matched, &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
 		return bl_hold_lost(call, h);
