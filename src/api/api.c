@@ -226,7 +226,7 @@ int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t 
 
 void bizlock_interrupt(bizlock *b)
 {
-	if (b && bl_process_is(b->mark))
+	if (b && bl_process_is(b->stamp))
 		bl_client_interrupt(b);
 }
 

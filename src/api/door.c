@@ -33,7 +33,7 @@ int bl_door_process(const bizlock *b, struct bl_err *err)
 {
 	if (!b)
 		return bl_err_set(err, BIZLOCK_INVALID, "the client is NULL");
-	if (!bl_process_is(b->mark))
+	if (!bl_process_is(b->stamp))
 		return bl_err_set(err, BIZLOCK_MISUSE,
 		                  "this client belongs to the parent process: open another one "
 		                  "after fork");

@@ -4,16 +4,16 @@
 
 #define NS_PER_S 1000000000LL
 
-/* No condition variable runs on CLOCK_BOOTTIME; they wait on CLOCK_MONOTONIC,
- * which stands still while the machine is suspended. Waiting in slices bounds
- * how late a deadline is noticed after that; the extra wake-ups cost nothing. */
+/* No condition variable runs on CLOCK_BOOTTIME. Ours run on CLOCK_MONOTONIC, which
+ * stands still while the machine is suspended. Waiting in slices bounds how late a
+ * deadline is noticed after that; the extra wake-ups cost next to nothing. */
 #define SLICE_NS NS_PER_S
 
 static bl_time read_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(clock, &now); /* fails for unknown clocks alone */
+	clock_gettime(clock, &now); /* fails only for unknown clocks */
 	return (bl_time)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 

@@ -30,7 +30,7 @@ bl_time bl_earlier(bl_time a, bl_time b);
 /* A condition variable to be used with bl_cond_wait_until alone. 0 or an errno. */
 int bl_cond_init(pthread_cond_t *cond);
 
-/* false: the deadline has passed (the condition may be true all the same). */
+/* false: the deadline has passed (the condition may be true nevertheless). */
 bool bl_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mu, bl_time deadline);
 
 #endif

@@ -32,10 +32,10 @@ static bool is_control(const char *c)
 	return first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
 }
 
-/* What vsnprintf() answered and left behind, made fit to be shown. Keys, owners,
- * paths and the server's words are data: a line feed or an escape sequence among them
- * must not forge a line of somebody's log, and a reader of JSON refuses a whole line
- * for one byte that is no character. */
+/* Makes what vsnprintf() wrote fit to be shown; len: what it returned. Keys, owners,
+ * paths and the server's words are data. A line feed or an escape sequence in them must
+ * not forge a line of somebody's log; and for one byte that is no character, a reader
+ * of JSON would refuse the whole line. */
 static void settle(char *text, size_t size, int len)
 {
 	size_t left, step;

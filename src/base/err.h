@@ -15,7 +15,7 @@ struct bl_err {
 int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the message. Returns the code it has. */
+/* Puts "prefix: " before the message. Returns the error's code. */
 int bl_err_wrap(struct bl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* OK, no number, no message. */

@@ -129,7 +129,7 @@ static int take_entry(const struct reader *r, const struct place *p, char *line)
 	return rc;
 }
 
-/* What stands behind the ']' is ignored, as the servers' own reader does. */
+/* The servers' own reader ignores what stands behind the ']', and so do we. */
 static int take_group(const struct reader *r, struct place *p, char *name)
 {
 	char *end = strchr(name, ']');
@@ -250,7 +250,7 @@ static int take_text(const struct reader *r, const char *path, unsigned depth, c
 	return rc;
 }
 
-/* Refuses what must not or can not be read; its size otherwise. */
+/* Refuses a file that must not or cannot be read; else *size is its size. */
 static int check_file(const struct reader *r, const char *path, int fd, size_t *size)
 {
 	struct stat st;
@@ -267,7 +267,7 @@ static int check_file(const struct reader *r, const char *path, int fd, size_t *
 	return BIZLOCK_OK;
 }
 
-/* Reads up to `size` bytes; *size becomes what there was. */
+/* Reads up to *size bytes; *size becomes how many there were. */
 static int read_whole(const struct reader *r, const char *path, int fd, char *ret, size_t *size)
 {
 	size_t len = 0;

@@ -11,7 +11,7 @@
  * alike. It only counts; nothing has to be set up or torn down. */
 static _Atomic uint64_t last_serial;
 
-/* The mark, on a page that the kernel wipes in a forked child; NULL: it can not. */
+/* The stamp, on a page that the kernel wipes in a forked child; NULL: it cannot. */
 static _Atomic uint64_t *page;
 static pthread_once_t page_once = PTHREAD_ONCE_INIT;
 
@@ -28,39 +28,39 @@ static void make_page(void)
 		munmap(at, size);
 }
 
-uint64_t bl_process_mark(void)
+uint64_t bl_process_stamp(void)
 {
-	uint64_t mark, fresh;
+	uint64_t stamp, fresh;
 
 	pthread_once(&page_once, make_page);
 	if (!page)
 		return (uint64_t)getpid();
-	mark = atomic_load(page);
-	if (mark)
-		return mark;
+	stamp = atomic_load(page);
+	if (stamp)
+		return stamp;
 	fresh = atomic_fetch_add(&last_serial, 1) + 1;
-	return atomic_compare_exchange_strong(page, &mark, fresh) ? fresh : mark;
+	return atomic_compare_exchange_strong(page, &stamp, fresh) ? fresh : stamp;
 }
 
-bool bl_process_is(uint64_t mark)
+bool bl_process_is(uint64_t stamp)
 {
-	return mark == (page ? atomic_load(page) : (uint64_t)getpid());
+	return stamp == (page ? atomic_load(page) : (uint64_t)getpid());
 }
 
-/* mark 0: this thread has not been asked yet; another mark: not in this process. */
+/* Another stamp than that of the process: tid is not known yet. */
 static _Thread_local struct {
-	uint64_t mark, serial, tid;
+	uint64_t stamp, serial, tid;
 } own;
 
 struct bl_thread bl_thread_self(void)
 {
-	uint64_t mark = bl_process_mark();
+	uint64_t stamp = bl_process_stamp();
 
 	if (own.serial == 0)
 		own.serial = atomic_fetch_add(&last_serial, 1) + 1;
-	if (own.mark != mark)
+	if (own.stamp != stamp)
 		own.tid = (uint64_t)syscall(SYS_gettid);
-	own.mark = mark;
+	own.stamp = stamp;
 	return (struct bl_thread){own.serial, own.tid};
 }
 

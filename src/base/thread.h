@@ -1,5 +1,6 @@
-/* Who the calling thread is. The kernel reuses thread ids; serials are never
- * reused in a process, so a new thread never passes for one that has ended. */
+/* The identity of the calling thread, and of its process. The kernel reuses thread ids.
+ * Serials are never reused in a process, so a new thread is never taken for one that
+ * has ended. */
 #ifndef BL_BASE_THREAD_H
 #define BL_BASE_THREAD_H
 
@@ -14,19 +15,19 @@ struct bl_thread {
 
 struct bl_thread bl_thread_self(void);
 
-/* A number of this process, which a forked child has not: getpid() without asking the
- * kernel, which is most of what a re-entry in memory would take. */
-uint64_t bl_process_mark(void);
+/* A number that this process has, and a forked child of it has not. getpid() asks the
+ * kernel, which would be most of what a re-entry in memory costs. */
+uint64_t bl_process_stamp(void);
 
-/* Is that the mark of this process? A process id does not tell: a child in a namespace of
- * its own may have its parent's. `mark` is what bl_process_mark() has returned before.
- * Async-signal-safe. */
-bool bl_process_is(uint64_t mark);
+/* Is that the stamp of this process? `stamp`: what bl_process_stamp() has returned before.
+ * A process id would not tell, because a child in a namespace of its own may have the same
+ * one as its parent. Async-signal-safe. */
+bool bl_process_is(uint64_t stamp);
 
-/* A thread that takes no signals: those are the program's. false: none can be had. */
+/* Starts a thread that takes no signals: they are the program's. false: it could not. */
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 
-/* Tells others whether a thread has ended. Shared; freed by the last drop. */
+/* Tells others whether a thread has ended. They share it; the last drop frees it. */
 struct bl_token;
 
 struct bl_token *bl_token_self(void); /* of the calling thread, to be dropped; NULL: no memory */

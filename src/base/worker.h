@@ -1,5 +1,5 @@
-/* A thread that sleeps until it has something to do, and serves one owner: the owner's mutex
- * guards it. */
+/* A thread that serves one owner, and sleeps until there is something to do. The owner's
+ * mutex guards it. */
 #ifndef BL_BASE_WORKER_H
 #define BL_BASE_WORKER_H
 
@@ -12,12 +12,12 @@
 struct bl_worker {
 	pthread_t thread;
 	bool running, stop;
-	bool at_work; /* without the mutex */
+	bool at_work; /* with the mutex free */
 	pthread_cond_t wake;
 	bl_time at; /* when it looks next */
 };
 
-/* An all-zero worker; arg is for run. NOMEM. */
+/* w: all zero. arg: for run. NOMEM. */
 int bl_worker_start(struct bl_worker *w, void *(*run)(void *arg), void *arg, struct bl_err *err);
 
 /* With the mutex held: begin nothing more. */
@@ -26,10 +26,10 @@ void bl_worker_stop_soon(struct bl_worker *w);
 /* Mutex free; returns when the thread has ended. Takes one that does not run. */
 void bl_worker_stop(struct bl_worker *w, pthread_mutex_t *mu);
 
-/* With the mutex held: there will be something to do. */
+/* With the mutex held: there will be something to do at `when`. */
 void bl_worker_by(struct bl_worker *w, bl_time when);
 
-/* With the mutex held, by the thread itself: until w->at, or until it is called. */
+/* With the mutex held, by the thread itself: until w->at, or until it is woken. */
 void bl_worker_sleep(struct bl_worker *w, pthread_mutex_t *mu);
 
 #endif

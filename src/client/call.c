@@ -5,7 +5,7 @@
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
 {
-	/* Twice: when a reply never came there is time left to ask again. */
+	/* Twice: when a reply never comes, there is time left to ask again. */
 	bl_time io_deadline = bl_deadline_in_ms(2 * (int64_t)b->config.io_timeout_ms);
 
 	call->client = b;
@@ -64,7 +64,7 @@ void bl_call_pause(const struct bl_call *call, bl_time until)
 	sleep_unless(call, until, is_over);
 }
 
-uint64_t bl_client_random(struct bizlock *b)
+uint64_t bl_random(struct bizlock *b)
 {
 	return bl_rnd_next(&b->jitter);
 }

@@ -19,7 +19,7 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err)
 	if (!b)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	b->serial = atomic_fetch_add(&serials, 1) + 1;
-	b->mark = bl_process_mark();
+	b->stamp = bl_process_stamp();
 	if (bl_config_init(&b->set, err) != BIZLOCK_OK) {
 		free(b);
 		return err->code;
@@ -63,8 +63,8 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_server_probe(&s, &b->server, err);
-	/* A node can undo a transaction in the middle of a packet and go on behind it: what a
-	 * batch has deleted would be there still, and nobody's. */
+	/* A node of Galera can undo a transaction in the middle of a packet and go on behind it:
+	 * rows that a batch has deleted would still be there, and be nobody's. */
 	b->config.combine &= !b->server.galera;
 	if (bl_hosts_several(b->config.host))
 		b->server.identity[0] = '\0'; /* the next connection may be to another one */

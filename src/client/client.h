@@ -1,4 +1,5 @@
-/* The life of a client. All are entered with the mutex free. */
+/* The life of a client: made, opened, interrupted, counted, closed. All functions are entered
+ * with the mutex free; bl_client_interrupt() with it held, too. */
 #ifndef BL_CLIENT_CLIENT_H
 #define BL_CLIENT_CLIENT_H
 
@@ -12,7 +13,7 @@ int bl_client_open(struct bizlock *b, struct bl_err *err);
 /* Closes what is open, and frees. */
 void bl_client_close(struct bizlock *b);
 
-/* What open has built. forked: nothing of it is ours but the memory. */
+/* Takes down what open has built. forked: nothing of it is ours but the memory. */
 void bl_client_tear_down(struct bizlock *b, bool forked);
 
 void bl_client_interrupt(struct bizlock *b); /* async-signal-safe */

@@ -1,6 +1,7 @@
-/* The end of a client: it lasts no longer than a server may take to answer. Calls, renewer and
- * janitor have ended when holds are given back, and nobody but the loss watch is left. Its
- * functions are entered with the mutex free, and take it to look at the holds. */
+/* The end of a client: gives back what it holds, and takes no longer than a server may take to
+ * answer. When the holds are given back, calls, renewer and janitor have ended, and only the
+ * loss watch still runs. Functions are entered with the mutex free, and take it to look at the
+ * holds. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,11 +11,11 @@
 #include "core/backoff.h"
 #include "store/many.h"
 
-/* Connections that are lost are replaced; a server that is not there is not waited
- * for, because leases end by themselves. */
+/* A connection that is lost is replaced. A server that is not there is not waited
+ * for, because the leases end anyway. */
 #define ATTEMPTS 8
 
-/* What closing may take beyond its time, at most. */
+/* How much longer than it should closing may take, at most. */
 #define SLACK_MS 200
 
 static void pause_before(struct bizlock *b, unsigned attempt)
@@ -22,12 +23,13 @@ static void pause_before(struct bizlock *b, unsigned attempt)
 	bl_time pause;
 
 	bl_lock(b);
-	pause = bl_backoff_ns(attempt, bl_client_random(b));
+	pause = bl_backoff_ns(attempt, bl_random(b));
 	bl_unlock(b);
 	bl_sleep(pause);
 }
 
-/* Does its row have to go? What an ended thread held may be half done. */
+/* Does its row have to go? What was done under the lock of an ended thread may be half done:
+ * that row stays until its lease ends. */
 static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 {
 	if (h->state == BL_HOLD_ORPHAN)
@@ -35,7 +37,7 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
 }
 
-/* As many as one statement takes, of those that may be fenced or of the others. */
+/* Picks as many as one statement takes, of those that may be fenced or of the others. */
 static size_t pick_holds(struct bizlock *b, bool fenced, struct bl_item *items)
 {
 	size_t n = 0;
@@ -63,7 +65,7 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 	bl_unlock(b);
 }
 
-/* One that has to rest. *ret_rest_us 0: there is none. */
+/* Picks one that has to rest. *ret_rest_us 0: there is none. */
 static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 1],
                                    int64_t *ret_rest_us)
 {
@@ -106,7 +108,7 @@ static int rest_all(struct bizlock *b, struct bl_session *s)
 	}
 }
 
-/* What acquisitions may have left whose outcome is not known. */
+/* Removes the rows that acquisitions of unknown outcome may have left. */
 static int close_unknown(struct bizlock *b, struct bl_session *s)
 {
 	struct bl_err ignored;
@@ -131,8 +133,8 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 	return rc;
 }
 
-/* A row that is passed over is one that a transaction has fenced, which stays until its lease
- * ends; or that a statement of somebody's has for a moment, and which must not. */
+/* Rows that somebody has locked are passed over. One that a transaction has fenced stays until
+ * its lease ends. One that a statement has locked for a moment must go, so they are tried again. */
 static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *items, size_t n)
 {
 	const char *suffix = b->process.suffix;
@@ -202,7 +204,7 @@ static struct bl_item *make_items(struct bizlock *b)
 	return n ? calloc(n, sizeof(struct bl_item)) : NULL;
 }
 
-/* Nobody calls any more, but the watch still looks: it may have to cut us off. */
+/* No call is inside any more, but the loss watch still runs: it may have to cut us off. */
 static void close_holds(struct bizlock *b, struct bl_patience patience)
 {
 	struct bl_item *items = make_items(b);
@@ -239,8 +241,8 @@ static void leave_open_state(struct bizlock *b)
 	bl_loss_watch_stop(b);
 }
 
-/* Is there something to close? What was begun before goes on to its end: an open, and,
- * where nothing is open, calls that need no open client. */
+/* Is there something to close? An open that has begun goes on to its end; so do calls that
+ * need no open client. */
 static bool await_open(struct bizlock *b)
 {
 	bool open;
@@ -253,8 +255,8 @@ static bool await_open(struct bizlock *b)
 	return open;
 }
 
-/* In a child the mutex may be held by a thread that does not exist there, and
- * what it was working on is half changed; then memory is left alone. */
+/* In a forked child the mutex may be held by a thread that does not exist there, and
+ * what that thread was working on is half changed. Then the memory is not freed. */
 static bool forked_whole(struct bizlock *b)
 {
 	return b->calls == 0 && !b->renewer.worker.at_work && !b->janitor.worker.at_work &&
@@ -263,7 +265,7 @@ static bool forked_whole(struct bizlock *b)
 
 void bl_client_close(struct bizlock *b)
 {
-	bool forked = !bl_process_is(b->mark);
+	bool forked = !bl_process_is(b->stamp);
 
 	if (forked && !forked_whole(b))
 		return;

@@ -1,7 +1,7 @@
 /* The client: what bizlock.h calls `bizlock`, one call on it, and who may touch what.
  *
- * Threads. Callers come and go, any number of them. Three threads are the client's own, and
- * what may keep each of them waiting decides what is its work:
+ * Threads. Callers come and go, any number of them. Three threads are the client's own. Each
+ * has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
  *     sends nothing, so that no server can keep it from telling a loss in time;
  *   - the renewer (hold/renewer.c) sends renewals and nothing else, on a connection of its
@@ -9,42 +9,47 @@
  *   - the janitor (lock/janitor.c) removes what calls could not give back, and keeps idle
  *     connections alive. It may hang as long as the network does, and costs nobody a lease.
  *
- * One mutex, `mu`, guards all of the client, but for what open has built before any other
- * thread could come (config, process, server, sql, bell_seed: they do not change until
- * close), and for the atomics. There is no second mutex, and so no order of them.
+ * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
+ * what does not change between open and close (config, process, server, sql, bell_seed,
+ * serial, stamp). There is no second mutex, and so no order of them.
  *
- * The client is a monitor: a call takes the mutex once and keeps it, and lets go of it only
+ * The client is a monitor: a call takes the mutex, and lets go of it only
  *   - while a statement is under way, on a connection that is lent to it;
  *   - while a connection is made or closed (conn/pool.c), by the thread it is lent to;
  *   - while it waits: on a condition variable, or for a pause to be over (bl_call_sleep);
  *   - while it runs the user's code (the function of bizlock_on_lost()).
- * Functions of the rooms are entered with the mutex held, unless they say otherwise.
- * bl_client_...() are the doors: they are entered with the mutex free. After a function
- * that sends or waits, nothing is as it was, but for what has been given to this thread:
+ * Functions of the rooms are entered with the mutex held, unless they say otherwise; those
+ * that start and stop a thread, with the mutex free. So are the doors, bl_client_...(): a door
+ * of lock/ takes the mutex for all of a call's work; lock/tx.c, ops/ and close.c take it for
+ * one step after the other. After a function that sends or waits, only what was given to this
+ * thread is as it was:
  *
  *   a connection that is lent      is its borrower's, from bl_pool_take() to bl_pool_put().
- *   a hold that is `busy`          is the call's that made it so. Others who come for it wait
- *                                  on `changed`. Only the loss watch, the renewer and a
- *                                  break may change it meanwhile, and only from HELD to LOST:
- *                                  so its state is looked at anew after each statement.
+ *   a hold that is `busy`          is the call's that made it so. Other calls that come for it
+ *                                  wait on `changed`. Meanwhile others may renew it or note a
+ *                                  fence, and may move it from HELD to LOST (the loss watch,
+ *                                  the renewer, a break, a check in a transaction): so its
+ *                                  state is looked at anew after each statement.
  *   a hold that `stays`            is busy, and renewed nevertheless: its call neither
  *                                  shortens the lease nor gives the hold away.
- *   a hold that is `renewing`      has its row in a statement of the renewer's: a call that
- *                                  would shorten its lease waits until that is answered, or
- *                                  the late renewal would lengthen it behind the call's back.
- *   a place in a wait queue        is its thread's own, on its stack; but from OFFERED on the
- *                                  thread that hands the lock over writes it (lock/handoff.c).
- *   a job (conn/jobs.h)            belongs to the thread that runs the batch, from RUNS to
- *                                  DONE; its own thread only waits.
+ *   a hold that is `renewing`      has its row in a statement of the renewer's.
+ *                                  bizlock_renew() waits until that is answered: a late
+ *                                  renewal would undo a lease which that call has shortened.
+ *   a place in a wait queue        is its thread's own, on its stack. While it is OFFERED, the
+ *                                  thread that hands the lock over writes to it and to its
+ *                                  hold, which is ACQUIRING (lock/handoff.c).
+ *   a job (conn/jobs.h)            is its thread's own, too. While it RUNS, it belongs to the
+ *                                  thread that runs the batch, and its own thread waits.
  *
  * What is taken in which order, so that nobody waits in a circle: first the hold (busy), then
  * the place in the wait queue, then a connection, then the doorbell at the server, then the
- * row. Of several keys in the order of the primary key, and their doorbells all or none. A
- * thread that sleeps at a doorbell has no other one on that connection, and one connection
- * is always left for those that release.
+ * row. Several keys are taken in the order of the primary key, and their doorbells all or
+ * none. Those keys of a call that its owner holds already are re-entered last; their holds are
+ * not busy while it waits for the others. A thread that sleeps at a doorbell has no other one
+ * on that connection, and one connection is always left for those that release.
  *
- * Signal handlers may call bizlock_interrupt(): it touches `wakes`, `state` and the wake_fds,
- * which are there as long as the pool is. */
+ * Signal handlers may call bizlock_interrupt(): it touches `stamp`, `wakes`, `state` and the
+ * wake_fds, which are there as long as the pool is. */
 #ifndef BL_CLIENT_STATE_H
 #define BL_CLIENT_STATE_H
 
@@ -71,12 +76,12 @@ struct bizlock {
 	_Atomic enum bl_client_state state; /* changed with the mutex held */
 	unsigned calls;                     /* inside; close waits for them */
 	uint64_t serial;                    /* of this client in its process, never 0 */
-	uint64_t mark;                      /* of that process; see bl_process_mark() */
+	uint64_t stamp;                     /* of that process; see bl_process_stamp() */
 	uint64_t jitter;                    /* state of the generator */
-	atomic_uint wakes; /* counts interrupts: a call that sees it move is cancelled */
+	atomic_uint wakes; /* counts interrupts: a call that sees it change is cancelled */
 
 	struct bl_config set;    /* by bizlock_set() */
-	struct bl_config config; /* in force, since the client is open: does not change */
+	struct bl_config config; /* in force since the client is open: does not change */
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;
@@ -109,7 +114,7 @@ struct bl_call {
 	char owner_full[BL_OWNER_MAX + 1];
 	char bell[BL_BELL_MAX + 1];
 	bl_time deadline;    /* of the wait */
-	bl_time io_deadline; /* of what has to be done in any case: looking after a lost reply, a
+	bl_time io_deadline; /* of what has to be done in any case: a look after a lost reply, a
 	                        turn in the pool. Never before `deadline` */
 	unsigned wakes;      /* when the call began */
 	struct bl_err *err;
@@ -119,20 +124,20 @@ struct bl_call {
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err);
 
-/* Whether an interrupt has ended the wait of this call; one that waits for nothing, as a
- * release, goes on. The mutex may be free or held, as for the next one. */
+/* Whether an interrupt has ended the wait of this call. A call that waits for nothing, such as
+ * a release, goes on. The mutex may be free or held; for bl_call_check(), too. */
 bool bl_call_interrupted(const struct bl_call *call);
 
 /* CANCELLED if an interrupt came since the call began, else OK. */
 int bl_call_check(const struct bl_call *call);
 
-/* Let go of the mutex and sleep until `until` or io_deadline. sleep: any interrupt ends it
- * early. pause: only one that ends this call's wait, or a close, so that a call which goes
- * on after an interrupt does not go on without rest. */
+/* Both let go of the mutex and sleep until `until` or io_deadline. Any interrupt ends a sleep
+ * early. A pause is ended only by an interrupt that ends this call's wait, or by a close: so
+ * a call that goes on after an interrupt does not go on without a rest. */
 void bl_call_sleep(const struct bl_call *call, bl_time until);
 void bl_call_pause(const struct bl_call *call, bl_time until);
 
-uint64_t bl_client_random(struct bizlock *b); /* with the mutex held */
+uint64_t bl_random(struct bizlock *b); /* for jitter */
 
 /* What an acquisition asks for. */
 struct bl_request {

@@ -28,7 +28,7 @@ enum bl_hold_state {
 };
 
 enum bl_loss {
-	BL_LOSS_OVER,   /* the lease, by our clock: nothing confirmed it in time */
+	BL_LOSS_OVER,   /* the lease is over by our clock: nothing confirmed it in time */
 	BL_LOSS_GONE,   /* the server said so */
 	BL_LOSS_THREAD, /* the thread that held it has ended */
 	BL_LOSS_BROKEN  /* by a call of this client */
@@ -40,31 +40,31 @@ struct bl_hold {
 	struct bl_owner owner;
 	enum bl_hold_state state;
 	enum bl_loss why;        /* LOST */
-	int64_t step_us;         /* LOST: by which the server's clock was found set, or 0 */
+	int64_t step_us;         /* LOST: how far the server's clock was found set, or 0 */
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
 	bool stays;              /* busy, and renewed nevertheless: see client/state.h */
-	bool renewing;           /* the renewer's statement has it: see there */
-	atomic_bool fenced;      /* a transaction of the application's has had its row locked, and
-	                            may still: set at any time, by whoever fences */
+	bool renewing;           /* its row is in a statement of the renewer's: see there */
+	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
+	                            have it still; set at any time, by the call that fences */
 	bool untold;             /* it was lost, and that is not reported yet */
 	bool unsure;             /* ACQUIRING, at its end: a row of ours may be there.
-	                            ORPHAN: it may still be, and has to go */
-	bool exported;           /* ORPHAN: perhaps, so its row may have another owner */
+	                            ORPHAN: the row may be there, and has to go */
+	bool exported;           /* ORPHAN: it may be exported, so its row may have another owner */
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
-	uint32_t min_hold_ms; /* released earlier, it rests until then */
+	uint32_t min_hold_ms; /* released earlier, the lock rests until then */
 	uint64_t fence;
 	bl_time began;   /* no later than at the server */
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
-	bl_time due;     /* to be renewed; BL_NEVER: not */
+	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up */
 	unsigned tries;  /* ORPHAN: how often it was found fenced */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 
-	/* It went from owner to owner of this client: how often in a row, and since when. */
+	/* How often in a row it was handed from owner to owner of this client; since when. */
 	unsigned handoffs;
 	bl_time run;
 };
@@ -77,11 +77,11 @@ struct bl_held {
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
-/* Not an orphan, which belongs to nobody. */
+/* NULL: there is none. An orphan is not found: it belongs to nobody. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 
-/* A new hold, ACQUIRING and otherwise zero. The pair must not be there.
+/* A new hold, ACQUIRING and otherwise zero. The pair must not be in the table.
  * NULL: out of memory. Holds do not move when the table grows. */
 struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
                             const struct bl_owner *owner);
@@ -97,15 +97,15 @@ void bl_hold_move(struct bl_hold *h, enum bl_hold_state to);
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key);
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h);
 
-/* Whether one of them has its doorbell on connection `conn`. A connection that has a doorbell
- * may ring it again (GET_LOCK counts): that of one owner would tell another one "rung". */
+/* Whether one of them has its doorbell on connection `conn`. The server would give that
+ * connection the doorbell once more (GET_LOCK counts), and so to another owner as well. */
 bool bl_held_has_bell(const struct bl_held *t, const struct bl_key *key, uint64_t conn);
 
 /* The hold with this fence, or NULL. */
 struct bl_hold *bl_held_with_fence(const struct bl_held *t, const struct bl_key *key,
                                    uint64_t fence);
 
-/* Any hold, or NULL: for walking, pass the previous one, NULL at first. */
+/* For walking: the hold that follows prev, NULL: none. prev NULL: the first. */
 struct bl_hold *bl_held_walk(const struct bl_held *t, const struct bl_hold *prev);
 
 #endif

@@ -17,8 +17,8 @@ struct bl_host {
  * bracket that is not one of a pair, something else behind the pair. */
 int bl_hosts_check(const char *list, struct bl_err *err);
 
-/* The next host of a checked list (NULL: the default host, once). *at: "" or
- * NULL at its end; start with the list. */
+/* The next host of a checked list (NULL: the default host, once). *at: the list at
+ * first; "" or NULL at its end. */
 struct bl_host bl_hosts_next(const char **at);
 
 bool bl_hosts_several(const char *list);

@@ -1,4 +1,4 @@
-/* A checked key, copied: passed around by pointer, stored by value. */
+/* A lock's key, checked and copied. */
 #ifndef BL_CORE_KEY_H
 #define BL_CORE_KEY_H
 

@@ -55,13 +55,13 @@ struct bl_numbers {
 void bl_count(struct bl_numbers *n, enum bl_counter which);
 void bl_count_add(struct bl_numbers *n, enum bl_counter which, uint64_t more);
 
-/* For a counter that keeps the largest value it was shown. */
+/* For a counter that keeps the largest value it was given. */
 void bl_count_max(struct bl_numbers *n, enum bl_counter which, uint64_t value);
 
 /* One acquisition that waited for us microseconds: into its bucket, and the sum. */
 void bl_count_wait(struct bl_numbers *n, uint64_t us);
 
-/* Each number is right; together they are of no single moment. */
+/* Each number is right, but they are not all of the same moment. */
 void bl_numbers_read(struct bl_numbers *n, uint64_t held, bizlock_numbers *ret);
 
 /* Of the buckets but the last, which is open; in milliseconds, inclusive. */

@@ -1,5 +1,5 @@
-/* Who holds: `name@pid.nonce@host`, where name is a thread's id or was chosen
- * by the caller. Within the process owners are told apart by thread serial or
+/* The owner of a hold: `name@pid.nonce@host`, where name is a thread's id or was
+ * chosen by the caller. Within the process owners are told apart by thread serial or
  * by name, so that a reused thread id is not taken for its predecessor. */
 #ifndef BL_CORE_OWNER_H
 #define BL_CORE_OWNER_H
@@ -29,8 +29,8 @@ struct bl_owner {
 };
 
 /* What owns a hold on its way from one client to another: this, 16 hexadecimal digits drawn at
- * random, and its exporter's suffix. Nobody else may be called so: owners and fences are there for
- * all to see, and who knows them could import what nobody has exported. */
+ * random, and its exporter's suffix. No other owner may be called so: owners and fences are there
+ * for all to see, and anybody who knows them could import what nobody has exported. */
 #define BL_OWNER_EXPORT "export-"
 
 /* Does a name, or an owner as stored, begin like that? *ret_len: with how many bytes. */

@@ -1,4 +1,4 @@
-/* How many rows the next batch may have, so that nobody waits long for one. Pure. */
+/* How many rows the reaper's next batch may have, so that nobody waits long for one. */
 #ifndef BL_CORE_PACE_H
 #define BL_CORE_PACE_H
 
@@ -6,20 +6,20 @@
 
 #define BL_PACE_FIRST 100u /* nobody knows yet how fast the server is */
 
-/* Fewer do not make it shorter: what is left is the server's own time for a COMMIT. */
+/* Fewer rows make no shorter batch: the rest is the server's own time for a COMMIT. */
 #define BL_PACE_LEAST 20u
 
-/* A batch that took longer was too large; one that took less than half, small. */
+/* A batch that took longer was too large; one that took less than half of this, small. */
 #define BL_PACE_SLOW_US 20000
 
-/* One that took even longer was hardly too large: the server has too much to do. */
+/* A batch that took even longer was hardly too large: the server has too much to do. */
 #define BL_PACE_TROUBLE_US 50000
-#define BL_PACE_REST_MAX_US 1000000 /* but perhaps its clock was set */
+#define BL_PACE_REST_MAX_US 1000000 /* a longer time may be a clock that was set */
 
-/* The last one was allowed `rows` and had `had` of them; it took so long. */
+/* The last batch was allowed `rows`, had `had` of them, and took took_us. */
 uint32_t bl_pace_next(uint32_t rows, uint32_t had, int64_t took_us);
 
-/* How long to leave the server alone after it. */
+/* How long to leave the server alone after that batch. */
 int64_t bl_pace_rest_us(int64_t took_us);
 
 #endif

@@ -1,7 +1,7 @@
 #include "core/wait.h"
 
-/* How long one that wants one answer goes on where nobody holds the lock: from its first look,
- * because connecting may take longer than that. */
+/* How long a contender that wants one answer goes on where nobody holds the lock. It counts
+ * from the first look, because connecting may take longer than this. */
 #define ONCE_NS (BL_GRACE_NS + 2 * BL_GRACE_JITTER_NS)
 
 struct bl_wait bl_wait_begin(bool once, bl_time deadline, bool bells, bool several)
@@ -20,8 +20,8 @@ static enum bl_next while_held(struct bl_wait *w, const struct bl_seen *seen, bl
 	if (w->once || w->end <= now)
 		return BL_NEXT_REFUSE;
 	*ret_until = bl_earlier(w->end, now + seen->left_ns);
-	/* A doorbell that nobody has would be had at once. One key's contender keeps it, and so
-	 * its place before those that come later; one of several would have it for nothing. */
+	/* A doorbell that nobody has would be ours at once. A contender for one key keeps it, and
+	 * so its place before those that come later; one for several would get it for nothing. */
 	if (!w->bells || seen->bell_ours || (w->several && !seen->bell_by))
 		return BL_NEXT_POLL;
 	if (!seen->by_holder)
@@ -29,8 +29,8 @@ static enum bl_next while_held(struct bl_wait *w, const struct bl_seen *seen, bl
 	return BL_NEXT_SLEEP;
 }
 
-/* A statement of bizlock's own, such as a late renewal, has the row for a moment, too: one that
- * wants one answer waits for that. */
+/* A statement of bizlock's own, such as a late renewal, has the row for a moment, too: a
+ * contender that wants one answer waits for that. */
 static enum bl_next while_fenced(struct bl_wait *w, bl_time now, bl_time *ret_until)
 {
 	if (w->once)
@@ -60,8 +60,8 @@ static enum bl_next while_blocked(struct bl_wait *w, const struct bl_seen *seen,
 	return w->once ? BL_NEXT_POLL : BL_NEXT_SLEEP;
 }
 
-/* Two tries in a row without a pause might meet the same others for ever. After the end there
- * is one: the lock may have become free in the last moment. */
+/* Two tries in a row without a pause might meet the same others for ever. There is one more
+ * try after the end: the lock may have become free in the last moment. */
 static enum bl_next while_free(struct bl_wait *w, bl_time now, bl_time *ret_until)
 {
 	bool again = w->tried;

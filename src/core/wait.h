@@ -1,19 +1,21 @@
-/* What a contender does next: a decision, from what it has just seen and what it remembers.
- * Nothing here sleeps, sends or locks, so that a blocking thread and an event loop wait by
- * the same rules.
+/* What a contender does next: try, sleep at the doorbell, go past it, poll, or refuse. That is
+ * decided from what it has just seen and what it remembers. Nothing here sleeps, sends or
+ * locks, so that a blocking thread and an event loop wait by the same rules.
  *
  *   row                        doorbell                    next
  *   held                       its holder's                sleep at it, for the lease at most:
  *                                                          the end of a lease rings no bell
  *   held                       another contender's         sleep at it, and look up often: the
  *                                                          holder's release will not ring
+ *   held                       nobody's                    the same: sleeping gets it at once. A
+ *                                                          set polls, for it could not keep it
  *   held                       ours, or not used           poll
  *   over, in a transaction     -                           poll until that ends: to take the row
  *   (fenced)                                               is to wait for its lock
  *   free, or over              ours, nobody's, not used    try
  *   free, or over              another contender's         it is about to take the row: sleep at
  *                                                          the doorbell, but not for ever: when
- *                                                          it stands still, try past it
+ *                                                          it stands still, go past it
  *
  * A contender that wants one answer (once) does not sleep at doorbells: it refuses where the
  * lock is held, and polls for a moment where it may be free. */
@@ -24,19 +26,19 @@
 
 /* How long a doorbell may stand still in front of a free row before somebody goes past it:
  * its holder hangs, or died without the server knowing. Too early costs order, too late
- * costs time; exclusion is the row's business. The jitter keeps all who notice from going
- * at once. */
+ * costs time; exclusion is the row's business. Jitter keeps those that notice it from going
+ * all at once. */
 #define BL_GRACE_NS (200 * BL_NS_PER_MS)
 #define BL_GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 
-/* Longer than a statement of bizlock's own has a row, on a busy machine. */
+/* Longer than a statement of bizlock's own keeps a row locked, on a busy machine. */
 #define BL_MOMENT_NS (100 * BL_NS_PER_MS)
 
 enum bl_next {
 	BL_NEXT_TRY,      /* go for the row, and for the doorbell */
 	BL_NEXT_TRY_PAST, /* go for the row alone */
-	BL_NEXT_SLEEP,    /* at the doorbell, until then at most */
-	BL_NEXT_POLL,     /* pause, until then at most */
+	BL_NEXT_SLEEP,    /* at the doorbell, until *ret_until at most */
+	BL_NEXT_POLL,     /* pause, until *ret_until at most; then look again */
 	BL_NEXT_REFUSE    /* BUSY or TIMEOUT */
 };
 
@@ -45,27 +47,26 @@ struct bl_seen {
 	bool fenced;      /* over, but a transaction has the row locked */
 	bool by_holder;   /* the doorbell is that of whoever holds the row */
 	uint64_t bell_by; /* which connection has the doorbell, 0: none */
-	bool bell_ours;   /* that is the contender's own */
+	bool bell_ours;   /* the contender itself has it */
 };
 
 struct bl_wait {
-	bl_time end;  /* of its patience; of one that wants one answer, set by its first look */
+	bl_time end;  /* when it gives up; if it wants one answer, set by its first look */
 	bool once;    /* it wants one answer */
 	bool bells;   /* it uses doorbells */
 	bool several; /* it goes for several keys, and keeps no doorbell without the rows */
 
 	/* What it remembers. */
-	bool tried;  /* the last thing it did was to go for a free row, in vain */
-	bool late;   /* it went for a free row after the end */
-	bool graced; /* one that wants one answer has had its grace for a doorbell, and gets no
-	                other */
-	uint64_t stuck_by;
-	bl_time stuck_until;
+	bool tried;          /* the last thing it did was to go for a free row, in vain */
+	bool late;           /* it went for a free row after the end */
+	bool graced;         /* it wants one answer, and has had its one grace for a doorbell */
+	uint64_t stuck_by;   /* the connection that has the doorbell of a free row, 0: none, */
+	bl_time stuck_until; /* and until when it may have it */
 };
 
 struct bl_wait bl_wait_begin(bool once, bl_time deadline, bool bells, bool several);
 
-/* *ret_until: for SLEEP and POLL. random: any 64 bits. */
+/* *ret_until is for SLEEP and POLL. random: any 64 bits. */
 enum bl_next bl_wait_next(struct bl_wait *w, const struct bl_seen *seen, bl_time now,
                           uint64_t random, bl_time *ret_until);
 

@@ -64,7 +64,7 @@ bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt
 	if (!again || bl_passed(call->io_deadline))
 		return false;
 	bl_count_retry(&b->numbers, call->err);
-	bl_call_pause(call, bl_now() + bl_backoff_ns(attempt, bl_client_random(b)));
+	bl_call_pause(call, bl_now() + bl_backoff_ns(attempt, bl_random(b)));
 	return true;
 }
 

@@ -168,7 +168,7 @@ static int deepen_one(struct acquisition *a, struct bl_member *m)
 	int rc = try_deeper(a, m);
 
 	for (unsigned i = 0; rc == BIZLOCK_BUSY && !a->request->once; i++) {
-		bl_time next = bl_now() + bl_backoff_ns(i, bl_client_random(a->b));
+		bl_time next = bl_now() + bl_backoff_ns(i, bl_random(a->b));
 
 		let_go(a, m);
 		if (bl_passed(m->call.deadline))

@@ -288,7 +288,7 @@ int bl_attempt_look(struct bl_contest *c)
 
 void bl_attempt_pause(struct bl_contest *c, bl_time until)
 {
-	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_client_random(c->client));
+	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_random(c->client));
 
 	bl_call_sleep(c->call, bl_earlier(next, until));
 }

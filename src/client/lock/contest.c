@@ -91,7 +91,7 @@ static int act(struct bl_contest *c)
 	};
 	bl_time until;
 
-	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_client_random(c->client), &until)) {
+	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until)) {
 	case BL_NEXT_TRY:
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:

@@ -82,7 +82,7 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 		h->tries++;
 	h->due = bl_now() + (AGAIN_NS << h->tries);
 	if (rc != BIZLOCK_OK && rc != BIZLOCK_TIMEOUT && rc != BIZLOCK_BUSY)
-		j->not_before = bl_now() + bl_backoff_ns(j->failures++, bl_client_random(b));
+		j->not_before = bl_now() + bl_backoff_ns(j->failures++, bl_random(b));
 	bl_hold_done(b, h);
 }
 

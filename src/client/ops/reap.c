@@ -250,7 +250,7 @@ static void reaper_begin(struct bl_call *call, struct bizlock *b, struct bl_err 
 	char name[32];
 
 	bl_lock(b);
-	snprintf(name, sizeof(name), "reaper-%016" PRIx64, bl_client_random(b));
+	snprintf(name, sizeof(name), "reaper-%016" PRIx64, bl_random(b));
 	bl_unlock(b);
 	bl_key_make(&key, reserved, err);
 	bl_owner_make(&owner, name, err);
