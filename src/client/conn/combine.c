@@ -1,8 +1,8 @@
 /* The thread that has the connection (its borrower, or the first in its line of jobs) leads:
  * it takes the jobs out of the line, runs them as one batch with the mutex free, and wakes
- * their threads with the answers. From RUNS to DONE a job is the leader's: its own thread
- * waits without a limit, for what is under way cannot be withdrawn, and the leader's
- * statement ends by itself, at io_timeout at the latest. */
+ * their threads with the answers. While a job RUNS it is the leader's. Its own thread then
+ * waits without a limit: what is under way cannot be withdrawn, and the leader's statement
+ * ends at io_timeout at the latest. */
 #include "client/conn/combine.h"
 
 #include "client/conn/retry.h"
@@ -11,9 +11,9 @@
  * one. */
 #define WORTH_A_BATCH 6
 
-/* With CROWD calls under way, acquisitions stand in line where ENOUGH_AT_WORK connections are
- * at work, although others may be idle: more would make smaller batches, and fewer leave the
- * server idle while a batch is on its way. */
+/* With CROWD calls under way and ENOUGH_AT_WORK connections at work, acquisitions stand in line
+ * at these, although others may be idle. More connections would make smaller batches; fewer
+ * would leave the server idle while a batch is on its way. */
 #define CROWD 16
 #define ENOUGH_AT_WORK 2
 
@@ -38,7 +38,8 @@ static bool job_acquires(const struct bl_job *job)
 	return !job->entry.hold.key;
 }
 
-/* A doorbell that the connection has already would be rung, whoever it is for. */
+/* A doorbell that the connection has already would be given to it again: see
+ * bl_held_has_bell(). */
 static bool batch_suits(const struct bizlock *b, const struct batch *batch,
                         const struct bl_job *job)
 {
@@ -119,8 +120,8 @@ static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn 
 		batch_run(b, &batch);
 }
 
-/* The connection is ours: with the jobs that were left for it, or, when they are few, alone.
- * The connection to go alone on, or NULL. */
+/* The connection is ours. Runs the job with those in line, and answers NULL; or, when these
+ * are few, answers the connection, to go alone on. */
 static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
 	bool acquires = job_acquires(job), full = acquires && conn->bells >= BL_BELLS_MAX;
@@ -169,7 +170,7 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 			rc = bl_pool_patience_over(&b->pool, patience, job->err);
 		if (leaves || rc != BIZLOCK_OK) {
 			bl_jobs_withdraw(&conn->jobs, job);
-			job->state = BL_JOB_LEFT;
+			job->state = BL_JOB_WITHDRAWN;
 		} else {
 			bl_cond_wait_until(&job->turn, &b->mu, job_next_look(job, conn, patience));
 		}
@@ -214,8 +215,8 @@ static struct bl_conn *job_line(const struct bizlock *b, const struct bl_job *jo
 	return NULL;
 }
 
-/* On whatever connection there is, unless it has the doorbell already: then somebody of
- * this client holds the key, and there is nothing to go for. */
+/* Goes alone on any connection, unless that has the doorbell already: then an owner of this
+ * client holds the key, and there is nothing to go for. */
 static int job_go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
                         struct bl_conn **ret)
 {
@@ -246,7 +247,7 @@ static int combine_acquisition(struct bizlock *b, struct bl_job *job, struct bl_
 		if (rc == BIZLOCK_OK)
 			*ret = job_lead(b, job, conn);
 	}
-	if (rc == BIZLOCK_OK && (job->state == BL_JOB_ALONE || job->state == BL_JOB_LEFT))
+	if (rc == BIZLOCK_OK && (job->state == BL_JOB_ALONE || job->state == BL_JOB_WITHDRAWN))
 		rc = job_go_alone(b, job, patience, ret);
 	return rc;
 }
@@ -284,8 +285,8 @@ static enum bl_combined job_outcome(const struct bl_job *job, int rc, const stru
 		return BL_COMBINED_LENT;
 	if (in_batch && job->entry.done)
 		return BL_COMBINED_DONE;
-	return job->state == BL_JOB_LEFT && !job_acquires(job) ? BL_COMBINED_STALLS
-	                                                       : BL_COMBINED_NOT_DONE;
+	return job->state == BL_JOB_WITHDRAWN && !job_acquires(job) ? BL_COMBINED_STALLS
+	                                                            : BL_COMBINED_NOT_DONE;
 }
 
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,

@@ -1,7 +1,7 @@
-/* Requests of several threads, sent together: a thread that finds the connection it needs at
- * work leaves a job there, and the next one that has the connection takes all of them as one
- * batch. Nobody waits in order to be in a batch: a thread that finds a connection idle goes
- * alone. */
+/* Merges acquisitions and releases of several threads into a batch, which is one transaction.
+ * A thread that finds the connection it needs at work puts a job into its line. The thread
+ * that has the connection next takes all jobs along. Nobody waits in order to be in a batch: a
+ * thread that finds a connection idle goes alone. */
 #ifndef BL_CLIENT_CONN_COMBINE_H
 #define BL_CLIENT_CONN_COMBINE_H
 
@@ -10,17 +10,16 @@
 enum bl_combined {
 	BL_COMBINED_LENT,     /* go alone, on *ret */
 	BL_COMBINED_DONE,     /* in a batch; the job has its answers */
-	BL_COMBINED_NOT_DONE, /* the batch has left it, or has failed, or its connection is gone. Of
-	                         an acquisition also: another hold of this client has the doorbell
-	                       */
+	BL_COMBINED_NOT_DONE, /* it did not suit the batch, or that failed, or its connection is
+	                         gone; or another hold of this client has its doorbell */
 	BL_COMBINED_STALLS,   /* a release, whose connection does not move: any other will do */
 	BL_COMBINED_FAILED    /* the call's error says why: TIMEOUT, CANCELLED, as bl_pool_take() */
 };
 
-/* job: its entry and (acquisition) `bell` are set. In each case job->entry.maybe tells whether
- * it may have been done.
+/* job: its entry and (acquisition) `bell` are set. Whatever the answer, job->entry.maybe tells
+ * whether it may have been done.
  *
- * An acquisition rings its doorbell; once DONE it is noted which connection has that. */
+ * An acquisition rings its doorbell; once it is DONE, *job->bell says which connection has it. */
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
                                     struct bl_patience patience, struct bl_conn **ret);
 

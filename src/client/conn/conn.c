@@ -1,10 +1,10 @@
-/* What can be said of one connection by looking at the clock. */
+/* One connection of the pool: since when it does not move, how long it may be idle. */
 #include "client/conn/pool.h"
 
 #include <unistd.h>
 
-/* Twice what went before on the connection says how slow the server is: up to a limit,
- * for that may have been a stall itself. */
+/* Where the server is slow, a connection may take longer: twice as long as the last time. That
+ * has a limit, because the last time may have been a stall itself. */
 #define STALL_NS (50 * BL_NS_PER_MS)
 #define STALL_SLOW_NS (500 * BL_NS_PER_MS)
 

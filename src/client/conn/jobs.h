@@ -1,5 +1,5 @@
-/* What threads leave for whoever has the connection that they need: an acquisition, or a
- * last release. In a line, one for each connection. Guarded by the client's mutex. */
+/* The line at a connection: acquisitions and last releases that its next borrower may take
+ * along in a batch. Guarded by the client's mutex. */
 #ifndef BL_CLIENT_CONN_JOBS_H
 #define BL_CLIENT_CONN_JOBS_H
 
@@ -8,12 +8,12 @@
 #include "store/batch.h"
 
 enum bl_job_state {
-	BL_JOB_WAITS, /* in line */
-	BL_JOB_RUNS,  /* in a batch that another thread runs */
-	BL_JOB_LEADS, /* its thread has the connection now */
-	BL_JOB_DONE,  /* was in a batch */
-	BL_JOB_ALONE, /* its connection is gone, or it does not suit a batch */
-	BL_JOB_LEFT   /* its connection does not move: it has left the line */
+	BL_JOB_WAITS,    /* in line */
+	BL_JOB_RUNS,     /* in a batch that another thread runs */
+	BL_JOB_LEADS,    /* its thread has the connection now */
+	BL_JOB_DONE,     /* was in a batch */
+	BL_JOB_ALONE,    /* its connection is gone, or it does not suit a batch */
+	BL_JOB_WITHDRAWN /* out of the line: its connection does not move, or its thread gave up */
 };
 
 struct bl_job { /* lives on the stack of its thread */
@@ -21,13 +21,13 @@ struct bl_job { /* lives on the stack of its thread */
 	enum bl_job_state state;
 	pthread_cond_t turn; /* signalled when the state changes */
 	struct bl_entry entry;
-	uint64_t *bell; /* of an acquisition: where it is noted which connection rang */
+	uint64_t *bell; /* of an acquisition: becomes the connection that has the doorbell */
 
 	/* DONE */
 	int rc;
 	struct bl_err *err;
 	bl_time sent; /* see bl_batch_run() */
-	bl_time rung; /* when the doorbell was about to be */
+	bl_time rung; /* when the doorbell was about to be rung */
 };
 
 struct bl_jobs {

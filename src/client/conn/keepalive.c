@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: that
- * is soon enough seen. */
+/* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: so it
+ * is looked at again in time for that. */
 static bl_time keepalive_at(const struct bl_conn *c, bl_time now)
 {
 	bl_time max = bl_conn_idle_max(c);
@@ -31,8 +31,8 @@ struct bl_conn *bl_keepalive_next(const struct bl_pool *p, bl_time *ret_at)
 	return next;
 }
 
-/* What becomes of it is the pool's to see: a connection that is gone takes its doorbells
- * along, and its end at the server is made sure of. */
+/* The pool deals with a connection that turns out to be gone: its doorbells are gone, too, and
+ * it is killed at the server. */
 void bl_keepalive_send(struct bl_pool *p, struct bl_conn *conn)
 {
 	static const char statement[] = "DO 0";

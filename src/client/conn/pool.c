@@ -49,8 +49,8 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 	*p = (struct bl_pool){0};
 }
 
-/* Of the idle ones that can take `bells` more, one that has some already is better: the others
- * stay fit for waiting at a doorbell. */
+/* Of the idle connections that can take `bells` more doorbells, one that has some already is
+ * better: the others stay fit for waiting at a doorbell. */
 static struct bl_conn *pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
 {
 	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
@@ -90,7 +90,7 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
 	return false;
 }
 
-static void mark_lent(struct bl_conn *c)
+static void set_lent(struct bl_conn *c)
 {
 	c->lent = true;
 	c->lent_at = bl_now();
@@ -119,7 +119,7 @@ static void serve(struct bl_pool *p, struct bl_conn *c)
 		if (!*at)
 			p->last = at;
 		if (!w->gone) {
-			mark_lent(c);
+			set_lent(c);
 			w->got = c;
 		}
 		pthread_cond_signal(&w->served);
@@ -206,7 +206,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	return rc;
 }
 
-/* From here on nobody finds it; what was left for it is for another one. */
+/* From here on nobody finds it; the jobs in its line have to go elsewhere. */
 static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
 	c->id = 0;
@@ -227,7 +227,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 
 	if (c->id && c->bells == 0 && bl_passed(bl_conn_stale_at(c)))
 		bl_session_leave(&c->session);
-	mark_lent(c);
+	set_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
 	if (!c->id && bl_passed(p->connect_by)) {
@@ -246,7 +246,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 	return rc;
 }
 
-/* From here on, threads that need this connection may leave a job instead of waiting. */
+/* From here on, threads that need this connection may put a job into its line. */
 static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
 {
 	c->open = true;
@@ -280,7 +280,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 		rc = wait_in_turn(p, id, patience, &c, err);
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
-	mark_lent(c);
+	set_lent(c);
 	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
 		return BIZLOCK_OK;

@@ -1,6 +1,6 @@
-/* A client's connections: at most max_connections, opened when needed, lent to one thread at
- * a time, in order of arrival. Guarded by the client's mutex, which is let go of while
- * connecting, disconnecting, and waiting for a turn. */
+/* A client's connections: opened when needed, each lent to one thread at a time. There are at
+ * most max_connections, and threads get them in order of arrival. Guarded by the client's
+ * mutex, which is let go of while connecting, disconnecting, and waiting for a turn. */
 #ifndef BL_CLIENT_CONN_POOL_H
 #define BL_CLIENT_CONN_POOL_H
 
@@ -24,21 +24,21 @@ struct bl_conn {
 	int fd;                   /* of the connection, to be cut off; -1: none */
 	struct bl_mark lost_mark; /* of the one lost before: what it sent may still arrive,
 	                             until it is ended at the server */
-	bool used;                /* it has no lost ones to end first */
+	bool used;                /* no lost ones have to be ended first */
 	bool lent;
-	bool open;            /* lent for a moment: others may leave jobs */
+	bool open;            /* lent for a moment: jobs may stand in line */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
 	bl_time lent_at;
 	bl_time took;       /* how long it was lent the last time; since then it is idle */
-	bool was_lost;      /* the connection that was here before, by no doing of ours */
+	bool was_lost;      /* the connection that was here before, and not closed by us */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
 };
 
-/* A thread that a signal handler cannot wake looks this often whether it should be awake:
- * an interrupt may take 50 ms. */
+/* A thread that a signal handler cannot wake looks this often for interrupts, which may take
+ * 50 ms. */
 #define BL_WAKE_NS (25 * BL_NS_PER_MS)
 
 struct bl_pool_waiter;
@@ -74,10 +74,10 @@ struct bl_patience {
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	unsigned bells;           /* how many doorbells it is to take; 0 is as 1 */
-	bool open;                /* others may leave jobs for who has it */
+	bool open;                /* others may put jobs into its line */
 };
 
-/* When to look again whether it is over; and is it? OK, CANCELLED, TIMEOUT. */
+/* When to look again whether the patience is over; and is it? OK: no. CANCELLED, TIMEOUT. */
 bl_time bl_pool_next_look(const struct bl_patience *patience);
 int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
                           struct bl_err *err);
@@ -94,26 +94,27 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 
 struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
 
-/* When a connection that is lent still has to be taken for one that does not move. */
+/* From when on a connection that is still lent counts as one that does not move. */
 bl_time bl_conn_stalls(const struct bl_conn *conn);
 
 /* How long it may be idle, and from when on the server may be about to end it. */
 bl_time bl_conn_idle_max(const struct bl_conn *conn);
 bl_time bl_conn_stale_at(const struct bl_conn *conn);
 
+/* Is another one idle, or does it move? */
 bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
-/* One that holds no doorbell, to wait at one. *ret is NULL if there is none
- * now: the caller polls. One connection is always left for everybody else, or
+/* A connection without doorbells, to wait at one. *ret is NULL if there is none
+ * now: the caller polls. One connection always remains for everybody else, or
  * nobody could release what these wait for. */
 int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 
-/* Gives it back, or closes it if its session is gone. The threads that left jobs for it are
- * next, in turn with those that wait for the connection. */
+/* Gives it back, or closes it if its session is gone. The jobs in its line are next, in turn
+ * with threads that wait for the connection. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
 
-/* Ends every connection that is lent: whoever waits for an answer gets an error. */
+/* Cuts every connection that is lent: whoever waits for an answer gets an error. */
 void bl_pool_cut(struct bl_pool *p);
 
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */

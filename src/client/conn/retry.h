@@ -1,5 +1,5 @@
-/* A statement of a call, seen through: after a lost reply or a conflict it is sent again, while
- * the call's io_deadline has not passed. */
+/* Retries: after a lost reply or a conflict, a call's statement is sent again, until the call's
+ * io_deadline. */
 #ifndef BL_CLIENT_CONN_RETRY_H
 #define BL_CLIENT_CONN_RETRY_H
 
@@ -25,8 +25,8 @@ int bl_read(struct bl_call *call, bl_statement *fn, void *arg);
 /* The row of the call's key. */
 int bl_look(struct bl_call *call, struct bl_row *ret);
 
-/* For reads that are no call on a key: on any connection, and once more if that one, after a
- * rest, turns out to be closed. The mutex is free. CONN, TIMEOUT, NOMEM, DB. */
+/* For reads that are no call on a key: on any connection, and once more if that one turns out to
+ * have been closed while it was idle. The mutex is free. CONN, TIMEOUT, NOMEM, DB. */
 int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
 
 /* ---- the parts, for calls that choose their connections ------------------------------- */
@@ -37,15 +37,15 @@ int bl_lend(struct bl_call *call, struct bl_conn **ret); /* any connection */
 int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *arg,
            struct bl_tried *tried);
 
-/* After a try that failed: pauses and answers true if another one may do better. BUSY, which
- * means that the row is locked, is given a moment: a statement of bizlock's own has it. */
+/* After a try that failed: pauses and answers true if another one may do better. BUSY means that
+ * the row is locked, and is given a moment, because a statement of bizlock's own may have it. */
 bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt);
 
 /* How the call answers in the end, when the last try has answered rc. */
 int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc);
 
-/* A statement failed with err and will be sent again. Where it could not be sent, for want of
- * a connection, nothing is repeated, and nothing is counted. */
+/* Counts a statement that failed with err and will be sent again; but not one that was never
+ * sent, for want of a connection: nothing is repeated then. */
 void bl_count_retry(struct bl_numbers *n, const struct bl_err *err);
 
 #endif
