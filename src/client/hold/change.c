@@ -3,8 +3,8 @@
 #include "store/errclass.h"
 
 /* A statement would wait for a row that a transaction has fenced, for a second at a time, and
- * the hold's owner with it. So a call that may meet one looks first. *ret_gone: there is
- * nothing to wait for, or to change. */
+ * the hold's owner with it. So a call that may meet such a row looks first. *ret_gone: it is
+ * gone, or another hold's. */
 static int look_first(struct bl_call *call, struct bl_session *s, struct bl_hold *h, bool *ret_gone)
 {
 	struct bl_row row = {.found = false};

@@ -1,23 +1,23 @@
-/* A statement on the row of a hold. */
+/* Statements that change the row of a hold; where it may be fenced, a look comes first. */
 #ifndef BL_CLIENT_HOLD_CHANGE_H
 #define BL_CLIENT_HOLD_CHANGE_H
 
 #include "client/conn/retry.h"
 
 /* On any connection, seen through as bl_run() does it. h: busy. BUSY: nothing was done, because
- * a transaction of the application's has fenced the row; to wait for that is the caller's
- * business. keeps: the statement keeps the hold, and a hold that is lost meanwhile ends the
- * tries. Errors else as bl_run(). */
+ * a transaction of the application's has fenced the row; whether to wait is the caller's
+ * business. keeps: the statement keeps the hold, so there is no other try once the hold is
+ * lost. Other errors as of bl_run(). */
 int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_statement *fn, void *arg,
                    struct bl_tried *ret);
 
-/* One try of that on a connection that is lent to the call. Where the row may be fenced, a look
- * comes first. *ret_sent false: that was all; with OK the row is another one's by now. */
+/* One try of that on a connection that is lent to the call. *ret_sent false: only a look was
+ * sent; with OK the row is gone, or another hold's. */
 int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, bl_statement *fn,
                 void *arg, struct bl_tried *tried, bool *ret_sent);
 
-/* Writes another depth; lease_ms: starts the lease anew, 0: leaves it. *ret_matched false: no
- * such row, or its lease is over. */
+/* Writes another depth; lease_ms: of a lease that begins anew, 0: the lease stays.
+ * *ret_matched false: there is no such row, or its lease is over. */
 int bl_hold_change_depth(struct bl_call *call, struct bl_hold *h, uint32_t depth, uint32_t lease_ms,
                          bool *ret_matched, struct bl_tried *ret);
 

@@ -123,8 +123,8 @@ int64_t bl_hold_left_ms(const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
 }
 
-/* A row that is made to rest too late is stale at once; one that is deleted too
- * early lets somebody in. So our clock may be wrong by a little. */
+/* A row that is made to rest too late is stale at once, and does no harm; one that is
+ * deleted too early lets somebody in. So some time is added: our clock may be wrong. */
 int64_t bl_hold_rest_us(const struct bl_hold *h)
 {
 	bl_time rest = h->min_hold_ms * BL_NS_PER_MS;
@@ -172,10 +172,10 @@ static const char *why_lost(const struct bl_hold *h)
 	case BL_LOSS_GONE:
 		break;
 	}
-	return "the server has it no more";
+	return "the server does not have it any more";
 }
 
-/* A renewer that was told so knows whether the server's clock was set. */
+/* Where the renewer noticed the loss, it also knows whether the server's clock was set. */
 static int lost_before(struct bl_call *call, const struct bl_hold *h)
 {
 	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s", why_lost(h));
@@ -187,7 +187,7 @@ static int lost_before(struct bl_call *call, const struct bl_hold *h)
 	return BIZLOCK_LOST;
 }
 
-/* The new holder is worth a look; a look that fails is not worth a word. */
+/* Looks for the new holder, too. A look that fails is not reported. */
 static int lost_now(struct bl_call *call, struct bl_hold *h)
 {
 	struct bl_row row = {.found = false};

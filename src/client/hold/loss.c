@@ -5,10 +5,10 @@
 
 #define CUT_NS (50 * BL_NS_PER_MS)
 
-/* How late the end of a thread is noticed: nothing tells us. */
+/* How late the end of a thread may be noticed: nothing tells us of it. */
 #define THREADS_NS (1000 * BL_NS_PER_MS)
 
-/* What one hold has come to; when to look at it again. */
+/* Sees what has become of one hold; returns when to look at it again. */
 static bl_time look_at_hold(struct bizlock *b, struct bl_hold *h, bl_time now)
 {
 	bool ended = bl_token_ended(h->thread);
@@ -59,7 +59,7 @@ static void tell_one(struct bizlock *b, const struct bl_hold *h)
 	bl_lock(b);
 }
 
-/* Nothing may be assumed of the table after each: the mutex was free. */
+/* Nothing may be assumed of the table after each call: the mutex was free. */
 static void tell_all(struct bizlock *b)
 {
 	struct bl_hold *h;
@@ -85,7 +85,7 @@ static void cut(struct bizlock *b)
 	bl_pool_cut(&b->pool);
 }
 
-static void *watch(void *arg)
+static void *watch_losses(void *arg)
 {
 	struct bizlock *b = arg;
 	struct bl_worker *w = &b->loss_watch.worker;
@@ -108,7 +108,7 @@ int bl_loss_watch_start(struct bizlock *b, struct bl_err *err)
 {
 	b->loss_watch.worker = (struct bl_worker){.running = false};
 	b->loss_watch.cut_at = BL_NEVER;
-	return bl_worker_start(&b->loss_watch.worker, watch, b, err);
+	return bl_worker_start(&b->loss_watch.worker, watch_losses, b, err);
 }
 
 void bl_loss_watch_stop(struct bizlock *b)

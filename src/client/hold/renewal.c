@@ -1,6 +1,6 @@
-/* Runs with the mutex free, but where a function takes it for a moment: to note an answer, or
- * to look how long there is for one. The holds are `renewing` meanwhile, and are found again
- * by key and fence, for their calls may have given them back. */
+/* Runs with the mutex free. Functions take it for a moment, to note an answer, or to see how
+ * long to wait for one. The holds are `renewing` meanwhile, and are found again by key and
+ * fence: they may have been given back. */
 #include "client/hold/renewal.h"
 
 #include <sys/socket.h>
@@ -9,10 +9,10 @@
 #include "store/errclass.h"
 #include "store/renew.h"
 
-/* A server's clock that differs by more from what it was, next to ours, was set. */
+/* A server's clock that has moved by more than this against ours was set. */
 #define STEP_US 1000000
 
-/* What an answer may take at least, after a failure: twice that, and so on. */
+/* What an answer may take at least: twice this after a failure, four times after two, ... */
 #define PATIENCE_NS (50 * BL_NS_PER_MS)
 
 /* What an item stands for, if it is still there. */
@@ -79,8 +79,8 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
-/* Leases are the server's time: a clock that was set ends them early or late. When within
- * a statement's time the server looked at it, nobody knows: a slow answer is no step. */
+/* Leases are the server's time: a clock that was set ends them early or late. The server read
+ * it at some moment of the statement, nobody knows which: so a slow answer is no step. */
 static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 {
 	struct bl_renewer *r = &b->renewer;

@@ -10,7 +10,7 @@
 #include "core/lease.h"
 #include "store/errclass.h"
 
-/* A hold that a call is at work on: look again then. */
+/* When to look again at a hold that a call is at work on. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
 static bl_time later(bl_time a, bl_time b)
@@ -18,7 +18,7 @@ static bl_time later(bl_time a, bl_time b)
 	return a > b ? a : b;
 }
 
-/* By a call that may shorten its lease, or give it away. */
+/* Is a call at work on it that may shorten its lease, or give it away? */
 static bool is_taken(const struct bl_hold *h)
 {
 	return h->busy && !h->stays;
@@ -71,7 +71,7 @@ static bool make_room(struct bl_renewer *r, size_t n)
 	return true;
 }
 
-/* All that share the lease of `first` and are due soon: in one statement. */
+/* Gathers all that share the lease of `first` and are due soon, for one statement. */
 static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;

@@ -1,7 +1,6 @@
-/* The thread that renews leases: on a connection of its own, all that is due in one
- * statement, and nothing else, for whatever it waits for costs leases. A connection that
- * gives no answer is given up while there is time to renew by another one: see
- * bl_lease_give_up(). */
+/* The thread that renews leases: all that are due by one statement, on its own connection.
+ * It does nothing else, because whatever it waits for costs leases. A connection that gives no
+ * answer is given up while there is time to renew by another one: see bl_lease_give_up(). */
 #ifndef BL_CLIENT_HOLD_RENEWER_H
 #define BL_CLIENT_HOLD_RENEWER_H
 
@@ -22,8 +21,8 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_session session;
 	bool plain;        /* the server does not take the statement that skips locked rows */
 	int64_t offset_us; /* server's clock less ours, 0: not known yet */
-	int64_t vague_us;  /* that may be off by so much */
-	int64_t step_us;   /* by which it was found set in this round, or 0 */
+	int64_t vague_us;  /* how wrong that may be */
+	int64_t step_us;   /* how far the server's clock was found set in this round, or 0 */
 };
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */

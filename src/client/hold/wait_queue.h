@@ -1,4 +1,4 @@
-/* Where threads of this process wait for one key, in order of arrival: only the
+/* Wait queues: threads of this client that want one key, in order of arrival. Only the
  * first goes to the server. Guarded by the client's mutex. */
 #ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
 #define BL_CLIENT_HOLD_WAIT_QUEUE_H
@@ -13,8 +13,8 @@
 
 enum bl_place_state {
 	BL_PLACE_WAITS,   /* once it is the first, the lock may be handed over to it: handoff.h */
-	BL_PLACE_OFFERED, /* that is under way, and cannot be called off */
-	BL_PLACE_HOLDS,   /* that is done */
+	BL_PLACE_OFFERED, /* the hand-off is under way, and cannot be called off */
+	BL_PLACE_HOLDS,   /* the hand-off is done */
 	BL_PLACE_ASKS     /* it asks the server itself */
 };
 
@@ -22,8 +22,8 @@ struct bl_contest;
 
 struct bl_place { /* lives on the stack of its thread */
 	struct bl_place *next;
-	pthread_cond_t first; /* signalled when this place becomes the first, and, of the
-	                         first one, when its state or what it hopes for changes */
+	pthread_cond_t first; /* signalled when this place becomes the first; while it is, when
+	                         its state changes or a hold of the key ends */
 	enum bl_place_state state;
 	struct bl_contest *whose;
 };
@@ -47,7 +47,7 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *ke
 /* NULL: nobody waits for that key. */
 struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key);
 
-/* The first one in queue, if there is a queue, looks again at what it waits for. */
+/* The first in the queue of `key`, if there is one, looks again at what it waits for. */
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);
 
 static inline bool bl_queue_first(const struct bl_queue *queue, const struct bl_place *place)
