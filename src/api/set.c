@@ -52,7 +52,7 @@ static int begin_set(bizlock *b, const bizlock_key *keys, size_t n, const char *
 	for (size_t i = 0; i < n; i++) {
 		struct bl_key key = members[i].call.key;
 
-		members[i].place = i;
+		members[i].index = i;
 		bl_call_begin(&members[i].call, b, &key, &who, wait_ms, err);
 	}
 	*ret = members;

@@ -9,7 +9,7 @@
 #include "core/backoff.h"
 #include "core/lease.h"
 
-/* How long a try waits for what the janitor most often does at once. */
+/* How long a call that waits for nothing waits for the janitor, who most often is done at once. */
 #define TRY_NS (200 * BL_NS_PER_MS)
 
 /* ---- the hold to work on ------------------------------------------------------------------ */
@@ -22,8 +22,8 @@ static bool is_awaited(const struct bl_call *call)
 	return h && h->state == BL_HOLD_ACQUIRING;
 }
 
-/* Why there is no new hold yet; NULL: there may be one. A row of an earlier call in doubt is
- * cleaned up as soon as the server can be asked. */
+/* Why there cannot be a new hold yet; NULL: there can. A row that an earlier call may have left
+ * is removed as soon as the server can be asked. */
 static const char *obstacle(const struct bl_call *call)
 {
 	const struct bl_hold *h = bl_held_of_key(&call->client->held, &call->key);
@@ -35,7 +35,7 @@ static const char *obstacle(const struct bl_call *call)
 	return h ? "the outcome of an earlier acquisition by this process is not known yet" : NULL;
 }
 
-/* Until nothing is in the way, or what is has changed; `end`: of the patience. */
+/* Waits until what is in the way may have changed; `end`: of the patience. */
 static int wait_for_way(struct bl_call *call, bool once, bl_time end)
 {
 	const char *why = obstacle(call);
@@ -122,8 +122,8 @@ static void let_go(struct acquisition *a, struct bl_member *m)
 	m->hold = NULL;
 }
 
-/* Of several, what this owner has already is let go of again at once: busy for as long as we
- * wait for the others, it would not be renewed. */
+/* A hold that this owner has already is let go of at once where there are other keys: if it were
+ * busy while we wait for them, it would not be renewed. */
 static int begin_one(struct acquisition *a, struct bl_member *m)
 {
 	int rc = bl_acquire_begin(&m->call, a->request->once, &m->hold);
@@ -161,8 +161,8 @@ static int try_deeper(struct acquisition *a, struct bl_member *m)
 	return rc;
 }
 
-/* A hold that is fenced goes deeper when that ends. Nobody waits for it with the hold busy: it
- * is renewed, verified and released meanwhile, and lost when its lease is over. */
+/* A hold that is fenced goes deeper when the fence ends. It is not busy while this call waits
+ * for that: so it can be renewed, verified and released, and is lost when its lease is over. */
 static int deepen_one(struct acquisition *a, struct bl_member *m)
 {
 	int rc = try_deeper(a, m);
@@ -181,7 +181,7 @@ static int deepen_one(struct acquisition *a, struct bl_member *m)
 	return rc;
 }
 
-/* Of several: to go deeper may take long, and nobody renews what is not settled yet. */
+/* Of several: re-entry may have taken long, and nobody renews what is not settled yet. */
 static int check_still_held(const struct acquisition *a)
 {
 	if (a->n == 1 || !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
@@ -212,7 +212,7 @@ static void give_back_all(struct acquisition *a)
 	}
 }
 
-/* What was done so far, when the rest failed. The error stays. */
+/* The rest failed: what was re-entered so far is undone. The error stays. */
 static void undo_reentries(struct acquisition *a)
 {
 	struct bl_err kept = *a->members->call.err;
@@ -236,7 +236,7 @@ static int acquire_members(struct acquisition *a)
 		c->in_queue = a->n == 1 && !a->request->once;
 		rc = bl_contest(c);
 		taken = rc == BIZLOCK_OK;
-		if (c->n == 1) /* one for several tells itself which key is in the way */
+		if (c->n == 1) /* a contest for several keys names the one in the way */
 			rc = of_member(a, c->members[0], rc);
 	}
 	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
@@ -288,7 +288,7 @@ static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
 		bl_hold_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
 		              &grant);
 		count_grant(&a->b->numbers, &grant, began);
-		ret[m->place] = grant;
+		ret[m->index] = grant;
 	}
 }
 

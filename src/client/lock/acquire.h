@@ -4,7 +4,7 @@
 
 #include "client/lock/member.h"
 
-/* members: call and place are set, the rest is zero; they are put in the order of the primary
+/* members: call and index are set, the rest is zero; they are put in the order of the primary
  * key. ret: n grants in the caller's order. INVALID: a key is there twice. BUSY, TIMEOUT,
  * CANCELLED, LOST, LIMIT, UNKNOWN, CONN, DB, NOMEM: nothing was acquired. */
 int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
@@ -16,7 +16,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
  * owner is at work on it, or a row is in doubt. BUSY, TIMEOUT, CANCELLED, NOMEM. */
 int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret);
 
-/* Done with it. What was not obtained goes, or is cleaned up when its row may be there. */
+/* Done with it. One that was not obtained ends; if its row may be there, as an orphan. */
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
 
 #endif

@@ -44,8 +44,8 @@ static void note_bells(const struct bl_contest *c, struct bl_conn *conn)
 		c->members[i]->hold->bell = conn->id;
 }
 
-/* *ret NULL: our doorbell went with its connection; or that is busy, or hangs, and any other
- * will do. */
+/* *ret NULL: our doorbell is gone with its connection; or the connection is busy, or hangs, and
+ * any other will do. */
 static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
 {
 	struct bl_patience patience = patience_of(c);
@@ -58,9 +58,9 @@ static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
 	return rc == BIZLOCK_TIMEOUT ? BIZLOCK_OK : rc;
 }
 
-/* The connection that has our doorbell, if there is one: only there its loss shows. A contender
- * that took the row without it, believing to have it, would go past whoever has it now, and
- * draw a fence out of order. */
+/* The connection that has our doorbell, if there is one: only there does a statement see that the
+ * doorbell is lost. A contender that took the row in the belief to have it would go past the one
+ * that has it now, and draw a fence out of order. */
 static int borrow(struct bl_contest *c, struct bl_conn **ret)
 {
 	int rc = BIZLOCK_OK;
@@ -75,7 +75,7 @@ static int borrow(struct bl_contest *c, struct bl_conn **ret)
 
 /* ---- going for the rows ------------------------------------------------------------------ */
 
-/* Rows that are gone again were broken; and we may have slept through the whole lease. */
+/* Are they ours still? Rows may have been broken, and we may have slept through the lease. */
 static int won(struct bl_contest *c)
 {
 	bool ours = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) > bl_now();
@@ -86,8 +86,8 @@ static int won(struct bl_contest *c)
 	return ours ? BIZLOCK_OK : BL_AGAIN;
 }
 
-/* The rows are ours, but their fences were drawn when they were not yet: somebody may have had
- * one and released it in between, with a larger fence. What is drawn now comes later. */
+/* The rows are ours, but their fences were drawn before they were: in between somebody may have
+ * had one, with a larger fence, and have released it. A fence that is drawn now is larger. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool bell_here = c->n == 1 && *bell_of(c) == conn->id, ours;
@@ -174,13 +174,13 @@ static int take_past(struct bl_contest *c)
 		return rc;
 	if (bell && bell == conn->id)
 		ring = (struct bl_ring){true, c->call->bell};
-	/* A doorbell that is gone: whether to go without is to be seen anew. */
+	/* If the doorbell is gone, a new look decides whether to go without it. */
 	rc = bell != *bell_of(c) ? BL_AGAIN : take_on(c, conn, ring);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
 
-/* Does the connection have a doorbell of ours, for another owner? It would be rung. */
+/* Does the connection have one of the doorbells, for another owner? See bl_held_has_bell(). */
 static bool bells_are_here(const struct bl_contest *c, const struct bl_conn *conn)
 {
 	bool here = false;
@@ -244,7 +244,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 
 /* ---- looking ----------------------------------------------------------------------------- */
 
-/* How much such a row is in the way: a holder says for how long, the others do not. */
+/* How much such a row is in the way: a holder most, because its lease says for how long. */
 static int weight(const struct bl_row *row)
 {
 	if (row->left_us > 0)

@@ -1,8 +1,8 @@
 /* A turn looks at row and doorbell, lets bl_wait_next() decide, and does that. No statement of
  * it waits for a row that another statement of bizlock's has locked: that is what deadlocks
- * are made of. Several keys are taken by one statement or not at all, doorbells and rows, and
- * whoever is in the way is waited for with no more than that one key's doorbell: so nobody
- * waits for a set that waits.
+ * are made of. Several keys, doorbells and rows, are taken by one statement or not at all. While
+ * a set waits for one of its keys it has that key's doorbell at most: so nobody waits for a set
+ * that waits.
  *
  * Of the threads of this client that want one key, the first in its wait queue contends. The
  * mutex is let go of in each step but the decisions; what the thread owns meanwhile are its
@@ -17,8 +17,8 @@
 #include "client/lock/handoff.h"
 #include "store/errclass.h"
 
-/* A try gives a broken connection another chance: an idle one may have been closed by a server
- * that is back by now. */
+/* A call that waits for nothing gives up after this many lost connections. The first may have
+ * been idle, and closed by a server that is back by now. */
 #define TRY_FAILURES 3
 
 /* BUSY or TIMEOUT, naming the holder. */
@@ -141,8 +141,8 @@ static int wait_in_queue(struct bl_contest *c, struct bl_queue *queue, struct bl
 	return bl_handoff_await(c, place);
 }
 
-/* Rung in vain, a doorbell is of use to the next contender. Where its connection cannot be had
- * in time, it is noted still, and cleaned up with the hold. */
+/* A doorbell that was rung in vain is of use to the next contender. If its connection cannot be
+ * had in time, hold->bell keeps it, and it is given back by the janitor. */
 static void give_bell_back(struct bl_contest *c)
 {
 	struct bl_err kept = *c->call->err;
@@ -151,8 +151,8 @@ static void give_bell_back(struct bl_contest *c)
 	*c->call->err = kept;
 }
 
-/* Only the first step takes its chance unseen, because most locks are free. A thread to which
- * the lock may have been handed over looks. */
+/* Only the first step goes without a look, because most locks are free. A thread to which the
+ * lock may have been handed over looks first. */
 int bl_contest(struct bl_contest *c)
 {
 	struct bl_hold *first = c->members[0]->hold;

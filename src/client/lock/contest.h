@@ -1,5 +1,5 @@
-/* A first acquisition: from "nobody here holds them" to holds, or not. Of one key, or of
- * several, all or none. */
+/* A first acquisition: of one key, or of a set, which takes all or none and waits for the key
+ * that is held. */
 #ifndef BL_CLIENT_LOCK_CONTEST_H
 #define BL_CLIENT_LOCK_CONTEST_H
 
@@ -30,8 +30,8 @@ struct bl_contest {
 };
 
 /* OK: the rows are theirs, by c->goals and c->sent. BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN,
- * DB, NOMEM: nothing is held. The mutex is let go of while it sends and waits; but when a
- * single key is OK, not since it was seen so. */
+ * DB, NOMEM: nothing is held. The mutex is let go of while it sends and waits; but not between
+ * the moment when a single key was seen to be OK and the return. */
 int bl_contest(struct bl_contest *c);
 
 #endif

@@ -6,8 +6,8 @@
 #include "store/errclass.h"
 #include "store/set.h"
 
-/* The connection of the doorbell if it is still there, or else any: then *bell is 0, for the
- * doorbell is gone. */
+/* The connection of the doorbell if it is still there, or else any: then *bell becomes 0, for
+ * the doorbell is gone. */
 static int lend_with(struct bl_call *call, uint64_t *bell, struct bl_conn **ret)
 {
 	struct bl_patience patience = {.end = call->io_deadline};
@@ -22,8 +22,9 @@ static int lend_with(struct bl_call *call, uint64_t *bell, struct bl_conn **ret)
 	return bl_lend(call, ret);
 }
 
-/* The statement that was sent on conn carried n doorbells along, at its end. Refused, it did not
- * get there: they are still held, and only this connection's end is sure to release them. */
+/* The statement that was sent on conn was to give back n doorbells at its end. If it was refused,
+ * it did not get there: they are still held, and only this connection's end is sure to give them
+ * back. */
 static void put_with(struct bl_call *call, struct bl_conn *conn, uint64_t *bell, unsigned n, int rc)
 {
 	if (n > 0 && rc != BIZLOCK_OK)
@@ -68,8 +69,7 @@ static int drop_alone(struct bl_call *call, struct bl_drop *drop)
 }
 
 /* The row can go through any connection, and others want it. The doorbell stays where it is for
- * now: whoever comes from now on goes past it, whoever sleeps at it is woken when it is given
- * back, later. */
+ * now. New contenders go past it; those that sleep at it wake when it is given back, later. */
 static int drop_past(struct bl_call *call, struct bl_drop *drop)
 {
 	struct bl_conn *conn;
@@ -78,8 +78,8 @@ static int drop_past(struct bl_call *call, struct bl_drop *drop)
 	return rc == BIZLOCK_OK ? drop_by(call, drop, conn) : rc;
 }
 
-/* Together with what other threads want from the server now. Of a row that the batch has left,
- * the statement for one knows why. */
+/* Together with what other threads want from the server now. Where the batch did not remove the
+ * row, the statement for one row tells why. */
 static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 {
 	struct bl_job job = {.entry = {.hold = drop->ref, .bell = call->bell}};
@@ -155,7 +155,7 @@ int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n,
 	return bl_tried_rc(call, ret, rc);
 }
 
-/* ---- a doorbell, and what nobody has seen ---------------------------------------------------- */
+/* ---- a doorbell, and a row that may be there ---------------------------------------------- */
 
 int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 {

@@ -8,12 +8,12 @@
 /* The row of a hold. */
 struct bl_drop {
 	struct bl_hold *hold; /* busy */
-	struct bl_ref ref;    /* its row; owner NULL: whosever it is */
-	int64_t rest_us; /* nobody gets the lock until this long after the hold began; 0: not so */
+	struct bl_ref ref;    /* its row; owner NULL: whoever has it */
+	int64_t rest_us; /* nobody gets the lock until this long after the hold began; 0: no rest */
 	uint64_t bell;   /* give back the doorbell that this connection has, 0: none */
 
-	/* Answers. bell is 0 once the doorbell is given back, or gone with its connection. It stays
-	 * where that connection stalls, and the row went by another one. */
+	/* Answers. `bell` becomes 0 when the doorbell is given back, or gone with its connection.
+	 * It keeps its value where that connection stalls, and the row went by another one. */
 	bool matched; /* the row was there */
 	struct bl_tried tried;
 };
@@ -22,16 +22,16 @@ struct bl_drop {
 int bl_drop(struct bl_call *call, struct bl_drop *drop);
 
 /* Rows of several holds, whose doorbells are on one connection, *bell, by one statement;
- * ret_dropped[i]: that row was there. A row that somebody has locked is DB, at once, and nobody
- * knows which it is: see bl_waited_in_vain(). Else as bl_drop(). */
+ * ret_dropped[i]: that row was there. Where somebody has locked one of them the answer is DB, at
+ * once, and does not tell which: see bl_waited_in_vain(). Other errors as of bl_drop(). */
 int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n, bool *ret_dropped,
                     uint64_t *bell, struct bl_tried *ret);
 
 /* The doorbell alone; *bell as in struct bl_drop. TIMEOUT: its connection is busy. */
 int bl_drop_bell(struct bl_call *call, uint64_t *bell);
 
-/* The row that the call's owner may have by an acquisition whose reply was lost. hold: of that
- * acquisition. */
+/* The row that an acquisition of the call's owner may have left when its reply was lost. hold:
+ * of that acquisition. */
 int bl_drop_unknown(struct bl_call *call, const struct bl_hold *hold);
 
 #endif

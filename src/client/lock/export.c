@@ -1,5 +1,5 @@
-/* On its way the hold belongs to a name that is used once, in the ticket: so the text is worth
- * nothing after its import, and the exporter does not take the row for its own. */
+/* On its way the hold belongs to a name that only the ticket has, and that is used once. So the
+ * text is worth nothing after its import, and the exporter does not take the row for its own. */
 #include "client/lock/export.h"
 
 #include <inttypes.h>
@@ -99,8 +99,8 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 	h = bl_hold_begin_held(call, &rc);
 	if (h) {
 		rc = export_hold(call, h, ret, size);
-		/* UNKNOWN: nobody has the text, so the row, whosever it is now, is of no use: else
-		 * renewals would keep it, and no release find it. */
+		/* UNKNOWN: nobody has the text, so the row is of no use to anybody, and goes. Else
+		 * renewals would keep it, and no release would find it. */
 		h->exported = rc == BIZLOCK_UNKNOWN;
 		if (rc == BIZLOCK_OK || rc == BIZLOCK_UNKNOWN)
 			bl_hold_orphan(b, h, h->exported); /* doorbells cannot be exported */

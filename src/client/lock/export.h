@@ -1,4 +1,4 @@
-/* Export and import: a hold goes from one client to another, by a ticket. */
+/* Export and import: a hold goes from one client to another, by a text, the ticket. */
 #ifndef BL_CLIENT_LOCK_EXPORT_H
 #define BL_CLIENT_LOCK_EXPORT_H
 

@@ -1,16 +1,15 @@
-/* Two threads meet here, and the mutex is free while the statement is on its way. From OFFERED
- * on the place and its contest are the holder's to write, and the next one waits without a
- * limit: the statement ends by itself, at io_timeout at the latest. The holder then writes
- * what became of it, and HOLDS or ASKS, in one hold of the mutex, and touches the place no
- * more. */
+/* Two threads meet here, and the mutex is free while the statement is on its way. While the
+ * place is OFFERED, only the holder writes to it and to its contest, and the next one waits
+ * without a limit: the statement ends at io_timeout at the latest. The holder then takes the
+ * mutex, writes what became of it, and HOLDS or ASKS, and touches the place no more. */
 #include "client/lock/handoff.h"
 
 #include "client/conn/retry.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 
-/* A waiter of another process, at the doorbell, is not rung meanwhile: so no more than this
- * often in a row, and no longer than this. */
+/* How many hand-offs there may be in a row, and for how long: waiters of other processes sleep
+ * at the doorbell meanwhile. */
 #define HANDOFFS_MAX 16
 #define RUN_NS (250 * BL_NS_PER_MS)
 
@@ -28,8 +27,9 @@ static bl_time handoff_until(const struct bl_hold *h)
 
 /* ---- the next one ---------------------------------------------------------------------- */
 
-/* The same of whoever holds the lock. This may be the last turn of its run: the first in the
- * queue waits for its end nevertheless, and goes to the server then. */
+/* Until when an owner of this client that holds the lock may hand it over; 0: none may. Its run
+ * may have had all its hand-offs: the first in the queue then waits to the end of the run in
+ * vain, and goes to the server. */
 static bl_time hope_until(const struct bizlock *b, const struct bl_key *key)
 {
 	bl_time until = 0;
@@ -64,7 +64,7 @@ int bl_handoff_await(struct bl_contest *c, struct bl_place *place)
 
 /* ---- the holder ---------------------------------------------------------------------- */
 
-/* Who is to have it next, or NULL. */
+/* The place that is to have it next, or NULL. */
 static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h)
 {
 	const struct bl_queue *queue = bl_queue_find(&b->queues, &h->key);
@@ -80,9 +80,9 @@ static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h
 	return place;
 }
 
-/* The next one, and the connection that has the doorbell: that may have to be waited for, so
- * the lock is offered only then. Where it does not move, the release goes its own way: it may
- * do so without the doorbell. NULL: there is none. */
+/* The next one, and the connection that has the doorbell. To get that may take time, so the lock
+ * is offered only then. If the connection does not move, the release goes its own way, which may
+ * be without the doorbell. NULL: there is none. */
 static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct bl_conn **ret)
 {
 	struct bl_place *place = next_of(b, h);
@@ -103,7 +103,7 @@ static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct
 	return place;
 }
 
-/* The row is the next one's, and the doorbell too. As in a contest, one that has slept through
+/* The row is the next one's, and so is the doorbell. As in a contest, one that has slept through
  * the lease looks what became of it. */
 static void take_over(struct bl_hold *h, struct bl_place *place, uint64_t fence, bl_time sent)
 {

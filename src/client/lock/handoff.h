@@ -1,5 +1,5 @@
-/* Handing a lock over: its holder, instead of giving it back, makes it that of the next one in
- * this client's wait queue, by one statement in the place of two. */
+/* Hand-offs: a release gives the lock to the next thread of this client that waits for it. One
+ * statement does what two would do: a release, and an acquisition. */
 #ifndef BL_CLIENT_LOCK_HANDOFF_H
 #define BL_CLIENT_LOCK_HANDOFF_H
 
@@ -10,8 +10,8 @@
  * c's turn at the server, or its patience is over. CANCELLED. */
 int bl_handoff_await(struct bl_contest *c, struct bl_place *place);
 
-/* The last level of h, busy, to the next one, if that waits for it. False: it is still to be
- * given back; *ret_repeated: though it may be gone, because a reply was lost. */
+/* Hands h, which is busy and at its last level, over to the next one, if there is one. false: it
+ * is still to be given back; *ret_repeated: but may be gone already, for a reply was lost. */
 bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated);
 
 #endif

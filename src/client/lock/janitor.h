@@ -1,7 +1,6 @@
-/* The thread that looks after what lies at the server: it removes rows and doorbells that
- * calls could not give back, and keeps connections alive that have doorbells. A statement
- * of its own may hang as long as the network does, and must not cost anybody a lease: so
- * it is not the renewer's work. */
+/* The thread that cleans up at the server: it removes orphans, and keeps idle connections
+ * alive. Its statements may hang as long as the network does, and must not cost anybody a
+ * lease: so this is not the renewer's work. */
 #ifndef BL_CLIENT_LOCK_JANITOR_H
 #define BL_CLIENT_LOCK_JANITOR_H
 

@@ -1,4 +1,4 @@
-/* One of the keys that a call is about: of one, or of 256. */
+/* One of the keys of a call, which has 1 to 256. */
 #ifndef BL_CLIENT_LOCK_MEMBER_H
 #define BL_CLIENT_LOCK_MEMBER_H
 
@@ -7,18 +7,18 @@
 
 struct bl_member {
 	struct bl_call call; /* on this key */
-	size_t place;        /* in the caller's array */
+	size_t index;        /* in the caller's array */
 
-	/* The room's own, all zero to begin with. */
+	/* All zero to begin with. */
 	struct bl_hold *hold; /* busy */
-	bool is_new;          /* an acquisition: the row is to be taken; */
-	struct bl_goal goal;  /* and this is what becomes of it */
-	bool deeper;          /* an acquisition: it has been re-entered */
-	int rc;               /* a release */
+	bool is_new;          /* in an acquisition: the row is to be taken, */
+	struct bl_goal goal;  /* and what becomes of that */
+	bool deeper;          /* in an acquisition: it has been re-entered */
+	int rc;               /* of its release */
 };
 
-/* In the order of the primary key, in which everybody works on several. INVALID: a key that is
- * there twice, which would wait for itself. */
+/* Sorts them by the primary key, the order in which every call works on several. INVALID: a key
+ * is there twice, and would wait for itself. */
 int bl_members_sort(struct bl_member *members, size_t n);
 
 #endif

@@ -9,8 +9,8 @@
  * the busiest of all, while others' rows are waiting to be removed. */
 #define BELL_NS (5 * BL_NS_PER_MS)
 
-/* A connection that is in use: look again then. A row that is fenced: after twice the time, and so
- * on, up to 0.8 s, for its transaction may last. */
+/* When to try again where a connection is in use. Where the row is fenced, after twice the time,
+ * and so on, up to 0.8 s: its transaction may last. */
 #define AGAIN_NS (50 * BL_NS_PER_MS)
 #define TRIES_MAX 4
 
@@ -39,8 +39,8 @@ struct bl_hold *bl_orphans_next(const struct bizlock *b, bl_time *ret_when)
 	return next;
 }
 
-/* What an export left that ended UNKNOWN has an owner that nobody knows; and its doorbell goes
- * when the row has gone. */
+/* The row of an export that ended UNKNOWN may have an owner that nobody knows. Its doorbell is
+ * given back when the row has gone. */
 static int clean_row(struct bl_call *call, struct bl_hold *h)
 {
 	struct bl_drop drop = {.hold = h,
@@ -57,7 +57,7 @@ static int clean_row(struct bl_call *call, struct bl_hold *h)
 	return rc;
 }
 
-/* Its row, with its doorbell where that can travel along; or what is left of the two. */
+/* Its row, with its doorbell where that can travel along; or the one that remains. */
 static int clean_orphan(struct bl_call *call, struct bl_hold *h)
 {
 	if (!h->unsure)

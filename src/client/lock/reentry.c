@@ -60,7 +60,6 @@ int bl_reentry_refused(struct bl_call *call, struct bl_hold *h)
 	                  call->err->msg);
 }
 
-/* One level deeper, in memory or in the row, which also starts the lease anew. */
 int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
 	struct bl_tried tried;

@@ -1,11 +1,11 @@
-/* Re-entry: one level deeper, and one less, where that needs no statement. */
+/* Re-entry: one level deeper, in memory or in the row; and one less, in memory. */
 #ifndef BL_CLIENT_LOCK_REENTRY_H
 #define BL_CLIENT_LOCK_REENTRY_H
 
 #include "client/state.h"
 
 /* Levels that are counted in memory alone, without all that a call on the server takes.
- * false: nothing was done, and the row has to know. */
+ * false: nothing was done, and the row has to be written. */
 bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
                       uint32_t lease_ms, uint32_t flags, bizlock_grant *ret);
 bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
@@ -16,7 +16,7 @@ bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const stru
  * UNKNOWN, DB. */
 int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request);
 
-/* The same for a hold that is LOST: sets and returns the error. */
+/* Refuses to re-enter a hold that is LOST: sets and returns the error. */
 int bl_reentry_refused(struct bl_call *call, struct bl_hold *h);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- one level of one hold ------------------------------------------------------------------ */
 
-/* One level less, in the row if that knows of it. */
+/* One level less; in the row, too, if it has that level. */
 static int shallower(struct bl_call *call, struct bl_hold *h)
 {
 	bool known = h->stored >= h->depth, matched = true;
@@ -25,8 +25,8 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 	return rc == BIZLOCK_OK && !matched ? bl_hold_lost(call, h) : rc;
 }
 
-/* Within the lease nobody else can have removed the row: it was us, by the statement whose reply
- * was lost. (But for a break at that moment.) */
+/* Within the lease nobody else can have removed the row, but for a break at that moment: it was
+ * this release, by the statement whose reply was lost. */
 static bool was_ours(const struct bl_hold *h, const struct bl_tried *tried)
 {
 	return tried->repeated && bl_hold_left_ms(h) > 0;
@@ -56,8 +56,8 @@ int bl_release_level(struct bl_call *call, struct bl_hold *h)
 	return bl_hold_lost(call, h);
 }
 
-/* The hold goes with its last level. What is lost, or could not be removed, is cleaned up when
- * the server can be asked: giving it back must not take long. */
+/* The hold ends with its last level. What is lost, or could not be removed, is the janitor's: a
+ * release must not take long. */
 static void end_hold(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (rc == BIZLOCK_OK && last)
@@ -96,10 +96,10 @@ struct all {
 	struct bizlock *b;
 	struct bl_member *members;
 	size_t n;
-	struct bl_err *first; /* of several errors that of the caller's first key is told */
-	size_t first_place;
+	struct bl_err *first; /* the error of the first of the caller's keys that has one */
+	size_t first_index;
 
-	/* What goes by one statement; without memory for it each goes alone. */
+	/* Those that go by one statement; without memory for this, each goes alone. */
 	struct bl_item *items;
 	bool *dropped;
 	struct bl_member **plain;
@@ -107,10 +107,10 @@ struct all {
 
 static void keep_error(struct all *a, const struct bl_member *m)
 {
-	if (m->rc == BIZLOCK_OK || (a->first->code != BIZLOCK_OK && a->first_place < m->place))
+	if (m->rc == BIZLOCK_OK || (a->first->code != BIZLOCK_OK && a->first_index < m->index))
 		return;
 	*a->first = *m->call.err;
-	a->first_place = m->place;
+	a->first_index = m->index;
 	bl_err_wrap(a->first, "%s/%s", m->call.key.type, m->call.key.id);
 }
 
@@ -156,8 +156,8 @@ static void drop_gathered(struct all *a, size_t n)
 		struct bl_member *m = a->plain[i];
 
 		m->hold->bell = bell;
-		/* Somebody has locked one of them at least, and must not be in the way of the
-		 * others: each goes alone, after a look. */
+		/* Somebody has locked at least one of them, which must not keep the others: each
+		 * goes alone, after a look. */
 		if (locked) {
 			m->hold->fenced = true;
 			continue;

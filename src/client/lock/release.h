@@ -1,4 +1,4 @@
-/* Giving back: a level of one hold, or of several. */
+/* Releases: a level of one hold, or of each of several. */
 #ifndef BL_CLIENT_LOCK_RELEASE_H
 #define BL_CLIENT_LOCK_RELEASE_H
 

@@ -16,8 +16,8 @@ static struct bl_ref note_fence(const struct bl_call *call, struct bl_hold *h, b
 	return bl_hold_ref(call, h);
 }
 
-/* Not made busy: a transaction may take its time, and the lease must go on being
- * renewed. The fence does not change while the hold lasts. */
+/* The hold is not made busy: a transaction may take its time, and the lease must go on
+ * being renewed. The fence does not change while the hold lasts. */
 static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 {
 	struct bizlock *b = call->client;
@@ -104,8 +104,9 @@ static int look_for_row(struct bl_session *s, void *arg, struct bl_err *err)
 	return bl_row_look(s, r->key, &r->there, err);
 }
 
-/* Made outside of the transaction, which may end by a ROLLBACK; and beforehand, for
- * to look for a row that is not there would lock the gap against our own INSERT. */
+/* The row is made outside of the transaction, which may end by a ROLLBACK. It is made before the
+ * transaction looks for it: to look for a row that is not there would lock the gap against our
+ * own INSERT. */
 static int ask_row(struct bl_call *call, bl_statement *fn, bool *ret_there)
 {
 	struct row r = {&call->key, false};
@@ -135,7 +136,7 @@ int bl_client_tx_row_lock(struct bl_call *call, MYSQL *mysql, enum bl_row_how ho
 	bool there;
 	int rc = bl_tx_check(mysql, call->err);
 
-	/* There NOWAIT's refusal would roll the caller's transaction back. */
+	/* On such a server NOWAIT's refusal would roll the caller's transaction back. */
 	if (how == BL_ROW_NOWAIT && call->client->server.rollback_on_timeout)
 		how = BL_ROW_SKIP;
 	if (rc == BIZLOCK_OK)

@@ -47,9 +47,9 @@ static int not_broken(struct bl_call *call, const struct breaking *b, const stru
 	                  "nobody holds it with fence %" PRIu64 " any more", b->ref.fence);
 }
 
-/* What this client has broken of its own it need not be told by the server; nor could it,
- * once the reply to a release is lost with the connection that is ended below. Unless it
- * was seen who removed the row, a call that is at work on the hold may have done that. */
+/* A hold of this client's own that was broken is lost at once. The server might not tell: the
+ * reply to a release is lost with the connection that is killed below. Where this call did not
+ * see who removed the row, a call that is at work on the hold may have done so. */
 static void lose_own(struct bl_call *call, const struct breaking *b)
 {
 	struct bizlock *client = call->client;
@@ -62,8 +62,8 @@ static void lose_own(struct bl_call *call, const struct breaking *b)
 }
 
 /* A holder that has to be broken most often hangs: it would keep the doorbell, and those that
- * wait at it would sleep to the end of the lease they saw. What the KILL cannot do, that end
- * will. */
+ * wait at it would sleep to the end of the lease they saw. If the KILL fails, that is what they
+ * do. */
 static int break_lock(struct bl_call *call, uint64_t seen_fence)
 {
 	struct breaking b = {.ref = {&call->key, NULL, seen_fence}, .bell = call->bell};

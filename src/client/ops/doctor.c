@@ -1,3 +1,4 @@
+/* The doctor: runs the checks of store/doctor.h one by one, and shows what they find. */
 #include "store/doctor.h"
 
 #include "client/ops/ops.h"

@@ -1,4 +1,4 @@
-/* What bizlock_ops.h and the looking functions declare: for those who look after locks. All are
+/* Looking, breaking, reaping, diagnosing: for those who look after locks. All functions are
  * entered with the mutex free. */
 #ifndef BL_CLIENT_OPS_OPS_H
 #define BL_CLIENT_OPS_OPS_H

@@ -15,7 +15,7 @@
 /* Reading is cheap; a small batch is no reason for many small reads. */
 #define PAGE_MIN 500u
 
-/* While it pauses: so often it looks after its lock. */
+/* How often it looks after its lock while it pauses. */
 #define LOOK_MS 1000
 
 struct reaper {
@@ -41,7 +41,7 @@ static int take_lock(struct bl_member *lock)
 	return rc;
 }
 
-/* Two reapers do each other no harm; so what could not be given back is let go. */
+/* Two reapers do each other no harm; so a lock that could not be given back is let be. */
 static void give_lock_back(struct bl_call *call)
 {
 	struct bl_err ignored, *err = call->err;
@@ -53,7 +53,7 @@ static void give_lock_back(struct bl_call *call)
 	call->err = err;
 }
 
-/* Between any two steps. Most often the client renews by itself, and earlier. */
+/* Between any two steps: renews, which the renewer most often has done already. */
 static int keep_on(struct reaper *r)
 {
 	struct bl_call *call = r->call;
@@ -174,7 +174,7 @@ static bool any(const struct bl_reap *table)
 	return i < table->count;
 }
 
-/* What a page has of one kind. */
+/* Purges what a page has of one kind. */
 static int purge(struct reaper *r, struct bl_reap *table, enum bl_reap_kind kind)
 {
 	int rc = BIZLOCK_OK;
@@ -260,7 +260,7 @@ static void reaper_begin(struct bl_call *call, struct bizlock *b, struct bl_err 
 int bl_client_reap(struct bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result *ret,
                    struct bl_err *err)
 {
-	struct bl_member lock = {.place = 0};
+	struct bl_member lock = {.index = 0};
 	struct reaper r = {.call = &lock.call,
 	                   .opts = opts,
 	                   .dry = opts->flags & BIZLOCK_REAP_DRY_RUN,

@@ -1,4 +1,4 @@
-/* Who waits for some keys. */
+/* The waiters of some keys, as the server's process list shows them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,36 +12,37 @@ static int read_waiters_on(struct bl_session *s, void *arg, struct bl_err *err)
 }
 
 /* The process list knows bells, not keys. */
-struct door {
+struct named_bell {
 	char bell[BL_BELL_MAX + 1];
 	const struct bl_key *key;
 };
 
 static int by_bell(const void *a, const void *b)
 {
-	return strcmp(((const struct door *)a)->bell, ((const struct door *)b)->bell);
+	return strcmp(((const struct named_bell *)a)->bell, ((const struct named_bell *)b)->bell);
 }
 
-static struct door *make_doors(const struct bizlock *b, const struct bl_key *keys, size_t n)
+static struct named_bell *name_bells(const struct bizlock *b, const struct bl_key *keys, size_t n)
 {
-	struct door *doors = calloc(n, sizeof(*doors));
+	struct named_bell *bells = calloc(n, sizeof(*bells));
 
-	for (size_t i = 0; doors && i < n; i++) {
-		bl_bell_name(doors[i].bell, b->bell_seed, &keys[i]);
-		doors[i].key = &keys[i];
+	for (size_t i = 0; bells && i < n; i++) {
+		bl_bell_name(bells[i].bell, b->bell_seed, &keys[i]);
+		bells[i].key = &keys[i];
 	}
-	if (doors)
-		qsort(doors, n, sizeof(*doors), by_bell);
-	return doors;
+	if (bells)
+		qsort(bells, n, sizeof(*bells), by_bell);
+	return bells;
 }
 
-static const struct bl_key *key_of(const struct door *doors, size_t n, const struct bl_waiter *w)
+static const struct bl_key *key_of(const struct named_bell *bells, size_t n,
+                                   const struct bl_waiter *w)
 {
-	struct door wanted = {.key = NULL};
-	const struct door *found;
+	struct named_bell wanted = {.key = NULL};
+	const struct named_bell *found;
 
 	memcpy(wanted.bell, w->bell, sizeof(wanted.bell));
-	found = bsearch(&wanted, doors, n, sizeof(*doors), by_bell);
+	found = bsearch(&wanted, bells, n, sizeof(*bells), by_bell);
 	return found ? found->key : NULL;
 }
 
@@ -64,20 +65,20 @@ static int show_waiter(const struct bl_key *key, const struct bl_waiter *w,
 int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
                       int (*fn)(void *arg, const bizlock_waiter *), void *arg, struct bl_err *err)
 {
-	struct door *doors = make_doors(b, keys, n);
+	struct named_bell *bells = name_bells(b, keys, n);
 	struct bl_waiters waiters = {NULL, 0};
 	int rc, end = 0;
 
-	if (!doors)
+	if (!bells)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_read_twice(b, read_waiters_on, &waiters, err);
 	for (size_t i = 0; end == 0 && i < waiters.count; i++) {
-		const struct bl_key *key = key_of(doors, n, &waiters.all[i]);
+		const struct bl_key *key = key_of(bells, n, &waiters.all[i]);
 
 		if (key)
 			end = show_waiter(key, &waiters.all[i], fn, arg);
 	}
 	free(waiters.all);
-	free(doors);
+	free(bells);
 	return rc;
 }
