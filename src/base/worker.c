@@ -10,7 +10,7 @@ int bl_worker_start(struct bl_worker *w, void *(*run)(void *arg), void *arg, str
 	if (w->running)
 		return BIZLOCK_OK;
 	pthread_cond_destroy(&w->wake);
-	return bl_err_set(err, BIZLOCK_NOMEM, "no thread can be had");
+	return bl_err_set(err, BIZLOCK_NOMEM, "no thread can be started");
 }
 
 void bl_worker_stop_soon(struct bl_worker *w)

@@ -22,9 +22,10 @@ const struct cli_option cli_break_options[] = {
 };
 
 const char cli_break_more[] =
-        "Frees a lock in the place of its holder, who learns of it at its next renewal, a\n"
-        "third of its lease later at the most: until then two may be at work. Without\n"
-        "--fence it shows who holds the lock, and asks; never breaks a later holder.\n";
+        "Frees a lock in place of its holder. The holder learns of it at its next\n"
+        "renewal, after a third of its lease at most: until then two may be at work.\n"
+        "Without --fence it shows who holds the lock, and asks. It never breaks a later\n"
+        "holder.\n";
 
 static void describe(const struct cli_lock *lock, char *ret, size_t size)
 {

@@ -15,7 +15,7 @@ struct cli_command;
 struct cli {
 	const struct cli_command *command; /* NULL: none chosen yet */
 	bizlock *lock;
-	int argc; /* the words left: before cli_parse() all of them, the command's name first */
+	int argc; /* the words: before cli_parse() with the options, the command's name first */
 	char **argv;
 	bool ask_password;
 	bool pipe_ignored; /* SIGPIPE, by whoever started us */
@@ -30,7 +30,7 @@ enum cli_kind {
 	CLI_NUMBER,   /* uint64_t, from min to max */
 	CLI_DURATION, /* int64_t, milliseconds, from min to max */
 	CLI_WAIT,     /* the same, or -1 for "forever" */
-	CLI_SETTING,  /* none of the command's: bizlock_set(), '-' turned into '_' */
+	CLI_SETTING,  /* an option of the library: bizlock_set(), '-' turned into '_' */
 	CLI_PASSWORD, /* asks for it */
 	CLI_HELP,
 	CLI_VERSION
@@ -78,7 +78,7 @@ int cli_open(struct cli *c);
 /* Only the first part: for what needs no open client. */
 int cli_password(struct cli *c);
 
-/* Says what the library has to say about its failed call; the exit code. */
+/* Says what the library says about its failed call; returns the exit code. */
 int cli_failed(const struct cli *c, int rc);
 
 /* ---- speaking -------------------------------------------------------------- */
@@ -97,17 +97,17 @@ char *cli_safe(const char *text);
 /* The same as a JSON string, in its quotes: \uNNNN, and U+FFFD for broken UTF-8. */
 char *cli_json_string(const char *text);
 
-/* How many bytes of `len`, made by cli_safe(), fit into so many columns of a terminal. */
+/* How many of `len` bytes, made by cli_safe(), fit into these columns of a terminal. */
 size_t cli_fit(const char *text, size_t len, unsigned columns);
 
-/* Opens /dev/null in the place of standard files that are closed: a connection to
- * the server that got number 1 would be written to by printf(). */
+/* Opens /dev/null in place of standard files that are closed: otherwise a connection to
+ * the server could get number 1, and printf() would write to it. */
 void cli_guard_files(void);
 
-/* A closed pipe or connection must not end us unheard: SIGPIPE is ignored from here. */
+/* A closed pipe or connection must not end us without a word: SIGPIPE is ignored from here. */
 void cli_mind_pipes(struct cli *c);
 
-/* Writes out what is left. `code`, unless what was written did not arrive. */
+/* Writes out what is buffered. `code`, unless what was written did not arrive. */
 int cli_finish(const struct cli *c, int code);
 
 void cli_help(const struct cli_command *command);

@@ -17,7 +17,7 @@ const struct cli_option cli_connection_options[] = {
         SETTING("user", 'u', "NAME", "the login name, if not given"),
         {"password", 'p', CLI_PASSWORD, 0, 0, 0, NULL, "ask for it; it is never an argument"},
         SETTING("database", 'D', "NAME", "where the tables are"),
-        SETTING("defaults-file", 0, "FILE", "in the place of the usual option files"),
+        SETTING("defaults-file", 0, "FILE", "in place of the usual option files"),
         SETTING("defaults-group-suffix", 0, "TEXT", "read [clientTEXT] and [bizlockTEXT], too"),
         SETTING("ssl-mode", 0, "MODE", "disabled, required, verify-ca, verify-identity"),
         SETTING("ssl-ca", 0, "FILE", "certificates that sign servers"),
@@ -42,7 +42,7 @@ int cli_password(struct cli *c)
 		return CLI_GO_ON;
 	c->ask_password = false;
 	if (!cli_ask_secret("Password: ", &secret)) {
-		cli_say("no password could be asked for: %s", strerror(errno));
+		cli_say("the password could not be asked for: %s", strerror(errno));
 		return CLI_SYSTEM;
 	}
 	rc = bizlock_set(c->lock, "password", secret);

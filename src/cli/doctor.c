@@ -15,7 +15,7 @@ const struct cli_option cli_doctor_options[] = {
 };
 
 const char cli_doctor_more[] =
-        "Looks whether bizlock can work with this server, these tables and this user; a\n"
+        "Checks whether bizlock can work with this server, these tables and this user. A\n"
         "line each: good, warn (locks work, but slower or less durably) or bad, with the\n"
         "remedy. Changes nothing. Exits by 1 if something is bad.\n";
 

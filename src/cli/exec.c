@@ -18,9 +18,9 @@
 
 #define WAIT_MAX_MS 31622400000 /* a year */
 #define REPEAT_MS 50
-#define LEASE_MIN_MS 1000 /* of less, too little is left to end a command in time */
+#define LEASE_MIN_MS 1000 /* of a shorter one too little is left to end a command in time */
 
-/* bizlock_interrupt() wakes nobody who has not begun to wait; so it is repeated. */
+/* bizlock_interrupt() does not wake a thread that has not begun to wait; so it is repeated. */
 struct acquisition {
 	struct cli_exec *x;
 	bizlock_acquire_opts opts;
@@ -47,23 +47,23 @@ const struct cli_option cli_exec_options[] = {
          "1s to 24h, renewed while COMMAND runs; 30s"},
         {"note", 0, CLI_TEXT, AT(note), 0, 0, "TEXT", "why, for people who look"},
         {"at-most-once-per", 0, CLI_DURATION, AT(min_hold_ms), 0, UINT32_MAX, "DURATION",
-         "nobody else runs until it is over, either"},
+         "nobody else gets the lock within it"},
         {"conflict-exit-code", 'E', CLI_NUMBER, AT(busy_code), 0, 255, "N",
-         "when it is not free (75, or 124 in time)"},
+         "when it is not free (75; after a wait 124)"},
         {"verbose", 'v', CLI_FLAG, AT(verbose), 0, 0, NULL, "who holds it, how long it took"},
         {0},
 };
 
 const char cli_exec_more[] =
         "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE and _OWNER in its environment. When the\n"
-        "lock can not be renewed, its process group gets SIGTERM with a third of the\n"
-        "lease left, SIGKILL before it ends, and bizlock exits by 80. Stopped (Ctrl-Z),\n"
-        "bizlock renews nothing: continued after the lease, COMMAND has been killed.\n"
+        "lock cannot be renewed, its process group gets SIGTERM with a third of the\n"
+        "lease left, SIGKILL before the lease ends, and bizlock exits by 80. Stopped\n"
+        "(Ctrl-Z), bizlock renews nothing: COMMAND is killed when the lease ends.\n"
         "All exit codes: bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* Up to the first "--" they are ours. Behind "exec --", a key may begin with a '-'. */
+/* Words up to the first "--" are ours. Behind "exec --", a key may begin with a '-'. */
 static int read_words(struct cli_exec *x)
 {
 	struct cli *c = x->c;
@@ -135,8 +135,8 @@ static int look(void *arg, const bizlock_info *info)
 	return 0;
 }
 
-/* It is refused, not run under the outer lock: that one has its own lease, its own minimum
- * and its own end, and what was asked for here would be none of these. An owner is one
+/* An exec of a lock that an exec around it holds is refused, not run under the outer lock: that
+ * has its own lease, minimum and end, which need not be what is asked for here. An owner is one
  * client of one process, so the row alone decides, whatever database was meant. */
 static int refuse_nested(struct cli_exec *x)
 {
@@ -260,7 +260,7 @@ static int acquire_lock(struct cli_exec *x)
 	a.opts.owner = EXEC_OWNER;
 	a.opts.note = x->o.note;
 	if (pthread_create(&thread, NULL, acquire, &a) != 0) {
-		cli_say("no thread can be had");
+		cli_say("no thread can be started");
 		return CLI_SYSTEM;
 	}
 	x->c->die_by = wait_for(x, &a);
@@ -276,15 +276,15 @@ static int acquire_lock(struct cli_exec *x)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* Until it is reaped, no other process can have its number, and its group's. Who is continued
- * just after the guard has killed can have renewed the lease since: the guard is asked too.
- * Was the lock lost, or nearly? */
+/* Was the lock lost, or nearly? Until the command is reaped, no other process can have its
+ * number, or its group's. A wrapper that is continued just after the guard has killed may have
+ * renewed the lease since: so the guard is asked, too. */
 static bool bury(struct cli_exec *x)
 {
 	bool is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
 
 	if (is_lost)
-		kill(-x->child, SIGKILL); /* what it left behind */
+		kill(-x->child, SIGKILL); /* its children, if it has ended */
 	if (cli_guard_end(&x->guard))
 		is_lost = true;
 	waitpid(x->child, NULL, 0);
@@ -307,8 +307,8 @@ static int release(struct cli_exec *x, bool is_lost)
 	return x->status;
 }
 
-/* Nothing has run, so nothing rests: one machine without the program would keep the job from
- * all others. A release would leave the rest behind, so the row is removed before it. */
+/* The command has not run, so the lock must not rest: one machine without the program would keep
+ * the job from all others. A release would make it rest, so the row is removed before. */
 static void give_back(const struct cli_exec *x)
 {
 	int rc = BIZLOCK_OK;
@@ -339,8 +339,8 @@ static int run_command(struct cli_exec *x)
 		give_back(x);
 		code = is_lost ? CLI_LOST : x->status;
 	}
-	/* A shell script goes on behind a program that exits by 130, but not behind one that
-	 * was interrupted as it was. */
+	/* A shell script goes on after a program that exits by 130, but not after one that SIGINT
+	 * has ended, as it has ended the command. */
 	if (x->signalled == SIGINT && code != CLI_LOST)
 		x->c->die_by = SIGINT;
 	return code;
@@ -356,7 +356,7 @@ static int prepare(struct cli_exec *x)
 		return code;
 	cli_inherited_note(&x->inherited);
 	if (!cli_guard_start(x, &x->guard)) {
-		cli_say("no process can be had: %s", strerror(errno));
+		cli_say("no process can be started: %s", strerror(errno));
 		return CLI_SYSTEM;
 	}
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -371,7 +371,7 @@ static int prepare(struct cli_exec *x)
 
 int cli_exec(struct cli *c)
 {
-	/* Its thread may tell of a loss until the client is closed, which is later. */
+	/* The library's thread may report a loss until the client is closed, which is later. */
 	static struct cli_exec x;
 	int code;
 

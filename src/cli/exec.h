@@ -1,4 +1,4 @@
-/* bizlock exec: who takes part.
+/* bizlock exec, and the three processes that take part.
  *
  *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock can
  *             not be confirmed any more
@@ -10,8 +10,8 @@
  *             The command itself also dies with its parent by PR_SET_PDEATHSIG, which does not
  *             reach its children, and which the kernel forgets for a set-user-ID program.
  *
- * A command that changes its user can not be killed by anybody but root: run exec as root, or
- * within what changes the user. One that leaves its process group leaves our reach. */
+ * A command that changes its user cannot be killed by anybody but root: run exec as root, or
+ * within what changes the user. A command that leaves its process group leaves our reach. */
 #ifndef CLI_EXEC_H
 #define CLI_EXEC_H
 
@@ -21,7 +21,7 @@
 
 #include "cli/cli.h"
 
-/* The holder's name; its end makes it nobody else's. */
+/* The holder's name; what the library adds to it makes it nobody else's. */
 #define EXEC_OWNER "exec"
 
 /* ---- the guard --------------------------------------------------------------- */
@@ -36,10 +36,10 @@ struct cli_guard {
 /* Before there are threads. false: errno. */
 bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret);
 
-/* To kill `group` at that time of CLOCK_BOOTTIME, unless told otherwise until then. */
+/* Orders it to kill `group` at that time of CLOCK_BOOTTIME, unless another order comes first. */
 void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns);
 
-/* Sends it home, or ends it: has it killed? From when this returns it kills nobody. */
+/* Has it exit, or ends it. true: it has killed the group. When this returns, it kills nobody. */
 bool cli_guard_end(struct cli_guard *g);
 
 /* ---- the terminal -------------------------------------------------------------- */
@@ -106,14 +106,14 @@ void cli_inherited_note(struct cli_inherited *ret);
 /* Starts the command; CLI_GO_ON or an exit code. */
 int cli_exec_start(struct cli_exec *x);
 
-/* Sees it to its end. The lock is still held, or lost. */
+/* Sees the command to its end. The lock is still held then, or lost. */
 void cli_exec_watch(struct cli_exec *x);
 
 /* Blocks the signals of waiting (false) or of a running command (true) and has them read
  * from x->signals. */
 bool cli_exec_catch(struct cli_exec *x, bool running);
 
-/* May this owner's command go on? Milliseconds until it is to be killed. */
+/* Milliseconds until the command is to be killed, unless the lease is renewed. */
 int64_t cli_exec_rest_ms(const struct cli_exec *x);
 
 #endif

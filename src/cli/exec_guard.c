@@ -13,14 +13,14 @@
 #include "cli/exec.h"
 
 #define HAS_KILLED 1  /* its exit code */
-#define LEAVE_MS 1000 /* to go home; a machine that is late may take some of it */
+#define LEAVE_MS 1000 /* to exit; a machine that is late may take some of it */
 
 struct order {
 	int64_t kill_at_ns;
-	pid_t group; /* 0: go home */
+	pid_t group; /* 0: exit */
 };
 
-/* Nobody reads what it would say, and it must not fail: no library, no memory. */
+/* Nobody reads what the guard would say, and it must not fail: no library, no memory. */
 static _Noreturn void guard(int orders, int timer)
 {
 	struct order order = {0, 0};
@@ -50,8 +50,8 @@ static _Noreturn void guard(int orders, int timer)
 	}
 }
 
-/* "pkill bizlock", by name or by command line, shall not find it: killed together with the
- * wrapper, it would leave the command's children at work without the lock. The words of the
+/* "pkill bizlock", by name or by command line, must not find the guard. If it were killed with
+ * the wrapper, the command's children would stay at work without the lock. The words of the
  * command line lie in a row in memory, from the program's name to the command's last word. */
 static void change_name(const struct cli_exec *x, pid_t wrapper)
 {
@@ -68,7 +68,7 @@ static void change_name(const struct cli_exec *x, pid_t wrapper)
 	}
 }
 
-/* Out of reach of what is sent to the wrapper's group and terminal, and nobody's files held. */
+/* Out of reach of signals to the wrapper's group and terminal, and with nobody's files open. */
 static _Noreturn void become_guard(const struct cli_exec *x, pid_t wrapper, int orders)
 {
 	sigset_t all;
@@ -108,7 +108,7 @@ bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret)
 	return false;
 }
 
-/* Where it can not be told, it is stuck or gone; then the wrapper alone keeps watch. */
+/* A guard that cannot be told is stuck or gone; then the wrapper alone ends the command. */
 void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns)
 {
 	struct order order = {kill_at_ns > 1 ? kill_at_ns : 1, group};
@@ -125,7 +125,7 @@ static bool leaves(const struct cli_guard *g)
 	return poll(&gone, 1, LEAVE_MS) == 1;
 }
 
-/* One that was stopped would keep us, and we the lock, for ever. */
+/* A guard that was stopped would keep us waiting for ever, with the lock held. */
 bool cli_guard_end(struct cli_guard *g)
 {
 	int status = 0;

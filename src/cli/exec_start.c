@@ -22,8 +22,8 @@ static int by_number(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Noted before the library opens anything: what it opens later is not the command's,
- * whether a connector marks it so or not. */
+/* Notes the files before the library opens any: what it opens later is not for the command,
+ * whether a connector says so (O_CLOEXEC) or not. */
 static void note_files(struct cli_inherited *ret)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -49,12 +49,12 @@ void cli_inherited_note(struct cli_inherited *ret)
 	struct sigaction normal = {.sa_handler = SIG_DFL};
 
 	sigprocmask(SIG_SETMASK, NULL, &ret->mask);
-	/* Ignored, it would leave us no status to wait for. */
+	/* If it were ignored, there would be no status to wait for. */
 	sigaction(SIGCHLD, &normal, &ret->child);
 	note_files(ret);
 }
 
-/* What a kernel or table is too old or too small for, O_CLOEXEC closes nearly as well. */
+/* Where the kernel is too old for this, or the table too small, O_CLOEXEC does nearly as well. */
 static void close_others(const struct cli_inherited *in)
 {
 	unsigned from = 0;
@@ -162,7 +162,7 @@ static _Noreturn void not_run(const char *name)
 	_exit(code);
 }
 
-/* After a fork beside other threads: nothing here takes memory or a lock. */
+/* After a fork from a process with threads: nothing here takes memory or a lock. */
 static _Noreturn void become(const struct launch *l)
 {
 	const struct cli_inherited *in = &l->x->inherited;
@@ -171,7 +171,7 @@ static _Noreturn void become(const struct launch *l)
 
 	setpgid(0, 0);
 	close(l->go[1]);
-	/* A wrapper that died before this was asked for sends no signal any more. */
+	/* If the wrapper died before this, there is no signal. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != l->wrapper)
 		_exit(126);
 	if (read(l->go[0], &go, 1) != 1)
@@ -187,7 +187,7 @@ static _Noreturn void become(const struct launch *l)
 	not_run(l->x->command[0]);
 }
 
-/* It stands in its group, and waits: now it is told to the guard, and to nobody later. */
+/* The child is in its group, and waits. The guard is told of it before it begins. */
 static int release_child(struct cli_exec *x, const struct launch *l)
 {
 	if (cli_exec_rest_ms(x) <= 0) {
@@ -209,11 +209,11 @@ static int fork_child(struct cli_exec *x, struct launch *l)
 		become(l);
 	close(l->go[0]);
 	if (x->child < 0) {
-		cli_say("no process can be had: %s", strerror(errno));
+		cli_say("no process can be started: %s", strerror(errno));
 		close(l->go[1]);
 		return CLI_SYSTEM;
 	}
-	setpgid(x->child, x->child); /* whoever is first */
+	setpgid(x->child, x->child); /* it does so, too: whoever is first */
 	code = release_child(x, l);
 	close(l->go[1]);
 	if (code != CLI_GO_ON)
@@ -238,7 +238,7 @@ int cli_exec_start(struct cli_exec *x)
 		cli_say("out of memory");
 		code = CLI_INTERNAL;
 	} else if (pipe2(l.go, O_CLOEXEC) != 0) {
-		cli_say("no pipe can be had: %s", strerror(errno));
+		cli_say("no pipe can be made: %s", strerror(errno));
 	} else {
 		code = fork_child(x, &l);
 	}

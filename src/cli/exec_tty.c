@@ -5,7 +5,7 @@
 #include "cli/exec.h"
 
 /* In a pipeline the terminal belongs to all of it: if the command took it, the pager at the
- * other end would be stopped. It gets it when it asks. */
+ * other end would be stopped. The command gets it when it asks. */
 static bool is_piped(int fd)
 {
 	struct stat st;
@@ -31,7 +31,7 @@ bool cli_tty_is_ours(const struct cli_tty *t)
 	return t->fd >= 0 && tcgetpgrp(t->fd) == getpgrp();
 }
 
-/* One that was hung up has no group. */
+/* A terminal that was hung up has no group. */
 bool cli_tty_is_anothers(const struct cli_tty *t)
 {
 	pid_t group = t->fd >= 0 ? tcgetpgrp(t->fd) : -1;

@@ -10,9 +10,9 @@
 
 #include "cli/exec.h"
 
-/* With a third of the lease left, a renewal is overdue by as much: the command is told to
- * end. With a sixth left, at most KILL_MS, it is killed: that much is left for the kernel to
- * do so, and for a machine that is late. */
+/* With a third of the lease left, a renewal is overdue by another third: the command is told
+ * to end. With a sixth left, or KILL_MS if that is less, it is killed: this time is for the
+ * kernel to do so, and for a machine that is late. */
 #define TERM_PART 3
 #define KILL_PART 6
 #define KILL_MS 2000
@@ -27,7 +27,7 @@ static const int while_running[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP,
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A signal that whoever started us has ignored stays so, for us and the command. */
+/* A signal that whoever started us has ignored stays ignored, for us and the command. */
 static void add_signals(sigset_t *set, const int *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -70,12 +70,12 @@ static int64_t kill_margin(const struct cli_exec *x)
 
 int64_t cli_exec_rest_ms(const struct cli_exec *x)
 {
-	int64_t now = boottime_ns(); /* read first: too early an end is harmless */
+	int64_t now = boottime_ns(); /* read first: an end that is too early does no harm */
 	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
 
 	if (x->ending && rest > x->kill_at_ms - now / 1000000)
 		rest = x->kill_at_ms -
-		       now / 1000000; /* renewed too late: it stays as it was said */
+		       now / 1000000; /* renewed too late: it was told to end by then */
 	cli_guard_order(&x->guard, x->child, now + (rest > 0 ? rest : 0) * 1000000);
 	return rest;
 }
@@ -83,7 +83,7 @@ int64_t cli_exec_rest_ms(const struct cli_exec *x)
 static void send(const struct cli_exec *x, int number)
 {
 	if (kill(-x->child, number) != 0 && errno == EPERM)
-		cli_say("%s/%s: the command has changed its user and can not be reached",
+		cli_say("%s/%s: the command has changed its user and cannot be reached",
 		        x->key.biz_type, x->key.biz_id);
 }
 
@@ -99,10 +99,10 @@ static void tell_to_end(struct cli_exec *x, int64_t rest)
 		cli_say("%s/%s: the lock is lost; the command is killed", x->key.biz_type,
 		        x->key.biz_id);
 	send(x, SIGTERM);
-	send(x, SIGCONT); /* who is stopped can not obey */
+	send(x, SIGCONT); /* a process that is stopped cannot obey */
 }
 
-/* Does what the lease asks for; how long to sleep, in milliseconds. */
+/* Does what the lease asks for; returns how long to sleep, in milliseconds. */
 static int mind_lease(struct cli_exec *x)
 {
 	int64_t rest = cli_exec_rest_ms(x);
@@ -120,22 +120,22 @@ static int mind_lease(struct cli_exec *x)
 
 /* ---- stopping ------------------------------------------------------------------------ */
 
-/* As if the terminal had sent it to us: our group, for we may be part of a script or a
- * pipeline. In a group that nobody could continue, the kernel stops nobody. Has it stopped us,
- * and somebody has continued us? */
+/* Stops us as the terminal would: with our group, for we may be part of a script or a pipeline.
+ * The kernel stops nobody in a group that nobody could continue. true: it has stopped us, and
+ * somebody has continued us. */
 static bool stop_ourselves(void)
 {
 	sigset_t stop, pending;
 
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
-	kill(0, SIGTSTP); /* an older SIGCONT is forgotten by that */
+	kill(0, SIGTSTP); /* this discards an older SIGCONT */
 	pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT);
 }
 
-/* While we stand nobody renews, so the guard's order stands too: if nobody continues us
+/* While we are stopped nobody renews, and the guard gets no new order: if nobody continues us
  * before the lease is over, it kills the command. */
 static void command_stopped(struct cli_exec *x, int number)
 {
@@ -143,13 +143,13 @@ static void command_stopped(struct cli_exec *x, int number)
 
 	x->awaits_tty = false;
 	if (x->tty.fd < 0)
-		return; /* stopped by somebody's hand, who will continue it */
+		return; /* somebody stopped it by hand, and will continue it */
 	if (!wants_terminal || !cli_tty_is_ours(&x->tty)) {
 		bool had = x->tty.lent != 0;
 
 		cli_tty_take_back(&x->tty, false);
-		/* Continued while the terminal is somebody else's, it would be stopped again,
-		 * thousands of times a second. */
+		/* If it were continued while the terminal is another group's, it would be stopped
+		 * again, thousands of times a second. */
 		x->awaits_tty = !stop_ourselves() && wants_terminal && cli_tty_is_anothers(&x->tty);
 		wants_terminal = wants_terminal || had;
 	}
@@ -159,7 +159,7 @@ static void command_stopped(struct cli_exec *x, int number)
 		send(x, SIGCONT);
 }
 
-/* It asks for the terminal again, and gets it; or an error, where there is none any more. */
+/* The command asks for the terminal again, and gets it; or an error, if there is none now. */
 static void look_for_terminal(struct cli_exec *x)
 {
 	if (!x->awaits_tty || cli_tty_is_anothers(&x->tty))
@@ -170,7 +170,7 @@ static void look_for_terminal(struct cli_exec *x)
 
 /* ---- what happens ---------------------------------------------------------------------- */
 
-/* Its end, which is left for others to see: its number stays taken as long. */
+/* Has the command ended? It is not reaped here, so that its number stays taken. */
 static bool has_ended(struct cli_exec *x)
 {
 	siginfo_t info = {0};
@@ -199,7 +199,8 @@ static void take_signals(struct cli_exec *x)
 			cli_tty_lend(&x->tty, x->child);
 		send(x, number);
 		if (x->awaits_tty)
-			send(x, SIGCONT); /* as above; then it asks again */
+			send(x, SIGCONT); /* as in tell_to_end(); then it asks for the terminal
+			                     again */
 	}
 }
 

@@ -1,6 +1,6 @@
 /* The exit codes of bizlock(1), from one list. Numbers are never reused. Those of
  * sysexits.h are taken where one fits, and timeout(1)'s 124. Free for what exec runs:
- * 126 and 127 are the shell's words for "can not be run" and "not found", and
+ * 126 and 127 are the shell's words for "cannot be run" and "not found", and
  * 128 + n says that signal n ended it. */
 #ifndef CLI_EXITS_H
 #define CLI_EXITS_H
@@ -9,14 +9,14 @@
 	X(DONE, 0, "done; exec: the command's own status, 128 + n if signal n ended it")           \
 	X(NO, 1, "show, break: not held; doctor, migrate --status: something is amiss")            \
 	X(USAGE, 64, "wrong options or arguments")                                                 \
-	X(UNREACHABLE, 69, "the database could not be reached, or not any more")                   \
+	X(UNREACHABLE, 69, "the database could not be reached, or no longer")                      \
 	X(INTERNAL, 70, "out of memory, or a mistake of this program")                             \
 	X(SYSTEM, 71, "the system refused a process, a terminal or the like")                      \
 	X(OUTPUT, 74, "standard output could not be written")                                      \
 	X(BUSY, 75, "somebody else holds the lock (exec: -E chooses another)")                     \
 	X(REFUSED, 76, "the server refused a statement")                                           \
 	X(CONFIG, 78, "option files, tables or the server do not fit")                             \
-	X(LOST, 80, "exec: the lock was lost, the command ended half done; reap: its own was")     \
+	X(LOST, 80, "exec: the lock was lost, the work is half done; reap: its own lock was")      \
 	X(NESTED, 81, "exec: the lock is held by the exec that runs this one")                     \
 	X(TIMEOUT, 124, "the lock was not free in time (exec: -E chooses another)")
 

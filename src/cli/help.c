@@ -62,7 +62,7 @@ void cli_help_exits(void)
 #define SHOW_(name, number, text) printf("  %3d  %s\n", number, text);
 	CLI_EXITS(SHOW_)
 #undef SHOW_
-	printf("  126  exec: the command can not be run\n"
+	printf("  126  exec: the command cannot be run\n"
 	       "  127  exec: the command is not found\n"
 	       "  128 + n  ended by signal n while it waited\n");
 }

@@ -1,4 +1,4 @@
-/* bizlock(1): runs commands under a lock, shows and mends what is there. It uses
+/* bizlock(1): runs commands under a lock, shows and repairs what is there. It uses
  * the library as everybody else does, by its public header. */
 #include <locale.h>
 #include <signal.h>

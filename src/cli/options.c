@@ -185,7 +185,8 @@ static int unknown_long(const struct parser *p, const char *word)
 		cli_near_try(&near, p->list[i]->name);
 	}
 	if (alike > 1)
-		return cli_misused(p->c, "option --%s: more than one begins so", name);
+		return cli_misused(p->c, "option --%s: more than one option begins like this",
+		                   name);
 	return cli_misused(p->c, "unknown option --%s%s%s%s", name,
 	                   near.name ? ", did you mean --" : "", near.name ? near.name : "",
 	                   near.name ? "?" : "");

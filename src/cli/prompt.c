@@ -10,7 +10,7 @@
 
 #define SECRET_MAX 1024
 
-/* Whoever ends or stops us at the prompt must not find a terminal that echoes no more. */
+/* Signals that end or stop us at the prompt must not leave a terminal that does not echo. */
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
 #define CAUGHT_COUNT (sizeof(caught) / sizeof(caught[0]))

@@ -35,9 +35,9 @@ const struct cli_option cli_reap_options[] = {
 
 const char cli_reap_more[] =
         "Purges what dead holders left, rests that are over, and rows of row locks that\n"
-        "nobody asked for. It waits for nobody, and nobody waits long for it. While\n"
-        "another reaper is at work it does nothing, and exits by 0. For cron:\n"
-        "bizlock-reaper, which is the same.\n";
+        "nobody uses. It waits for nobody, and nobody waits long for it. While another\n"
+        "reaper is at work it does nothing, and exits by 0. For cron: bizlock-reaper,\n"
+        "which is the same.\n";
 
 static volatile sig_atomic_t came; /* the signal that is to end us */
 

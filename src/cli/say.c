@@ -46,8 +46,8 @@ int cli_misused(const struct cli *c, const char *format, ...)
 void cli_guard_files(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		/* The wrong way round: who writes to what is closed shall hear of it. And closed
-		 * again in what exec runs. */
+		/* For reading where we write, and the other way round: to use what was closed
+		 * must stay an error. In what exec runs it is closed again. */
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
 			open("/dev/null", (fd == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }

@@ -177,8 +177,8 @@ static const struct column *columns_of(enum cli_form form)
 	return json_columns;
 }
 
-/* To libsmartcols all JSON is numbers, which it prints as they are: of an empty string it would
- * make null, and it lets through what harms a terminal. */
+/* In JSON, all columns are numbers to libsmartcols, which it prints as they are: it would make
+ * null of an empty string, and let through what harms a terminal. */
 static bool add_columns(struct libscols_table *table, const struct column *columns)
 {
 	for (; columns->name; columns++) {
@@ -242,7 +242,7 @@ char *cli_locks_text(const struct cli_locks *locks, enum cli_form form, size_t w
 	struct libscols_table *table;
 	char *ret = NULL;
 
-	/* Of nothing it would print nothing, which is no JSON. */
+	/* For no locks libsmartcols would print nothing, which is no JSON. */
 	if (form == CLI_FORM_JSON && locks->count == 0)
 		return strdup("{\n   \"locks\": []\n}");
 	table = scols_new_table();

@@ -98,8 +98,8 @@ static bool begin(struct watch *w)
 
 /* ---- a look --------------------------------------------------------------------------- */
 
-/* Up to the width: a line that goes on in the next row would push the head off the screen. What
- * was there is erased before: behind the last column, that would erase the last character. */
+/* Prints up to the width: a line that goes on in the next row would push the head off the screen.
+ * The row is erased first: behind the last column, this would erase the last character. */
 static void print_line(const char *text, unsigned width)
 {
 	size_t len = strcspn(text, "\n");

@@ -176,7 +176,7 @@ test_what_could_not_be_started_uses_up_no_period() {
 			-e signal=none -e trace=$call -e "inject=$call:error=EAGAIN:when=2" \
 			"$program" exec $once -- echo ran
 		expect_no_out
-		expect_err 'can be had'
+		expect_err 'no (process|pipe) can be'
 		free job once || fail "still held"
 	done
 	expect 127 locked $once -- sh -c 'echo ran; exit 127'

@@ -50,7 +50,7 @@ test_ctrl_c_mends_the_terminal() {
 test_without_a_terminal_it_says_so() {
 	begin
 	expect 71 setsid -w "$program" -p list
-	expect_err 'no password could be asked for'
+	expect_err 'the password could not be asked for'
 	expect_no_out
 }
 

@@ -56,7 +56,7 @@ test_the_nearest_command_and_option_are_suggested() {
 	expect 64 "$program" help -Z
 	expect_err 'unknown option -Z'
 	expect 64 "$program" --ssl x help
-	expect_err 'more than one begins so'
+	expect_err 'more than one option begins like this'
 	expect 64 "$program" help --help=yes
 	expect_err 'takes no value'
 	expect 64 "$program" help --port
