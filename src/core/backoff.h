@@ -1,4 +1,4 @@
-/* How long to pause before polling again: doubles from 2 ms to a cap, with
+/* How long to pause before polling again. The pause doubles from 2 ms to a cap, with
  * jitter, so that contenders that met once do not meet for ever. */
 #ifndef BL_CORE_BACKOFF_H
 #define BL_CORE_BACKOFF_H

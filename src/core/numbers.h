@@ -1,5 +1,5 @@
-/* What a client counts: relaxed atomics, so that counting costs neither a lock
- * nor a call of the kernel, and any thread may count at any place. */
+/* The numbers that a client counts. They are relaxed atomics, so that counting costs neither
+ * a lock nor a call of the kernel, and any thread may count at any place. */
 #ifndef BL_CORE_NUMBERS_H
 #define BL_CORE_NUMBERS_H
 

@@ -1,3 +1,5 @@
+/* The SQL of a batch. */
+
 /* Two packets. The first rings the doorbells of the acquisitions, and looks which of
  * their keys are free:
  *

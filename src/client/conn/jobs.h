@@ -1,5 +1,5 @@
-/* The line at a connection: acquisitions and last releases that its next borrower may take
- * along in a batch. Guarded by the client's mutex. */
+/* The line at a connection: acquisitions and last releases that may go together as a batch.
+ * Guarded by the client's mutex. */
 #ifndef BL_CLIENT_CONN_JOBS_H
 #define BL_CLIENT_CONN_JOBS_H
 

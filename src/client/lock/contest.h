@@ -1,5 +1,5 @@
-/* A first acquisition: of one key, or of a set, which takes all or none and waits for the key
- * that is held. */
+/* A first acquisition: of one key, or of a set, all or none; where one key is held, it waits for
+ * that one. */
 #ifndef BL_CLIENT_LOCK_CONTEST_H
 #define BL_CLIENT_LOCK_CONTEST_H
 
