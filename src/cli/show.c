@@ -15,7 +15,7 @@ const struct cli_option cli_show_options[] = {
 };
 
 const char cli_show_more[] =
-        "Exits by 0 if the lock is held or resting, else by 1. Who waits is shown as far\n"
+        "Exits by 0 if the lock is held or resting, else by 1. Waiters are shown as far\n"
         "as the server lets this user see connections.\n";
 
 static void line(const char *name, const char *value)
