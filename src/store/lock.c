@@ -44,6 +44,8 @@ struct look {
 /* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
 static int64_t within(int64_t left_us)
 {
+	if (left_us < -FAR_US)
+		return -FAR_US;
 	return left_us < FAR_US ? left_us : FAR_US;
 }
 
