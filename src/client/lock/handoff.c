@@ -104,21 +104,24 @@ static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct
 }
 
 /* The row is the next one's, and so is the doorbell. As in a contest, one that has slept through
- * the lease looks what became of it. */
-static void take_over(struct bl_hold *h, struct bl_place *place, uint64_t fence, bl_time sent)
+ * the lease looks what became of it. So does one whose row was not the hold's any more: its
+ * fence was drawn before the row was free, and somebody may have had a larger one since. */
+static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl_handed *handed,
+                      bl_time sent)
 {
 	struct bl_contest *next = place->whose;
 	struct bl_hold *to = next->members[0]->hold;
 
 	to->bell = h->bell;
 	h->bell = 0;
-	next->goals[0]->fence = fence;
+	next->goals[0]->fence = handed->fence;
 	next->goals[0]->took_over = false;
 	next->sent = sent;
-	next->unsure = bl_passed(bl_lease_end(sent, next->request->lease_ms * 1000LL));
+	next->unsure = !handed->from_hold ||
+	               bl_passed(bl_lease_end(sent, next->request->lease_ms * 1000LL));
 	if (next->unsure)
 		return;
-	bl_hold_settle(next->client, to, fence, sent, next->request);
+	bl_hold_settle(next->client, to, handed->fence, sent, next->request);
 	to->handoffs = h->handoffs + 1;
 	to->run = h->run;
 	next->handed_over = true;
@@ -153,7 +156,7 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	place->state = BL_PLACE_ASKS;
 	place->whose->unsure = *ret_repeated;
 	if (handed.taken)
-		take_over(h, place, handed.fence, sent);
+		take_over(h, place, &handed, sent);
 	pthread_cond_signal(&place->first);
 	bl_pool_put(&b->pool, conn);
 	return handed.from_hold;

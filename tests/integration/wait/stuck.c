@@ -219,3 +219,13 @@ Test(stuck, a_renewed_lease_is_waited_for_to_its_new_end)
 	peer_end(&waiter);
 	peer_end(&holder);
 }
+
+/* More microseconds than nanoseconds can count; and a doorbell that somebody has still. */
+Test(stuck, behind_a_lease_that_ended_centuries_ago)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+
+	expect(OK, b, acquire_as(b, "k", "gone"));
+	db_run(world.admin, "UPDATE biz_lock SET timeout = '1000-01-01'");
+	expect(OK, other, acquire(other, "k", .wait_ms = 20000));
+}
