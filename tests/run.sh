@@ -3,7 +3,7 @@
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private server,
 # runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
-# man, check. --long: stress tests take a minute each, fault tests try everything, and
+# man, check, model. --long: stress tests take a minute each, fault tests try everything, and
 # what they saw is printed.
 #
 # Without --server it is the server that is installed, or else MariaDB. SERVER:
@@ -25,6 +25,7 @@ arguments=("$@")
 ctest_args=()
 long=
 server=
+label=
 while (($#)); do
 	case $1 in
 	-h | --help)
@@ -42,14 +43,15 @@ while (($#)); do
 	--long)
 		long=1
 		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
-		export BIZLOCK_FAULT_LONG=1
+		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1
 		;;
 	--label)
-		[[ " unit integration fault stress cli package man check " == *" ${2:-} "* ]] || {
+		[[ " unit integration fault stress cli package man check model " == *" ${2:-} "* ]] || {
 			echo "tests/run.sh: unknown label: ${2:-none} (see --help)" >&2
 			exit 2
 		}
 		ctest_args+=(--label-regex "^$2\$")
+		label=$2
 		shift
 		;;
 	--)
@@ -81,6 +83,8 @@ if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
 		bash "$root/tests/run.sh" "${arguments[@]}"
 fi
 
+# The model is of no server: it is looked at on this system alone.
+[[ -n ${BIZLOCK_TEST_ROOT:-} || ${label:-model} != model ]] || things+=(spin)
 server_is_given || things+=("${servers[@]}")
 need "${things[@]}"
 build=$BIZLOCK_BUILD_DIR
@@ -96,7 +100,7 @@ export BIZLOCK_SKIP_LOG=$build/skipped.txt
 code=0
 ctest --test-dir "$build" --parallel 4 --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
 if [[ -n $long ]]; then
-	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress)\./ { show = 1 }
+	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress|model)\./ { show = 1 }
 		/^<end of output>/ { show = 0 }
 		show && !/^(Command|Directory|Output|-+$)/' "$build/Testing/Temporary/LastTest.log"
 fi

@@ -53,6 +53,7 @@ package() {
 	ps) echo "procps: what runs" ;;
 	python3) echo "python3: a reader of JSON" ;;
 	zsh) echo "zsh: its completion" ;;
+	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
