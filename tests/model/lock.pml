@@ -10,29 +10,24 @@
 #ifndef ROUNDS
 #define ROUNDS 0 /* acquisitions by each thread; 0: without end */
 #endif
+#ifndef LEASES
+#define LEASES 0 /* how many holders may lose their lease */
+#endif
 #ifdef RENEWALS
-#define CONNS (2 * THREADS) /* the renewers have connections of their own */
+#define RENEWER THREADS
+#define CONNS (THREADS + 1) /* the renewer has a connection of its own */
 #else
 #define CONNS THREADS
 #endif
 #define SESSIONS (2 * CONNS)
-
-#ifdef HANDOFF
-#define CLIENT(t) ((t) / 2) /* the first 2 threads are of one client */
-#else
-#define CLIENT(t) (t)
-#endif
 
 /* ---- what the clients know ----------------------------------------------------------------- */
 
 /* RELEASING: a call is at work on the hold, and its owner believes in it no more. OVER: the
  * same, when the lease has ended meanwhile. */
 mtype = { IDLE, ACQUIRING, HELD, LOST, RELEASING, OVER };
-mtype = { ASKS, WAITS, OFFERED, HOLDS };
 
 mtype state[THREADS] = IDLE;
-mtype place[THREADS] = ASKS;   /* in the wait queue of its client */
-byte head[THREADS];            /* of that queue, by client */
 byte my_fence[THREADS];        /* of the hold; 0: none yet */
 byte hold_bell[THREADS];       /* the connection that has the hold's doorbell; 0: none */
 bool unsure[THREADS];          /* a reply was lost: the row may be there */
@@ -43,7 +38,7 @@ byte orphan_fence[THREADS];    /* a row that the janitor removes; 0: none */
 byte orphan_bell[THREADS];     /* and its doorbell */
 bool orphan_unknown[THREADS];  /* a row of this owner may be there, with whatever fence */
 byte last_granted;
-byte faults;
+byte faults, losses;
 
 /* Whoever draws a fence without the doorbell has waited for longer than any answer that counts
  * as prompt. */
@@ -72,13 +67,10 @@ inline lost_bell(conn)
 inline end_lost_conns(t)
 {
 #ifndef MUTANT_KILL
-	for (i : 0 .. THREADS - 1) {
-		if
-		:: CLIENT(i) == CLIENT(t) && sent[i + CONNS].what != NONE -> end_session(i + CONNS)
-		:: else
-		fi
-	}
-	i = 0
+	if
+	:: sent[t + CONNS].what != NONE -> end_session(t + CONNS)
+	:: else
+	fi;
 #endif
 	skip
 }
@@ -182,11 +174,13 @@ poll:	/* bl_attempt_pause(): nothing to look at before something has changed */
 #endif
 	fi;
 
-sleep:	/* bl_attempt_sleep(), on a connection that has no doorbell */
+sleep:	/* bl_attempt_sleep(), on a connection that has no doorbell. One is left to the janitor: with
+	 * the only one of this thread nobody sleeps while it is wanted. */
+#define NO_CONN (hold_bell[t] || bell == x + 1 || orphan_fence[t] || orphan_bell[t])
 	if
-	:: atomic { FREE(x) && !hold_bell[t] && bell != x + 1 ->
+	:: atomic { FREE(x) && !NO_CONN ->
 		end_lost_conns(t); send(x, WAIT_BELL, t + 1, 0, 0, false) }
-	:: atomic { FREE(x) && (hold_bell[t] || bell == x + 1) -> goto poll }
+	:: atomic { FREE(x) && NO_CONN -> goto poll }
 	fi;
 	if
 	:: atomic { sent[x].what == ANSWERED ->
@@ -281,7 +275,28 @@ refuse:	/* BUSY, TIMEOUT, CONN, or UNKNOWN: the janitor sees to what is in doubt
 		goto idle
 	}
 
-held:	/* the application is at work, and gives it back */
+held:	/* the application is at work, */
+#ifdef TX
+	if
+	:: true
+	/* bl_client_tx_commit(): the local check, */
+	:: atomic { state[t] == HELD };
+		/* the server's, by a share lock, */
+		if
+		:: atomic { !row_tx && ROW_OF(t) && row_fence == my_fence[t] ->
+#ifndef MUTANT_SHARE
+			row_tx = true
+#endif
+			skip };
+			/* and COMMIT: nobody has been granted the lock since. */
+			atomic { assert(row_owner == t + 1 && last_granted == my_fence[t]);
+				printf("caller %d  COMMIT by fence %d\n", t + 1, my_fence[t]);
+				row_tx = false }
+		:: atomic { !(ROW_OF(t) && row_fence == my_fence[t]) -> skip } /* LOST: rolled back */
+		fi
+	fi;
+#endif
+	/* and gives it back */
 	atomic {
 		!orphan_fence[t] ->
 		repeated = false;
@@ -346,6 +361,30 @@ end:	do
 	od
 }
 
+#ifdef RENEWALS
+/* Of the first thread; bl_renewal_run(). Nobody kills what it has lost: its statement names the
+ * fence, and a lease that is not over. */
+proctype renewer()
+{
+	byte fence;
+
+end:	do
+	:: atomic { state[0] == HELD && FREE(RENEWER) ->
+		fence = my_fence[0];
+		send(RENEWER, RENEW, 1, 0, fence, false) }
+		if
+		:: atomic { sent[RENEWER].what == ANSWERED ->
+			if
+			:: sent[RENEWER].got == NOTHING && state[0] == HELD && my_fence[0] == fence ->
+				state[0] = LOST
+			:: else
+			fi;
+			clear(RENEWER); fence = 0 }
+		fi
+	od
+}
+#endif
+
 /* ---- what nobody decides ------------------------------------------------------------------- */
 
 /* Does the owner of the row believe in it, or may it still? */
@@ -354,28 +393,28 @@ end:	do
 /* A lease ends earlier for its holder than for the server. */
 proctype clock()
 {
-	byte t;
-
 end:	do
-	:: d_step { row_owner && !row_over && !BELIEVED(row_owner - 1) ->
+	:: d_step { row_owner && !row_over && !BELIEVED(row_owner - 1) &&
+		(losses < LEASES || state[row_owner - 1] != ACQUIRING) ->
+		losses = losses + (state[row_owner - 1] == ACQUIRING -> 1 : 0);
 		row_over = true;
 		row_ended = true;
 		printf("clock     the lease of %d, fence %d, is over\n", row_owner, row_fence);
 		slept[row_owner - 1] = state[row_owner - 1] == ACQUIRING }
-	:: atomic { state[0] == HELD -> state[0] = LOST }
-	:: atomic { state[1] == HELD -> state[1] = LOST }
-	:: atomic { state[0] == RELEASING -> state[0] = OVER }
-	:: atomic { state[1] == RELEASING -> state[1] = OVER }
+	:: atomic { state[0] == HELD && losses < LEASES -> losses++; state[0] = LOST }
+	:: atomic { state[1] == HELD && losses < LEASES -> losses++; state[1] = LOST }
+	:: atomic { state[0] == RELEASING && losses < LEASES -> losses++; state[0] = OVER }
+	:: atomic { state[1] == RELEASING && losses < LEASES -> losses++; state[1] = OVER }
 	od
 }
 
 proctype network()
 {
-	byte x;
-
 end:	do
-	:: atomic { faults < FAULTS && sent[0 + CONNS].what == NONE && sent[0].what != GONE -> faults++; lose(0) }
-	:: atomic { faults < FAULTS && sent[1 + CONNS].what == NONE && sent[1].what != GONE -> faults++; lose(1) }
+	:: atomic { faults < FAULTS && sent[0 + CONNS].what == NONE && sent[0].what != GONE ->
+		faults++; lose(0) }
+	:: atomic { faults < FAULTS && sent[1 + CONNS].what == NONE && sent[1].what != GONE ->
+		faults++; lose(1) }
 	od
 }
 
@@ -393,11 +432,22 @@ end:	do
 proctype monitor()
 {
 end:	if
-	:: atomic { !OK_IS_RIGHT(0) || !OK_IS_RIGHT(1) -> assert(false) }
-	:: atomic { !NO_IS_RIGHT(0) || !NO_IS_RIGHT(1) -> assert(false) }
-	:: atomic { !ENDED_IS_ENDED -> assert(false) }
+	:: atomic { !OK_IS_RIGHT(0) || !OK_IS_RIGHT(1) ->
+		printf("broken: OK_IS_RIGHT\n"); assert(false) }
+	:: atomic { !NO_IS_RIGHT(0) || !NO_IS_RIGHT(1) ->
+		printf("broken: NO_IS_RIGHT\n"); assert(false) }
+	:: atomic { !ENDED_IS_ENDED ->
+		printf("broken: ENDED_IS_ENDED\n"); assert(false) }
 	fi
 }
+
+#ifdef LIVE
+/* Without patience that ends, a lock that nobody holds is got by somebody who wants it. */
+#define WANTED (state[0] == ACQUIRING || state[1] == ACQUIRING)
+#define BELIEVED_BY_ANY (state[0] == HELD || state[1] == HELD)
+
+ltl got { [] (WANTED -> <> (BELIEVED_BY_ANY || !WANTED)) }
+#endif
 
 init
 {
@@ -406,8 +456,11 @@ init
 	atomic {
 		for (n : 0 .. THREADS - 1) { run caller(n); run janitor(n) }
 		for (n : 0 .. SESSIONS - 1) { run session(n) }
-#ifdef LEASES
+#if LEASES
 		run clock();
+#endif
+#ifdef RENEWALS
+		run renewer();
 #endif
 		run network();
 		run monitor()

@@ -16,7 +16,7 @@ search() {
 	read -ra options <<<"$2"
 	rm -f -- *
 	cp "$model"/*.pml .
-	spin "${definitions[@]}" -a lock.pml
+	spin "${definitions[@]}" -a lock.pml >/dev/null
 	"${CC:-cc}" -O1 -w -DCOLLAPSE -DMEMLIM=6000 "${options[@]}" -o pan pan.c
 	./pan -m4000000 "${@:3}" >report
 }
@@ -88,11 +88,21 @@ refuted() {
 
 case ${1:-} in
 holds)
-	holds "lost replies" -DFAULTS=1
+	holds "lost replies" "-DFAULTS=1"
+	holds "2 lost replies" "-DFAULTS=2 -DROUNDS=1"
+	holds "leases that end" "-DLEASES=1 -DROUNDS=2"
+	holds "lost replies, leases that end" "-DFAULTS=1 -DLEASES=1 -DROUNDS=1"
+	holds "transactions and renewals" "-DTX -DRENEWALS -DLEASES=1 -DROUNDS=1"
+	got "lost replies" "-DFAULTS=1 -DROUNDS=1"
+	got "leases that end" "-DLEASES=1 -DROUNDS=2"
 	;;
 mutants)
 	refuted "no kill of a lost connection" "-DFAULTS=1 -DMUTANT_KILL"
 	refuted "no look after a lost reply" "-DFAULTS=1 -DMUTANT_LOOK"
+	refuted "no fence in the WHERE of release and renewal" "-DLEASES=1 -DROUNDS=2 -DMUTANT_FENCE"
+	refuted "no timeout > now in the WHERE of renewal" \
+		"-DRENEWALS -DLEASES=1 -DROUNDS=1 -DMUTANT_TIMEOUT"
+	refuted "no share lock in a fenced transaction" "-DTX -DLEASES=1 -DROUNDS=1 -DMUTANT_SHARE"
 	refuted "the bell is given back before the row" -DMUTANT_BELL
 	;;
 *)

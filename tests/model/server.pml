@@ -13,7 +13,7 @@ typedef statement {
 	mtype what = NONE;
 	mtype got = NOTHING;
 	byte who;   /* owner in its WHERE, or who takes; 0: nobody */
-	byte to;    /* HAND_OVER: the next one */
+	byte to;    /* HAND_OVER: whose the row becomes */
 	byte fence; /* in its WHERE */
 	byte drawn; /* by AUTO_INCREMENT, when the statement began */
 	bool rings; /* TAKE: it goes for the doorbell, too */
