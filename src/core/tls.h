@@ -21,8 +21,8 @@ bool bl_tls_about(const char *key);
 
 /* Takes such a line; `value` NULL: the key alone. Sets an option of ours, or a switch. INVALID:
  * neither, or a bad value. */
-int bl_tls_take(struct bl_tls_words *words, struct bl_config *c, const char *key, const char *value,
-                enum bl_source source, struct bl_err *err);
+int bl_tls_take(struct bl_tls_words *words, struct bl_config *c, const char *text,
+                const char *value, enum bl_source source, struct bl_err *err);
 
 /* After the last line, and when all other sources are read: what the switches ask for, and a CA,
  * becomes ssl_mode, unless a higher source says what it is. */
