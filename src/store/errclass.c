@@ -28,6 +28,8 @@ static const struct {
         {CR_COMMANDS_OUT_OF_SYNC, BL_CLASS_GONE},
         {CR_MALFORMED_PACKET, BL_CLASS_GONE},
         {CR_SSL_CONNECTION_ERROR, BL_CLASS_GONE},
+        {ER_NET_PACKETS_OUT_OF_ORDER, BL_CLASS_GONE}, /* libmysqlclient's word for a torn answer */
+        {ER_NET_UNCOMPRESS_ERROR, BL_CLASS_GONE},
         {ER_NET_READ_ERROR, BL_CLASS_GONE},
         {ER_NET_READ_INTERRUPTED, BL_CLASS_GONE},
         {ER_NET_ERROR_ON_WRITE, BL_CLASS_GONE},
