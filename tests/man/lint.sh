@@ -16,8 +16,10 @@ while IFS= read -r line; do
 done < <(mandoc -T lint "$pages"/*.[1-9] 2>/dev/null |
 	grep -v 'referenced manual not found' | sed "s,$pages/,,")
 
+# groff 1.24 complains of each line in a narrow column of a table that it cannot fill.
 warnings() {
-	LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l "$@" 2>&1 >/dev/null
+	LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l "$@" 2>&1 >/dev/null |
+		grep -v 'cannot adjust line' || true
 }
 
 all=$(warnings "$pages"/*.[1-9])

@@ -94,7 +94,15 @@ static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 	if (step <= tolerance && step >= -tolerance)
 		return;
 	r->step_us = step;
+	r->stepped_at = bl_now();
 	bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
+}
+
+/* What is lost within a lease of a step is lost by it: not all holds are renewed by the statement
+ * that notices. */
+static int64_t step_within(const struct bl_renewer *r, uint32_t lease_ms)
+{
+	return bl_passed(r->stepped_at + lease_ms * BL_NS_PER_MS) ? 0 : r->step_us;
 }
 
 static void count_renewal(struct bizlock *b, const struct bl_hold *h)
@@ -121,7 +129,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy || h->stays) { /* else a release took it away */
-			h->step_us = b->renewer.step_us;
+			h->step_us = step_within(&b->renewer, lease_ms);
 			bl_hold_lose(b, h, BL_LOSS_GONE);
 		}
 	}
@@ -205,7 +213,6 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 	struct bl_renewer *r = &b->renewer;
 	int rc = connect_session(b, err);
 
-	r->step_us = 0;
 	if (rc == BIZLOCK_OK)
 		rc = renew_items(b, r->items, n, lease_ms, err);
 	if (r->session.gone)

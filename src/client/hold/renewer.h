@@ -19,10 +19,11 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 
 	/* Its own. */
 	struct bl_session session;
-	bool plain;        /* the server does not take the statement that skips locked rows */
-	int64_t offset_us; /* server's clock less ours, 0: not known yet */
-	int64_t vague_us;  /* how wrong that may be */
-	int64_t step_us;   /* how far the server's clock was found set in this round, or 0 */
+	bool plain;         /* the server does not take the statement that skips locked rows */
+	int64_t offset_us;  /* server's clock less ours, 0: not known yet */
+	int64_t vague_us;   /* how wrong that may be */
+	int64_t step_us;    /* how far the server's clock was found set the last time, */
+	bl_time stepped_at; /* and when that was; 0: it was not */
 };
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
