@@ -247,7 +247,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *
  *   host                localhost; "localhost" means the socket, when there is one.
  *                       Or several, such as "db1,db2:3307,[::1]:3308": tried in this
- *                       order, past those that are down or refuse writes
+ *                       order, past those that are down, silent or refuse writes
  *   port                3306; of each host that names none
  *   socket, user, password   the connector's defaults: the login name; none
  *   database            required: where the tables are

@@ -60,7 +60,7 @@ typedef struct bizlock_waiter {
  * asks for nowhere, a user sees the connections of its own name alone: all of them, where
  * all clients share one user. Of several threads of a client that want the same key, only
  * the first waits at the doorbell, and the others behind it in memory. A waiter that polls
- * (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one at another node of a Galera
+ * (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one at another node of a
  * cluster. And a wait counts from when it began at the doorbell: a waiter looks at the row
  * again, and comes back to the doorbell, at least once a lease.
  * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
@@ -223,7 +223,10 @@ typedef struct bizlock_finding {
  *   binlog_format   not STATEMENT
  *   read_only       no
  *   galera          no node of a cluster, or one that is synced
+ *   group           no member of a group, or one that is ONLINE, in a group that can lose another,
+ *                   with group_replication_consistency BEFORE_ON_PRIMARY_FAILOVER or stronger
  *   doorbell        GET_LOCK works
+ *   proxy           nothing on the way shares connections, or leads to several servers
  *   connections     max_connections and max_user_connections have room for this client
  *   prepared_statements   max_prepared_stmt_count has room for this client's
  *   wait_timeout    leaves time to keep connections that hold doorbells alive

@@ -2,9 +2,9 @@
 # tests/run.sh [--server SERVER] [--long] [--label LABEL] [-- ARGUMENTS_OF_CTEST]
 #
 # Installs what is missing (Debian, Ubuntu), builds, starts a private server,
-# runs the tests, cleans up. Labels: unit, integration, fault, stress, cli, package,
-# man, check, model. --long: stress tests take a minute each, fault tests try everything, and
-# what they saw is printed.
+# runs the tests, cleans up. Labels: unit, integration, fault, stress, chaos, cli, package,
+# man, check, model. --long: stress tests take a minute each, those of chaos an hour, fault tests
+# try everything, and what they saw is printed.
 #
 # Without --server it is the server that is installed, or else MariaDB. SERVER:
 #   mariadb        MariaDB, of this system's packages
@@ -43,10 +43,10 @@ while (($#)); do
 	--long)
 		long=1
 		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
-		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1
+		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1 BIZLOCK_CHAOS_LONG=1
 		;;
 	--label)
-		[[ " unit integration fault stress cli package man check model " == *" ${2:-} "* ]] || {
+		[[ " unit integration fault stress chaos cli package man check model " == *" ${2:-} "* ]] || {
 			echo "tests/run.sh: unknown label: ${2:-none} (see --help)" >&2
 			exit 2
 		}
@@ -67,7 +67,7 @@ while (($#)); do
 done
 
 things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff openssl)
-servers=(server galera flock faketime)
+servers=(server galera flock faketime ip mount haproxy)
 packaging=(dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
 
 if [[ $server == mariadb ]]; then
@@ -100,7 +100,7 @@ export BIZLOCK_SKIP_LOG=$build/skipped.txt
 code=0
 ctest --test-dir "$build" --parallel 4 --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
 if [[ -n $long ]]; then
-	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress|model)\./ { show = 1 }
+	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress|chaos|model)\./ { show = 1 }
 		/^<end of output>/ { show = 0 }
 		show && !/^(Command|Directory|Output|-+$)/' "$build/Testing/Temporary/LastTest.log"
 fi

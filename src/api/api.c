@@ -23,13 +23,13 @@ static int set(bizlock *b, const char *option, const char *value, struct bl_err 
 {
 	int rc;
 
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	rc = bl_door_new(b, err);
 	if (rc == BIZLOCK_OK && !option)
 		rc = bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
 	if (rc == BIZLOCK_OK)
 		rc = bl_config_set(&b->set, option, value, BL_FROM_SET, err);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 

@@ -63,12 +63,12 @@ int bl_door_enter(bizlock *b, struct bl_err *err)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	if (b->state == BL_CLIENT_OPEN)
 		b->calls++;
 	else
 		rc = out_of_order(b->state, err);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 
@@ -78,12 +78,12 @@ int bl_door_visit(bizlock *b, struct bl_err *err)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	if (b->state != BL_CLIENT_CLOSING)
 		b->calls++;
 	else
 		rc = out_of_order(b->state, err);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 
@@ -93,31 +93,31 @@ int bl_door_open(bizlock *b, struct bl_err *err)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	rc = bl_door_new(b, err);
 	if (rc == BIZLOCK_OK) {
 		b->state = BL_CLIENT_OPENING;
 		b->calls++;
 	}
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 	return rc;
 }
 
 void bl_door_opened(bizlock *b, bool open)
 {
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	b->state = open ? BL_CLIENT_OPEN : BL_CLIENT_NEW;
 	b->calls--;
 	pthread_cond_broadcast(&b->changed);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 }
 
 void bl_door_leave(bizlock *b)
 {
-	pthread_mutex_lock(&b->mu);
+	bl_lock(b);
 	if (--b->calls == 0)
 		pthread_cond_broadcast(&b->changed);
-	pthread_mutex_unlock(&b->mu);
+	bl_unlock(b);
 }
 
 int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)

@@ -1,12 +1,15 @@
 /* One call: its identity, its deadlines, and how it sleeps. */
 #include "base/rnd.h"
 #include "client/state.h"
+#include "core/hosts.h"
 
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
 {
-	/* Twice: when a reply never comes, there is time left to ask again. */
-	bl_time io_deadline = bl_deadline_in_ms(2 * (int64_t)b->config.io_timeout_ms);
+	/* Twice: when a reply never comes, there is time left to ask again. Members of a cluster
+	 * may take another 10 s or 20 s to go on without one that is silent. */
+	int times = bl_hosts_several(b->config.host) ? 3 : 2;
+	bl_time io_deadline = bl_deadline_in_ms(times * (int64_t)b->config.io_timeout_ms);
 
 	call->client = b;
 	call->key = *key;

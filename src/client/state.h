@@ -6,12 +6,14 @@
  *     sends nothing, so that no server can keep it from telling a loss in time;
  *   - the renewer (hold/renewer.c) sends renewals and nothing else, on a connection of its
  *     own: whatever else it waited for would cost leases;
- *   - the janitor (lock/janitor.c) removes what calls could not give back, and keeps idle
- *     connections alive. It may hang as long as the network does, and costs nobody a lease.
+ *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
+ *     connections alive, and asks whether the server is there while others sleep. It may hang
+ *     as long as the network does, and costs nobody a lease.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
- * serial, stamp). There is no second mutex, and so no order of them.
+ * serial, stamp). There is one more, that of store/failover.c, which chooses among several hosts.
+ * It is taken last, and for a moment. Each dial has a thread, which ends with it (store/race.c).
  *
  * The client is a monitor: a call takes the mutex, and lets go of it only
  *   - while a statement is under way, on a connection that is lent to it;
@@ -82,6 +84,7 @@ struct bizlock {
 
 	struct bl_config set;    /* by bizlock_set() */
 	struct bl_config config; /* in force since the client is open: does not change */
+	struct bl_failover failover;
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;

@@ -74,6 +74,7 @@ static const struct option options[BL_OPT_COUNT] = {
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */
 #define SHOWN_MAX 64
+#define ANSWER_MIN_MS 2000
 
 /* A value in a message: quoted, and short enough to leave room for the limits. */
 struct shown {
@@ -382,4 +383,11 @@ bool bl_config_known(const char *option)
 const char *bl_option_name(enum bl_option option)
 {
 	return options[option].name;
+}
+
+uint32_t bl_config_answer_ms(const struct bl_config *c)
+{
+	uint32_t several = c->lease_ms / 6 > ANSWER_MIN_MS ? c->lease_ms / 6 : ANSWER_MIN_MS;
+
+	return bl_hosts_several(c->host) && several < c->io_timeout_ms ? several : c->io_timeout_ms;
 }

@@ -97,6 +97,12 @@ int bl_config_set(struct bl_config *c, const char *option, const char *value, en
 
 bool bl_config_known(const char *option);
 
+/* How long a server may take for one answer. With one host that is io_timeout_ms. Where there are
+ * others to ask, it is no more than a sixth of the lease: the lease has to outlive a server that
+ * stands still, a look at another one, and a cluster that is about to do without the first. But 2 s
+ * at least, for a row may be locked for one. */
+uint32_t bl_config_answer_ms(const struct bl_config *c);
+
 /* "lease_ms" for BL_OPT_LEASE_MS. */
 const char *bl_option_name(enum bl_option option);
 

@@ -47,6 +47,7 @@ struct bl_hold {
 	bool renewing;           /* its row is in a statement of the renewer's: see there */
 	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
 	                            have it still; set at any time, by the call that fences */
+	atomic_bool told;        /* that call told us so; else a statement waited in vain */
 	bool untold;             /* it was lost, and that is not reported yet */
 	bool unsure;             /* ACQUIRING, at its end: a row of ours may be there.
 	                            ORPHAN: the row may be there, and has to go */

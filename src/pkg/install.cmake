@@ -5,7 +5,8 @@
 
 install(TARGETS bizlock EXPORT bizlock LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
 install(TARGETS bizlock_static COMPONENT dev)
-install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING
+	PATTERN "*.h" PATTERN "*.hpp")
 install(FILES ${sql_files} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
 install(FILES LICENSE TYPE DOC COMPONENT dev)
 

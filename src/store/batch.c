@@ -72,18 +72,18 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 	}
 }
 
-static void read_entries(const struct batch *b, MYSQL_RES *rows, bool first)
+static void read_entries(const struct batch *b, struct bl_rows *rows, bool first)
 {
 	MYSQL_ROW row;
 
-	while (mysql_num_fields(rows) == BL_BATCH_COLUMNS && (row = mysql_fetch_row(rows)) != NULL)
+	while (rows->columns == BL_BATCH_COLUMNS && (row = bl_rows_next(rows)) != NULL)
 		read_entry(b, row, first);
 }
 
-static void read_bells(const struct batch *b, MYSQL_RES *rows)
+static void read_bells(const struct batch *b, struct bl_rows *rows)
 {
-	MYSQL_ROW row = mysql_fetch_row(rows);
-	unsigned columns = mysql_num_fields(rows), at = 0;
+	MYSQL_ROW row = bl_rows_next(rows);
+	unsigned columns = rows->columns, at = 0;
 
 	for (size_t i = 0; row && i < b->n; i++)
 		if (bl_batch_acquires(b->entries[i]) && at < columns) {
@@ -92,11 +92,11 @@ static void read_bells(const struct batch *b, MYSQL_RES *rows)
 		}
 }
 
-static void read_holds(const struct batch *b, MYSQL_RES *rows)
+static void read_holds(const struct batch *b, struct bl_rows *rows)
 {
 	MYSQL_ROW row;
 
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		for (size_t i = 0; row[0] && i < b->n; i++) {
 			struct bl_entry *e = b->entries[i];
 
@@ -105,7 +105,7 @@ static void read_holds(const struct batch *b, MYSQL_RES *rows)
 		}
 }
 
-static void read_first(void *arg, unsigned statement, MYSQL_RES *rows)
+static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	if (rows && statement == 0)
 		read_bells(arg, rows);
@@ -113,7 +113,7 @@ static void read_first(void *arg, unsigned statement, MYSQL_RES *rows)
 		read_entries(arg, rows, true);
 }
 
-static void read_second(void *arg, unsigned statement, MYSQL_RES *rows)
+static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	struct batch *b = arg;
 
@@ -138,7 +138,8 @@ static bool is_deleted(const struct bl_entry *e)
 	return bl_batch_releases(e) && e->done;
 }
 
-/* Committed. A row that was deleted, and that the SELECT had not seen, is anybody's. */
+/* After COMMIT. The SELECT tells which rows were there, the DELETE only how many it deleted. If it
+ * deleted more than were seen, nobody can say which of the others those were. */
 static void tell_releases(struct batch *b)
 {
 	size_t seen = count_entries(b, is_there);
@@ -154,7 +155,7 @@ static void tell_releases(struct batch *b)
 	}
 }
 
-/* What stands in the text, which the session must not fail at. */
+/* Runs the text. A session that fails at it still has doorbells that nobody knows of, and ends. */
 static void batch_tidy(struct batch *b)
 {
 	struct bl_session *s = b->s;
@@ -164,7 +165,8 @@ static void batch_tidy(struct batch *b)
 		bl_session_leave(s);
 }
 
-/* Of those that are gone, where others are not. */
+/* Frees the doorbells of the rows that are gone. Where all are gone, the batch itself has done so.
+ */
 static void free_bells(struct batch *b)
 {
 	size_t gone = count_entries(b, is_deleted);
@@ -175,8 +177,8 @@ static void free_bells(struct batch *b)
 	batch_tidy(b);
 }
 
-/* A statement was refused: what came before it in the transaction goes as well, and with
- * it those doorbells that nobody has yet. Others of the session are needed still. */
+/* A statement was refused. The transaction is rolled back, and the doorbells that this batch has
+ * rung are freed. The session keeps its others: they belong to holds. */
 static void batch_undo(struct batch *b)
 {
 	if (b->s->gone)
@@ -198,7 +200,7 @@ static int run_first(struct batch *b, struct bl_err *err)
 	return rc;
 }
 
-/* Has COMMIT not been run, or been refused by what refuses transactions? */
+/* Was COMMIT not reached, or was it refused with a rollback? */
 static bool is_refused(const struct batch *b, const struct bl_err *err)
 {
 	return b->answered < b->commit ||

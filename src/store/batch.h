@@ -1,7 +1,7 @@
 /* Acquisitions and last releases of many keys in one transaction, so that they cost one
  * commit together. Only what is simple goes so: a key whose row is not there, and a row
  * that no transaction of the application's has locked. Everything else is left to the
- * statements for one key, and so nothing here waits for anybody: but for an INSERT, where
+ * statements for one key. So nothing here waits for anybody, except an INSERT where
  * somebody else's transaction has locked the gap. */
 #ifndef BL_STORE_BATCH_H
 #define BL_STORE_BATCH_H
@@ -31,7 +31,7 @@ const struct bl_key *bl_entry_key(const struct bl_entry *e);
  * of acquisitions. The order of entries changes. *ret_sent: when what changes the rows
  * was about to be sent. CONN, DB, NOMEM: where the session is gone, `maybe` tells, and
  * releases may be `done`; else nothing was done, no doorbell of an acquisition is the
- * session's, and each by itself may succeed. */
+ * session's, and each may succeed alone. */
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_time *ret_sent,
                  struct bl_err *err);
 

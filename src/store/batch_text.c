@@ -64,8 +64,7 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 	add_keys(b, which);
 }
 
-/* Those holds that are there still, and that nobody else has locked: they are ours from
- * here on. */
+/* Locks the rows of the holds that are still there, past those that somebody else has locked. */
 static void add_holds(struct batch *b, const char *columns)
 {
 	struct bl_buf *text = &b->s->text;
@@ -85,8 +84,8 @@ static void add_holds(struct batch *b, const char *columns)
 	bl_buf_addf(text, ")) LIMIT %zu FOR UPDATE SKIP LOCKED", b->releases);
 }
 
-/* DELETE as the reaper's, and for its reasons. It may find a row that the SELECT has not:
- * one that was given free in between. */
+/* The DELETE has the form of the reaper's, for the same reasons (sql_reap.c). It may find a row
+ * that the SELECT has not: one whose lock ended in between. */
 static void add_deletes(struct batch *b)
 {
 	add_holds(b, "fence");
@@ -114,7 +113,7 @@ static void add_bells(struct batch *b, bl_batch_filter *which, const char *befor
 	}
 }
 
-/* Only if all of the rows are gone: whoever holds one still, has its doorbell. */
+/* Only if all rows are gone: a hold whose row is left keeps its doorbell. */
 static void add_free_all(struct batch *b)
 {
 	char before[80];

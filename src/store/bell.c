@@ -15,7 +15,7 @@
  * over and the connection for lost. */
 #define LATE_MS 100
 
-/* Parts go in with their NULs, so that they can not run into each other. */
+/* Parts go in with their NULs, so that "ab", "c" and "a", "bc" differ. */
 struct bl_hash bl_bell_seed(const char *database, const char *table)
 {
 	struct bl_hash h = bl_hash_start();
@@ -59,13 +59,12 @@ static enum ready wait_for_answer(int fd, int wake_fd, int64_t ms)
 
 static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *err)
 {
-	MYSQL_RES *rows = NULL;
+	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;
+	int rc = mysql_read_query_result(s->mysql) ? bl_session_error(s, err)
+	                                           : bl_session_answer(s, 1, &rows, err);
 
-	if (!mysql_read_query_result(s->mysql))
-		rows = mysql_store_result(s->mysql);
-	if (!rows) {
-		int rc = bl_session_error(s, err);
+	if (rc != BIZLOCK_OK) {
 		enum bl_class class = bl_classify(err->native);
 
 		if (class != BL_CLASS_STOPPED && class != BL_CLASS_RETRY)
@@ -73,9 +72,9 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 		*ret = BL_HEARD_NONE;
 		return BIZLOCK_OK;
 	}
-	row = mysql_fetch_row(rows);
+	row = bl_rows_next(rows);
 	*ret = row && row[0] && strcmp(row[0], "1") == 0 ? BL_HEARD_RING : BL_HEARD_NONE;
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
 
@@ -88,6 +87,8 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	bl_sql_wait_bell(s->sql, &s->text, bell, ms > 0 ? ms : 1); /* 0 is no limit to MySQL */
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (bl_session_ready(s, err) != BIZLOCK_OK)
+		return err->code;
 	if (mysql_send_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
 		return bl_session_error(s, err);
 	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
@@ -124,7 +125,7 @@ int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 int bl_bell_try(struct bl_session *s, struct bl_err *err)
 {
 	uint64_t number = 0;
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	char name[BL_BELL_MAX + 1], text[3 * BL_BELL_MAX + 96];
 	int rc;
@@ -138,9 +139,9 @@ int bl_bell_try(struct bl_session *s, struct bl_err *err)
 	rc = bl_session_query(s, text, 3, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	row = mysql_fetch_row(rows);
+	row = bl_rows_next(rows);
 	if (!row || !row[0] || strcmp(row[0], "1") != 0 || !row[1] || !row[2])
 		rc = bl_err_set(err, BIZLOCK_DB, "a free name was not given");
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }

@@ -1,9 +1,15 @@
 #include "store/connector.h"
 
 #include <errmsg.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A packet of the server's may be as long as this. The connectors would take a gigabyte. */
+#define PACKET_MAX (16ul << 20)
 
 /* A socket on the same machine needs no TLS; both connectors take no host and
  * "localhost" to mean it. */
@@ -31,10 +37,10 @@ static bool insists(const struct bl_config *c, const char *host, bool with_tls)
 
 #define PLUGIN_REFUSED CR_PLUGIN_NOT_ALLOWED
 
-/* Whatever these are asked, they do not tell the password. */
+/* These plugins never tell the password, whatever the server asks. */
 #define DISCREET "mysql_native_password,client_ed25519,parsec,auth_gssapi_client"
 
-/* These do, when a server says that it does not know it yet: in the clear if the connector was told
+/* These tell it when a server claims not to know it yet: in the clear if the connector was told
  * to use TLS, even where there is none, or else encrypted by a key that the server hands out. */
 #define OUTSPOKEN ",caching_sha2_password,sha256_password"
 
@@ -177,9 +183,9 @@ static bool is_added(const struct bl_config *c, const char *plugin)
 	return false;
 }
 
-/* This connector refuses before it sends anything, and has the password in the clear for those
- * who ask for it. That it asks the server for a key to encrypt it by (sha256_password, without
- * TLS) nothing keeps it from. */
+/* This connector refuses before it sends anything, and sends the password in the clear only where
+ * that is asked for. Nothing keeps it from asking the server for a key to encrypt the password by
+ * (sha256_password, without TLS). */
 static void set_security(MYSQL *mysql, const struct bl_config *c, const char *host, bool insist)
 {
 	static const unsigned modes[] = {
@@ -223,7 +229,7 @@ const char *bl_connector_error(MYSQL *mysql)
 	return mysql_error(mysql);
 }
 
-/* It picks by itself: what reveals a password is used with TLS alone. */
+/* This connector makes that choice: it reveals a password only with TLS. */
 bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 {
 	(void)mysql;
@@ -271,7 +277,9 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	/* The first mysql_init() of a process initialises the connector, and is
 	 * not safe against a second one in another thread. */
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	unsigned connect_s = seconds(c->connect_timeout_ms), io_s = seconds(c->io_timeout_ms);
+	unsigned connect_s = seconds(c->connect_timeout_ms);
+	unsigned io_s = seconds(bl_config_answer_ms(c));
+	unsigned long packet_max = PACKET_MAX;
 	unsigned none = 0;
 	MYSQL *mysql;
 
@@ -282,12 +290,41 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
 	mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_s);
+	mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet_max);
 	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
 	/* A server may ask for any file in the place of a result. */
 	mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
 	set_security(mysql, c, host, insists(c, host, with_tls));
 	set_peculiar(mysql, c);
 	return mysql;
+}
+
+bool bl_connector_failed(MYSQL *mysql)
+{
+	return mysql_errno(mysql) != 0 || *mysql_error(mysql);
+}
+
+bool bl_connector_speaks(MYSQL *mysql)
+{
+	struct pollfd fd = {.fd = bl_connector_fd(mysql), .events = POLLIN};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* Puts a socket that has ended in the place of the connection's. The connector, which may be in the
+ * middle of an answer, sees the end of the connection and nothing else. */
+bool bl_connector_cut(MYSQL *mysql)
+{
+	int nowhere[2], fd = bl_connector_fd(mysql);
+
+	if (fd < 0)
+		return true;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, nowhere) != 0)
+		return false;
+	close(nowhere[1]);
+	dup2(nowhere[0], fd);
+	close(nowhere[0]);
+	return true;
 }
 
 bool bl_connector_refused_plugin(MYSQL *mysql)

@@ -10,17 +10,22 @@
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
 typedef my_bool bl_bool; /* what MYSQL_BIND points to */
+enum { BL_ROWS_ARE_CHECKED = 1 };
 #else
 typedef bool bl_bool;
+enum { BL_ROWS_ARE_CHECKED = 0 };
 #endif
+/* BL_ROWS_ARE_CHECKED: does the connector compare the lengths in a prepared statement's rows with
+ * the packet? libmysqlclient does not, and would read behind the end of memory. In rows of texts
+ * both connectors do. */
 
 /* A handle with all options set, to be connected to `host` (NULL: the default)
  * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,
  * with TLS or not at all, even with ssl_mode "preferred". NULL: out of memory. */
 MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls);
 
-/* INVALID, CONN: with these options nobody must connect to `host`, for this connector would pass
- * one of them over. */
+/* INVALID, CONN: this connector would ignore one of these options at `host`, so nobody must connect
+ * there. */
 int bl_connector_check(const struct bl_config *c, const char *host, struct bl_err *err);
 
 /* After connecting failed. Was it for an authentication plugin that the server asked for and did
@@ -32,8 +37,18 @@ bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char 
 /* After connecting: does the connection keep what ssl_mode asks for? */
 bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);
 
+/* Has the last call failed? The number of an error that the server sends may be 0. */
+bool bl_connector_failed(MYSQL *mysql);
+
 bool bl_connector_reconnects(MYSQL *mysql); /* is automatic reconnection on? */
 
 int bl_connector_fd(MYSQL *mysql); /* of the socket, for poll(); -1: none */
+
+/* Has the server said something that was not read, or ended the connection? */
+bool bl_connector_speaks(MYSQL *mysql);
+
+/* From here on the handle's connection leads nowhere: nothing more comes, nothing that is said gets
+ * to the server, and the handle can be freed at once. False: it could not be done. */
+bool bl_connector_cut(MYSQL *mysql);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "store/doctor_checks.h"
 #include "store/errclass.h"
+#include "store/failover.h"
 
 #define TEXT_MAX 16384 /* far more than there is to say */
 
@@ -31,7 +32,9 @@ static const struct {
         {"binlog_format", VARIABLES, bl_check_binlog_format},
         {"read_only", VARIABLES, bl_check_read_only},
         {"galera", VARIABLES, bl_check_galera},
+        {"group", VARIABLES, bl_check_group},
         {"doorbell", VARIABLES, bl_check_doorbell},
+        {"proxy", VARIABLES, bl_check_proxy},
         {"connections", VARIABLES, bl_check_connections},
         {"prepared_statements", VARIABLES, bl_check_statements},
         {"wait_timeout", VARIABLES, bl_check_wait_timeout},
@@ -60,17 +63,18 @@ static int ask_variables(struct bl_doctor *d, struct bl_err *err)
 	        "'sync_binlog')");
 }
 
-static void read_account(struct bl_doctor *d)
+static int read_account(struct bl_doctor *d, struct bl_err *err)
 {
-	struct bl_err ignored;
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, 1, &rows, err, "SELECT CURRENT_USER()");
 
-	if (bl_doctor_query(d, 1, &rows, &ignored, "SELECT CURRENT_USER()") != BIZLOCK_OK)
-		return;
-	row = mysql_fetch_row(rows);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
 	snprintf(d->account, sizeof(d->account), "%s", row && row[0] ? row[0] : "");
-	mysql_free_result(rows);
+	bl_rows_free(rows);
+	return rc;
 }
 
 /* As bizlock_open() would; and if it would fail, in a way that leaves something to look at. */
@@ -78,7 +82,7 @@ static bool reach(struct bl_doctor *d)
 {
 	struct bl_err err;
 
-	if (bl_session_open(&d->session, d->config, NULL, &d->refused) == BIZLOCK_OK) {
+	if (bl_failover_connect_once(d->config, &d->session, &d->refused) == BIZLOCK_OK) {
 		bl_err_clear(&d->refused); /* what the hosts before this one said */
 		return true;
 	}
@@ -97,15 +101,15 @@ void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config)
 	ret->reached = reach(ret);
 	if (!ret->reached)
 		return;
-	read_account(ret);
-	if (ask_variables(ret, &ret->blind) == BIZLOCK_OK)
+	if (read_account(ret, &ret->blind) != BIZLOCK_NOMEM &&
+	    ask_variables(ret, &ret->blind) == BIZLOCK_OK)
 		bl_err_clear(&ret->blind);
 }
 
 void bl_doctor_end(struct bl_doctor *d)
 {
 	if (d->variables)
-		mysql_free_result(d->variables);
+		bl_rows_free(d->variables);
 	bl_session_close(&d->session);
 }
 
@@ -140,6 +144,10 @@ static int make(struct bl_doctor *d, size_t number, struct bl_finding *f, struct
 	enum needs needs = checks[number].needs;
 	int rc;
 
+	if (d->blind.code == BIZLOCK_NOMEM) {
+		*err = d->blind;
+		return err->code;
+	}
 	if ((needs & DATABASE) && d->no_database.code != BIZLOCK_OK)
 		return BIZLOCK_OK;
 	if ((needs & VARIABLES) && d->blind.code != BIZLOCK_OK) {

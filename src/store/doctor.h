@@ -14,10 +14,10 @@ struct bl_doctor {
 	const struct bl_config *config;
 	struct bl_session session;
 	bool reached;
-	struct bl_err refused;     /* of bl_session_open(); OK: not refused */
+	struct bl_err refused;     /* of connecting as a client does; OK: not refused */
 	struct bl_err no_database; /* OK: it is the default one */
 	struct bl_err blind;       /* of the two that follow */
-	MYSQL_RES *variables;
+	struct bl_rows *variables;
 	struct bl_server server;
 	char account[4 * 128 + 256]; /* name@host; "": it would not say */
 };

@@ -10,7 +10,10 @@ typedef int bl_check(struct bl_doctor *d, struct bl_finding *f, struct bl_err *e
 /* doctor_server.c */
 bl_check bl_check_connection, bl_check_database, bl_check_server, bl_check_sql_mode,
         bl_check_isolation, bl_check_transactions, bl_check_inherited, bl_check_binlog_format,
-        bl_check_read_only, bl_check_galera;
+        bl_check_read_only;
+
+/* doctor_cluster.c */
+bl_check bl_check_galera, bl_check_group;
 
 /* doctor_limits.c */
 bl_check bl_check_connections, bl_check_statements, bl_check_wait_timeout, bl_check_packets,
@@ -21,6 +24,6 @@ bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collat
         bl_check_auto_increment;
 
 /* doctor_tries.c */
-bl_check bl_check_grants, bl_check_doorbell;
+bl_check bl_check_grants, bl_check_doorbell, bl_check_proxy;
 
 #endif

@@ -12,15 +12,15 @@
 
 static int status_number(struct bl_doctor *d, const char *name, long long *ret, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = bl_doctor_query(d, 2, &rows, err, "SHOW GLOBAL STATUS LIKE '%s'", name);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	row = mysql_fetch_row(rows);
-	*ret = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
-	mysql_free_result(rows);
+	row = bl_rows_next(rows);
+	*ret = row ? bl_rows_number(row[1]) : 0;
+	bl_rows_free(rows);
 	return rc;
 }
 

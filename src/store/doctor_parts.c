@@ -27,8 +27,8 @@ const char *bl_variable(const struct bl_doctor *d, const char *name)
 {
 	MYSQL_ROW row;
 
-	mysql_data_seek(d->variables, 0);
-	while ((row = mysql_fetch_row(d->variables)) != NULL)
+	bl_rows_rewind(d->variables);
+	while ((row = bl_rows_next(d->variables)) != NULL)
 		if (row[0] && strcasecmp(row[0], name) == 0)
 			return row[1] ? row[1] : "";
 	return "";
@@ -36,7 +36,7 @@ const char *bl_variable(const struct bl_doctor *d, const char *name)
 
 long long bl_variable_number(const struct bl_doctor *d, const char *name)
 {
-	return strtoll(bl_variable(d, name), NULL, 10);
+	return bl_rows_number(bl_variable(d, name));
 }
 
 bool bl_variable_on(const struct bl_doctor *d, const char *name)
@@ -46,7 +46,7 @@ bool bl_variable_on(const struct bl_doctor *d, const char *name)
 	return value[0] && strcasecmp(value, "OFF") != 0 && strcmp(value, "0") != 0;
 }
 
-int bl_doctor_query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, struct bl_err *err,
+int bl_doctor_query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
                     const char *fmt, ...)
 {
 	struct bl_buf *text = &d->session.text;

@@ -16,7 +16,7 @@ const char *bl_variable(const struct bl_doctor *d, const char *name);
 long long bl_variable_number(const struct bl_doctor *d, const char *name); /* 0: not known */
 bool bl_variable_on(const struct bl_doctor *d, const char *name);
 
-int bl_doctor_query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, struct bl_err *err,
+int bl_doctor_query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
                     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

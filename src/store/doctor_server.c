@@ -94,7 +94,7 @@ struct inherited {
 
 static int read_inherited(struct bl_doctor *d, struct inherited *ret, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = bl_doctor_query(d, 2, &rows, err,
 	                         "SHOW GLOBAL VARIABLES WHERE Variable_name IN "
@@ -102,14 +102,14 @@ static int read_inherited(struct bl_doctor *d, struct inherited *ret, struct bl_
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL) {
+	while ((row = bl_rows_next(rows)) != NULL) {
 		bool connect = row[0] && strcasecmp(row[0], "init_connect") == 0;
 
 		snprintf(connect ? ret->connect : ret->completion,
 		         connect ? sizeof(ret->connect) : sizeof(ret->completion), "%s",
 		         row[1] ? row[1] : "");
 	}
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }
 
@@ -190,47 +190,5 @@ int bl_check_read_only(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 		          "lead bizlock to the server that takes writes, by the option host");
 	else
 		bl_buf_adds(&f->text, "takes writes");
-	return BIZLOCK_OK;
-}
-
-struct node {
-	bool ready, primary, synced;
-};
-
-static void note_status(struct node *n, struct bl_finding *f, const char *name, const char *value)
-{
-	n->ready |= strcasecmp(name, "wsrep_ready") == 0 && strcasecmp(value, "ON") == 0;
-	n->primary |=
-	        strcasecmp(name, "wsrep_cluster_status") == 0 && strcasecmp(value, "Primary") == 0;
-	n->synced |= strcasecmp(name, "wsrep_local_state_comment") == 0 &&
-	             strcasecmp(value, "Synced") == 0;
-	bl_buf_addf(&f->text, ", %s=%s", name, value);
-}
-
-int bl_check_galera(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
-{
-	struct node node = {false, false, false};
-	MYSQL_RES *rows;
-	MYSQL_ROW row;
-	int rc;
-
-	if (!d->server.galera) {
-		bl_buf_adds(&f->text, "not a node of a cluster");
-		return BIZLOCK_OK;
-	}
-	rc = bl_doctor_query(d, 2, &rows, err,
-	                     "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', "
-	                     "'wsrep_cluster_status', 'wsrep_local_state_comment', "
-	                     "'wsrep_cluster_size')");
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_buf_adds(&f->text, "a node");
-	while ((row = mysql_fetch_row(rows)) != NULL)
-		note_status(&node, f, row[0] ? row[0] : "", row[1] ? row[1] : "");
-	mysql_free_result(rows);
-	if (!node.ready || !node.primary)
-		bl_advise(f, BIZLOCK_BAD, "use another node, or bring this one back");
-	else if (!node.synced)
-		bl_advise(f, BIZLOCK_WARN, "use a node that is synced, or wait until it is");
 	return BIZLOCK_OK;
 }

@@ -11,7 +11,7 @@
 enum { LOCK, ROW_LOCK, SCHEMA };
 
 /* select: its first column is TABLE_NAME. */
-static int query(struct bl_doctor *d, unsigned columns, MYSQL_RES **ret, struct bl_err *err,
+static int query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
                  const char *select, const char *tail)
 {
 	const char *prefix = d->config->table_prefix;
@@ -43,16 +43,16 @@ static const char *comma(const struct bl_finding *f)
 
 static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = query(d, 1, &rows, err, "SELECT TABLE_NAME FROM information_schema.TABLES", "");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		if (table_of(d, row[0]) >= 0)
 			there[table_of(d, row[0])] = true;
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }
 
@@ -88,14 +88,14 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 
 int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = query(d, 2, &rows, err, "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES",
 	               " ORDER BY TABLE_NAME");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL) {
+	while ((row = bl_rows_next(rows)) != NULL) {
 		const char *engine = row[1] ? row[1] : "none";
 		int table = table_of(d, row[0]);
 
@@ -105,7 +105,7 @@ int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		if (strcasecmp(engine, "InnoDB") != 0)
 			bl_advise(f, BIZLOCK_BAD, "ALTER TABLE `%s` ENGINE=InnoDB", row[0]);
 	}
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }
 
@@ -141,7 +141,7 @@ static void judge_index(const struct bl_doctor *d, struct bl_finding *f, MYSQL_R
 int bl_check_primary_key(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	struct indexes found = {{false}, {false}};
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = query(d, 4, &rows, err,
 	               "SELECT TABLE_NAME, INDEX_NAME, GROUP_CONCAT(CONCAT(COLUMN_NAME, "
@@ -152,9 +152,9 @@ int bl_check_primary_key(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		judge_index(d, f, row, &found);
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	for (int i = LOCK; i <= ROW_LOCK; i++) {
 		const char *prefix = d->config->table_prefix, *table = bl_needs[i].table;
 
@@ -195,7 +195,7 @@ static void judge_column(const struct bl_doctor *d, struct bl_finding *f, MYSQL_
 /* Anything but bytes would make one lock of keys that differ. */
 int bl_check_collation(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = query(d, 4, &rows, err,
 	               "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME, COLUMN_TYPE FROM "
@@ -205,12 +205,12 @@ int bl_check_collation(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		if (table_of(d, row[0]) >= 0)
 			judge_column(d, f, row);
-	if (f->text.len == 0 && mysql_num_rows(rows) > 0)
+	if (f->text.len == 0 && rows->count > 0)
 		bl_buf_addf(&f->text, "%s, byte for byte", right_collation(d, "biz_id"));
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }
 
@@ -245,7 +245,7 @@ static void judge_counter(const struct bl_doctor *d, struct bl_finding *f, MYSQL
 
 int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = query(d, 3, &rows, err,
 	               "SELECT TABLE_NAME, COLUMN_TYPE, EXTRA FROM information_schema.COLUMNS",
@@ -253,9 +253,9 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		if (table_of(d, row[0]) == LOCK)
 			judge_counter(d, f, row);
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }

@@ -1,11 +1,15 @@
 /* The doctor's checks of what this user may do, by trying it. */
+#include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "store/bell.h"
 #include "store/doctor_checks.h"
 #include "store/errclass.h"
 #include "store/grants.h"
+#include "store/one_server.h"
 
 /* Never run: a server looks at privileges when it prepares. */
 static int may(struct bl_doctor *d, const char *table, enum bl_privilege privilege, bool *ret,
@@ -91,7 +95,7 @@ int bl_check_doorbell(struct bl_doctor *d, struct bl_finding *f, struct bl_err *
 	rc = bl_bell_try(&d->session, err);
 	if (rc == BIZLOCK_OK) {
 		bl_buf_addf(&f->text, "GET_LOCK works%s",
-		            d->server.galera ? ", among the clients of this node" : "");
+		            d->server.several_primaries ? ", among the clients of this node" : "");
 		return rc;
 	}
 	if (rc != BIZLOCK_DB)
@@ -101,4 +105,93 @@ int bl_check_doorbell(struct bl_doctor *d, struct bl_finding *f, struct bl_err *
 	          "connect without what forbids it on the way; else waiters poll, and come in any "
 	          "order");
 	return BIZLOCK_OK;
+}
+
+/* ---- what stands between ------------------------------------------------------------------ */
+
+/* Which connection of the server runs a statement, and which one has our mark. 0: none. */
+static int ask_which(struct bl_doctor *d, uint64_t *ret_id, uint64_t *ret_marked,
+                     struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, 2, &rows, err, "SELECT CONNECTION_ID(), IS_USED_LOCK('%s')",
+	                         d->session.mark.name[0] ? d->session.mark.name : "bizlock:none");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	*ret_id = row && row[0] ? strtoull(row[0], NULL, 10) : 0;
+	*ret_marked = row && row[1] ? strtoull(row[1], NULL, 10) : 0;
+	bl_rows_free(rows);
+	return rc;
+}
+
+#define TURN_OFF                                                                                   \
+	"turn off what shares connections on the way (connection_sharing of MySQL Router, "        \
+	"multiplexing of ProxySQL), or connect past it: "
+
+/* Statements of one connection have to stay together: another one has neither the settings nor the
+ * named locks. A proxy that keeps them together while it sees a named lock does no harm. */
+static int check_sharing(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const struct bl_mark *mark = &d->session.mark;
+	uint64_t first = mark->name[0] ? mark->id : 0;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t id = 0, marked = 0;
+		int rc = ask_which(d, &id, &marked, err);
+
+		if (rc != BIZLOCK_OK)
+			return rc;
+		first = first ? first : id;
+		if (id == first && (!mark->name[0] || marked == id))
+			continue;
+		bl_buf_addf(&f->text,
+		            "a statement ran on connection %" PRIu64 " of the server, and one "
+		            "before it on %" PRIu64,
+		            id, first);
+		bl_advise(f, BIZLOCK_BAD, TURN_OFF "settings and doorbells are a connection's own");
+		return BIZLOCK_OK;
+	}
+	bl_buf_adds(&f->text, "statements of a connection stay together");
+	return BIZLOCK_OK;
+}
+
+static int check_one_server(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	char other[BL_IDENTITY_MAX + 1];
+	int rc;
+
+	if (d->refused.code != BIZLOCK_OK || d->server.galera || !d->session.server[0] ||
+	    bl_hosts_several(d->config->host))
+		return BIZLOCK_OK;
+	rc = bl_one_server_look(d->config, &d->session, other, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!other[0]) {
+		bl_buf_adds(&f->text, ", and all connections lead to one server");
+		return rc;
+	}
+	bl_buf_addf(&f->text, ", but connections lead to %s and to %s", d->session.server, other);
+	bl_advise(f, BIZLOCK_BAD,
+	          "let the address lead to one server, and to another only when that is down: each "
+	          "of "
+	          "them would give the same lock");
+	return rc;
+}
+
+int bl_check_proxy(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	int rc = bl_server_try_packet(&d->session, err);
+
+	if (rc == BIZLOCK_UNSUPPORTED) {
+		bl_buf_adds(&f->text, err->msg);
+		bl_advise(f, BIZLOCK_BAD, TURN_OFF "a release is two statements");
+		return BIZLOCK_OK;
+	}
+	if (rc == BIZLOCK_OK)
+		rc = check_sharing(d, f, err);
+
+	return rc == BIZLOCK_OK ? check_one_server(d, f, err) : rc;
 }

@@ -3,6 +3,7 @@
 #include <errmsg.h>
 #include <mysqld_error.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Numbers that one of the two connectors' headers lacks. */
 enum {
@@ -10,10 +11,19 @@ enum {
 	MARIADB_KILLED = 1927,    /* ER_CONNECTION_KILLED */
 	MARIADB_STATEMENT_TIMEOUT = 1969, /* max_statement_time */
 	READ_ONLY_MODE = 1836,            /* ER_READ_ONLY_MODE */
+	FENCE_CONFLICT = 1869,            /* ER_AUTO_INCREMENT_CONFLICT */
 	MYSQL_QUERY_TIMEOUT = 3024,       /* max_execution_time */
 	MYSQL_USER_LOCK_DEADLOCK = 3058,  /* GET_LOCK would wait in a circle */
+	GROUP_HOOK_REFUSED = 3100,        /* ER_RUN_HOOK_ERROR: no majority, or expelled */
+	GROUP_ROLLED_BACK = 3101,         /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
+	MYSQL_NOT_AVAILABLE = 3168,       /* ER_SERVER_ISNT_AVAILABLE */
 	MYSQL_KILLED = 3169,              /* ER_SESSION_WAS_KILLED */
-	MYSQL_IDLE = 4031                 /* ER_CLIENT_INTERACTION_TIMEOUT */
+	/* ER_GRP_TRX_CONSISTENCY_...: the member waited in vain as a transaction began. */
+	GROUP_NOT_ALLOWED = 3796,
+	GROUP_NOT_BEFORE = 3797,
+	GROUP_NOT_AFTER = 3798,
+	GROUP_NOT_BEGUN = 3799,
+	MYSQL_IDLE = 4031 /* ER_CLIENT_INTERACTION_TIMEOUT */
 };
 
 static const struct {
@@ -35,15 +45,27 @@ static const struct {
         {ER_NET_ERROR_ON_WRITE, BL_CLASS_GONE},
         {ER_NET_WRITE_INTERRUPTED, BL_CLASS_GONE},
         {MYSQL_IDLE, BL_CLASS_GONE},
+        {ER_ERROR_DURING_COMMIT,
+         BL_CLASS_DOUBT},                     /* a Galera node that lost the others, a full disk */
+        {GROUP_HOOK_REFUSED, BL_CLASS_DOUBT}, /* a member that was expelled, say: it sent the change
+                                                 to the others before it waited for them */
         {ER_SERVER_SHUTDOWN, BL_CLASS_AWAY},
-        {MARIADB_KILLED, BL_CLASS_AWAY}, /* what it was doing is rolled back */
-        {MYSQL_KILLED, BL_CLASS_AWAY},
+        {MARIADB_KILLED, BL_CLASS_KILLED},
+        {MYSQL_KILLED, BL_CLASS_KILLED},
         {ER_UNKNOWN_COM_ERROR, BL_CLASS_AWAY}, /* a Galera node that is not ready */
         {ER_OPTION_PREVENTS_STATEMENT, BL_CLASS_AWAY},
         {ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, BL_CLASS_AWAY},
         {READ_ONLY_MODE, BL_CLASS_AWAY},
+        {MYSQL_NOT_AVAILABLE, BL_CLASS_AWAY},
+        {GROUP_NOT_ALLOWED, BL_CLASS_AWAY},
+        {GROUP_NOT_BEFORE, BL_CLASS_AWAY},
+        {GROUP_NOT_AFTER, BL_CLASS_AWAY},
+        {GROUP_NOT_BEGUN, BL_CLASS_AWAY},
         {ER_LOCK_DEADLOCK, BL_CLASS_RETRY}, /* also Galera's certification failure */
         {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
+        {GROUP_ROLLED_BACK, BL_CLASS_RETRY},
+        {FENCE_CONFLICT, BL_CLASS_RETRY}, /* the row has come from another member meanwhile, and its
+                                             fence is in the step of the counter drawn here */
         {MARIADB_CHECKREAD, BL_CLASS_RETRY},
         {MYSQL_USER_LOCK_DEADLOCK, BL_CLASS_RETRY},
         {ER_BAD_NULL_ERROR, BL_CLASS_NULL},
@@ -62,9 +84,10 @@ enum bl_class bl_classify(unsigned native)
 	return BL_CLASS_OTHER;
 }
 
-bool bl_class_is_away(enum bl_class class)
+bool bl_class_ends_connection(enum bl_class class)
 {
-	return class == BL_CLASS_GONE || class == BL_CLASS_AWAY;
+	return class == BL_CLASS_GONE || class == BL_CLASS_DOUBT || class == BL_CLASS_KILLED ||
+	       class == BL_CLASS_AWAY;
 }
 
 bool bl_waited_in_vain(const struct bl_err *err)
@@ -78,15 +101,25 @@ bool bl_waited_in_vain(const struct bl_err *err)
 bool bl_may_have_run(const struct bl_err *err)
 {
 	bool unread = err->native == CR_SERVER_GONE_ERROR || err->native == MYSQL_IDLE;
+	enum bl_class class = bl_classify(err->native);
 
-	return bl_classify(err->native) == BL_CLASS_GONE && !unread;
+	return class == BL_CLASS_DOUBT || (class == BL_CLASS_GONE && !unread);
+}
+
+/* 1180 has two meanings, and the storage engine's number in it tells which: by 149 a member of a
+ * group says that a transaction lost against another member's, and was rolled back. The words
+ * around it are in the server's language. */
+static unsigned meaning(unsigned native, const char *text)
+{
+	return native == ER_ERROR_DURING_COMMIT && strstr(text, "149") ? ER_LOCK_DEADLOCK : native;
 }
 
 int bl_err_native(struct bl_err *err, unsigned native, const char *text)
 {
-	int code = bl_class_is_away(bl_classify(native)) ? BIZLOCK_CONN : BIZLOCK_DB;
+	unsigned means = meaning(native, text);
+	int code = bl_class_ends_connection(bl_classify(means)) ? BIZLOCK_CONN : BIZLOCK_DB;
 
 	bl_err_set(err, code, "%s (%u)", text, native);
-	err->native = native;
+	err->native = means;
 	return code;
 }

@@ -9,6 +9,9 @@
 enum bl_class {
 	BL_CLASS_OTHER,   /* the statement is refused: tell the caller */
 	BL_CLASS_GONE,    /* the connection is of no use any more; a statement may have run */
+	BL_CLASS_DOUBT,   /* the server lost the others of its cluster in a commit: it counts as not
+	                     there, and the statement may have run */
+	BL_CLASS_KILLED,  /* this connection was ended from outside; nothing has run */
 	BL_CLASS_AWAY,    /* refused by a server that is leaving, not ready or read-only: it
 	                     counts as not there, and nothing has run */
 	BL_CLASS_RETRY,   /* nothing happened, and the same again may succeed */
@@ -20,15 +23,16 @@ enum bl_class {
 enum bl_class bl_classify(unsigned native);
 
 /* The connection is of no use any more. */
-bool bl_class_is_away(enum bl_class class);
+bool bl_class_ends_connection(enum bl_class class);
 
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
-/* May the statement have run all the same? */
+/* May the statement have run, although it failed? */
 bool bl_may_have_run(const struct bl_err *err);
 
-/* Sets err to CONN (classes GONE and AWAY) or DB, with the server's words. Returns the code. */
+/* Sets err to CONN (a class that ends the connection) or DB, with the server's words. Returns the
+ * code. err->native is what the number means, where it has two meanings. */
 int bl_err_native(struct bl_err *err, unsigned native, const char *text);
 
 #endif

@@ -29,8 +29,7 @@ void bl_grants_list(struct bl_buf *ret, unsigned privileges)
 	}
 }
 
-/* A name may have an '@', a host has none. */
-static void add_account(struct bl_buf *ret, const char *account)
+void bl_grants_account(struct bl_buf *ret, const char *account)
 {
 	const char *at = strrchr(account, '@');
 	const char *host = at ? at + 1 : "%";
@@ -48,5 +47,5 @@ void bl_grants_one(struct bl_buf *ret, const struct bl_config *config, const str
 	bl_buf_adds(ret, " ON ");
 	bl_sql_name(ret, config->database, strlen(config->database));
 	bl_buf_addf(ret, ".`%s%s` TO ", config->table_prefix, need->table);
-	add_account(ret, account);
+	bl_grants_account(ret, account);
 }

@@ -21,8 +21,11 @@ const char *bl_privilege_name(enum bl_privilege privilege);
 /* "SELECT, DELETE" */
 void bl_grants_list(struct bl_buf *ret, unsigned privileges);
 
-/* One statement, without its end. account: name@host, parted at the last '@'; host %
- * where it has none. */
+/* account: name@host, parted at the last '@', for a name may have one; host % where there is none.
+ */
+void bl_grants_account(struct bl_buf *ret, const char *account);
+
+/* One statement, without its end. */
 void bl_grants_one(struct bl_buf *ret, const struct bl_config *config, const struct bl_need *need,
                    const char *account);
 

@@ -21,7 +21,8 @@ static int run(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
-/* By its number, too: another one of ours may have the mark by now, for it waits in here. */
+/* The KILL asks for the number as well as for the name: another connection of ours may have the
+ * name by now, while it waits here for the lost one to end. */
 int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);

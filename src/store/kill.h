@@ -1,6 +1,5 @@
-/* Ending connections from another one: the only KILLs that there are. Each names what the
- * connection must have, a GET_LOCK, so that no other one is ended whose number is the same
- * by now. */
+/* Ending connections from another one: the only KILLs that there are. Each names a GET_LOCK
+ * that the connection must have, so that no other one is ended which has its number by now. */
 #ifndef BL_STORE_KILL_H
 #define BL_STORE_KILL_H
 

@@ -48,21 +48,20 @@ int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint
 int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
                   struct bl_err *err);
 
-/* bell: released in the same packet, after the row; NULL: none. rest_us: nobody gets
- * the lock until so long after the hold began; 0: whoever comes. hold.owner NULL: whosever
- * it is. */
+/* bell: freed in the same packet, after the row; NULL: none. rest_us: nobody gets the lock until
+ * that long after the hold began; 0: the next one may. hold.owner NULL: any owner's. */
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 
 /* Makes it new_owner's, for lease_ms at least. No doorbell goes with it. exported: only if it was
- * made its present owner's with this depth and lease, for both are somebody's word. */
+ * given to its present owner with this depth and lease, because a ticket may claim others. */
 int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 
-/* Whatever row hold.owner has but the one with hold.fence. */
+/* Deletes the row of hold.owner, unless it has hold.fence. */
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
 
-/* Whoever the owner is: hold.owner is not asked for. */
+/* Any owner's: hold.owner is not compared. */
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
 
 #endif

@@ -33,8 +33,8 @@ void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, co
 	add_fences(ret, items, n);
 }
 
-/* In the form for several tables, for only that takes the index which is forced: no other
- * row is read, and so none is waited for. */
+/* In the form for several tables, because only that form obeys FORCE INDEX: it reads no other rows,
+ * and so waits for none. */
 void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
                       size_t n, const char *suffix)
 {
@@ -55,7 +55,7 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
 	return bl_session_ask(s, s->text.data, s->text.len, NULL, ret, err);
 }
 
-/* As bl_sql_end_reap() does it, and for its reasons. */
+/* In the form of bl_sql_end_reap(), for the same reasons. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err)
 {

@@ -1,4 +1,5 @@
-/* By its mark a connection is known to others of the client's, which may have to end it. */
+/* The mark of a connection: a named lock by which another connection of the client can find it, to
+ * end it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +9,14 @@
 
 #define IDLE_MAX_S (365 * 24 * 3600) /* of wait_timeout, by the servers' manuals */
 
-/* And how long the connection may be idle. Where there are no named locks, nothing is lost
- * with a connection. */
+/* And how long the connection may be idle, and where it leads. Where there are no named locks,
+ * nothing is lost with a connection. */
 int bl_session_mark(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_mark *mark = &s->mark;
 	uint8_t number[16];
 	int64_t id, idle_s;
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc;
 
@@ -25,20 +26,23 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 	for (size_t i = 0, at = strlen(mark->name); i < sizeof(number); i++, at += 2)
 		snprintf(mark->name + at, sizeof(mark->name) - at, "%02x", number[i]);
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout",
-	            mark->name);
+	bl_buf_addf(
+	        &s->text,
+	        "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout, " BL_IDENTITY,
+	        mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 2, &rows, err);
-	row = rc == BIZLOCK_OK ? mysql_fetch_row(rows) : NULL;
-	id = row && row[0] ? strtoll(row[0], NULL, 10) : 0;
-	idle_s = row && row[1] ? strtoll(row[1], NULL, 10) : 0;
+	rc = bl_session_query(s, s->text.data, 3, &rows, err);
+	row = rc == BIZLOCK_OK ? bl_rows_next(rows) : NULL;
+	id = row ? bl_rows_number(row[0]) : 0;
+	idle_s = row ? bl_rows_number(row[1]) : 0;
+	snprintf(s->server, sizeof(s->server), "%s", row && row[2] ? row[2] : "");
 	if (rc == BIZLOCK_OK)
-		mysql_free_result(rows);
+		bl_rows_free(rows);
 	mark->id = (uint64_t)id;
 	if (id <= 0)
 		mark->name[0] = '\0';
 	if (idle_s > 0 && idle_s <= IDLE_MAX_S)
 		s->idle_max = idle_s * 1000 * BL_NS_PER_MS;
-	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
+	return s->gone ? rc : BIZLOCK_OK;
 }

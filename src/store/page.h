@@ -6,8 +6,6 @@
 #include "core/key.h"
 #include "store/session.h"
 
-#define BL_PAGE_ROWS 256 /* LIMIT of the statement */
-
 struct bl_page_row {
 	char id[BL_STORED_ID_MAX + 1], type[BL_STORED_TYPE_MAX + 1];
 	size_t id_len, type_len; /* there may be NULs among them */
@@ -23,8 +21,7 @@ struct bl_page {
 };
 
 /* The rows after `after`, an all-zero one: from the beginning. only_type NULL: all. CONN, NOMEM;
- * DB, too, if they do not come in the order of their bytes: whoever reads on would never come
- * to an end. */
+ * DB, too, if they do not come in the order of their bytes: reading on would never end. */
 int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
                  struct bl_page *ret, struct bl_err *err);
 

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
 #define BATCH_TEXT_MAX (256 * 1024) /* far below what servers take in one packet */
 
-static int reap_query(struct bl_session *s, unsigned columns, MYSQL_RES **ret, struct bl_err *err)
+static int reap_query(struct bl_session *s, unsigned columns, struct bl_rows **ret,
+                      struct bl_err *err)
 {
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -16,32 +16,28 @@ static int reap_query(struct bl_session *s, unsigned columns, MYSQL_RES **ret, s
 
 /* ---- how many there are ------------------------------------------------------------ */
 
-static int64_t number_in(MYSQL_RES *result, const char *column)
-{
-	unsigned fields = mysql_num_fields(result);
-	MYSQL_ROW row = mysql_fetch_row(result);
-
-	for (unsigned i = 0; row && i < fields; i++)
-		if (strcasecmp(mysql_fetch_field_direct(result, i)->name, column) == 0)
-			return row[i] ? strtoll(row[i], NULL, 10) : 0;
-	return 0;
-}
+/* What EXPLAIN FORMAT=TRADITIONAL answers: how many columns, and which of them has the rows. */
+enum { PLAN_MYSQL = 12, ROWS_MYSQL = 9, PLAN_MARIADB = 10, ROWS_MARIADB = 8 };
 
 /* Of the statistics, as EXPLAIN has them: in MySQL's information_schema they may be a day
  * old. */
 int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
-	MYSQL_RES *result = NULL;
+	bool mariadb = s->sql->mariadb;
+	struct bl_rows *result = NULL;
+	MYSQL_ROW row;
 	int rc;
 
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
 	            r->row_locks ? s->sql->row_table : s->sql->lock_table);
-	rc = reap_query(s, 0, &result, err);
+	rc = reap_query(s, mariadb ? PLAN_MARIADB : PLAN_MYSQL, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	r->estimate = number_in(result, "rows");
-	mysql_free_result(result);
+	row = bl_rows_next(result);
+	row = row ? row + (mariadb ? ROWS_MARIADB : ROWS_MYSQL) : NULL;
+	r->estimate = row ? bl_rows_number(*row) : 0;
+	bl_rows_free(result);
 	return BIZLOCK_OK;
 }
 
@@ -77,20 +73,20 @@ static void note_end(struct bl_reap *page, MYSQL_ROW row, const unsigned long *l
 	add_literal(&page->after_type, row[1], len[1]);
 }
 
-static int fill(struct bl_reap *page, MYSQL_RES *result, struct bl_err *err)
+static int fill(struct bl_reap *page, struct bl_rows *result, struct bl_err *err)
 {
 	MYSQL_ROW row;
 
-	page->items = calloc(mysql_num_rows(result) + 1, sizeof(*page->items));
+	page->items = calloc(result->count + 1, sizeof(*page->items));
 	if (!page->items)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	while ((row = mysql_fetch_row(result)) != NULL) {
-		const unsigned long *len = mysql_fetch_lengths(result);
+	while ((row = bl_rows_next(result)) != NULL) {
+		const unsigned long *len = result->lengths;
 
 		if (!row[0] || !row[1])
 			return bl_err_set(err, BIZLOCK_DB, "a row without a key");
 		keep(page, row, len);
-		if (page->rows == mysql_num_rows(result))
+		if (page->rows == result->count)
 			note_end(page, row, len);
 	}
 	if (page->text.failed || page->after_id.failed || page->after_type.failed)
@@ -101,20 +97,21 @@ static int fill(struct bl_reap *page, MYSQL_RES *result, struct bl_err *err)
 int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
 	struct bl_reap page = *r;
-	MYSQL_RES *result = NULL;
+	struct bl_rows *result = NULL;
 	int rc;
 
 	bl_buf_reset(&s->text);
 	bl_sql_reap_page(s->sql, &s->text, r->row_locks, r->older_us, r->after_id.data,
 	                 r->after_type.data, r->page);
 	rc = reap_query(s, 3, &result, err);
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK || !result)
 		return rc;
 	page.items = NULL;
 	page.count = page.rows = 0;
 	page.text = page.after_id = page.after_type = (struct bl_buf)BL_BUF_INIT(PAGE_TEXT_MAX);
-	rc = fill(&page, result, err);
-	mysql_free_result(result);
+	rc = result->count > r->page ? bl_session_refuse(s, err, "more rows than were asked for")
+	                             : fill(&page, result, err);
+	bl_rows_free(result);
 	bl_reap_free(rc == BIZLOCK_OK ? r : &page);
 	if (rc == BIZLOCK_OK)
 		*r = page;

@@ -16,7 +16,7 @@ struct bl_reap {
 	int64_t older_us;
 	int64_t estimate; /* rows, by the server's statistics */
 
-	uint32_t page;              /* set: so many rows are read at a time */
+	uint32_t page;              /* set: rows that are read at a time */
 	uint32_t rows;              /* were read: fewer, and these are the last ones */
 	struct bl_reap_item *items; /* those of them that can go */
 	uint32_t count;
@@ -24,7 +24,7 @@ struct bl_reap {
 	struct bl_buf after_id, after_type; /* of the last row's */
 
 	enum bl_reap_kind kind; /* set: a batch is the items of this kind, */
-	uint32_t from, most;    /* from this one on, so many at most */
+	uint32_t from, most;    /* from this one on, at most this many */
 	uint32_t tried;         /* were in it */
 	uint32_t next;          /* begins the next one; count: there is none */
 	uint64_t purged;        /* of those tried */

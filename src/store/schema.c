@@ -17,7 +17,7 @@ unsigned bl_schema_newest(void)
 int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
 	char query[128];
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc;
 
@@ -29,9 +29,9 @@ int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, s
 	}
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the schema's version");
-	row = mysql_fetch_row(rows);
+	row = bl_rows_next(rows);
 	*ret = row && row[0] ? (unsigned)strtoul(row[0], NULL, 10) : 0;
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
 
@@ -63,7 +63,7 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 static int check_engines(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	char query[384];
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc, tables = 0;
 
@@ -74,7 +74,7 @@ static int check_engines(struct bl_session *s, const char *prefix, struct bl_err
 	rc = bl_session_query(s, query, 2, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the tables' engines");
-	while (rc == BIZLOCK_OK && (row = mysql_fetch_row(rows)) != NULL) {
+	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL) {
 		const char *table = row[0] ? row[0] : "", *engine = row[1] ? row[1] : "none";
 
 		tables++;
@@ -83,7 +83,7 @@ static int check_engines(struct bl_session *s, const char *prefix, struct bl_err
 			                "table %s has the engine %s: ALTER TABLE %s ENGINE=InnoDB",
 			                table, engine, table);
 	}
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	if (rc == BIZLOCK_OK && tables != 2)
 		rc = bl_err_set(
 		        err, BIZLOCK_SCHEMA,
@@ -164,8 +164,9 @@ static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
 }
 
-/* Those who migrate the same database at once meet in the data dictionary, and MySQL ends some of
- * them as deadlocks. The files may be applied again; each time somebody gets further. */
+/* Clients that migrate the same database at once meet in the data dictionary, and MySQL ends some
+ * of them as deadlocks. The files may be applied again; each time one of the clients gets further.
+ */
 int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	int rc = migrate(s, prefix, err);
@@ -192,7 +193,7 @@ static int read_applied(struct bl_session *s, const char *prefix, struct bl_appl
                         struct bl_err *err)
 {
 	char query[128];
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc;
 
@@ -203,9 +204,9 @@ static int read_applied(struct bl_session *s, const char *prefix, struct bl_appl
 		return BIZLOCK_OK;
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read what was applied");
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		note_applied(row[0] ? row[0] : "", row[1] ? row[1] : "", ret);
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
 

@@ -24,7 +24,7 @@ struct bl_applied {
 	bool pending; /* bl_schema_migrate() would apply it now */
 };
 
-/* ret: one for each of bl_migrations[]. SCHEMA, and ret is filled all the same: newer
+/* ret: one for each of bl_migrations[]. SCHEMA, and ret is filled nevertheless: newer
  * than this library. CONN, DB. */
 int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
                      struct bl_err *err);

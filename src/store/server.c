@@ -24,7 +24,7 @@ static unsigned parse_version(const char *text)
 }
 
 struct variables {
-	bool log_bin, statement;
+	bool log_bin, statement, multi_primary;
 	char hostname[256], port[16], id[16];
 };
 
@@ -48,6 +48,8 @@ static void note_variable(struct bl_server *ret, struct variables *v, const char
 	        strcasecmp(name, "secure_timestamp") == 0 && strcasecmp(value, "NO") != 0;
 	ret->rollback_on_timeout |= strcasecmp(name, "innodb_rollback_on_timeout") == 0 && on;
 	ret->galera |= strcasecmp(name, "wsrep_on") == 0 && on;
+	ret->group |= strcasecmp(name, "group_replication_group_name") == 0 && value[0];
+	v->multi_primary |= strcasecmp(name, "group_replication_single_primary_mode") == 0 && !on;
 	v->log_bin |= strcasecmp(name, "log_bin") == 0 && on;
 	v->statement |=
 	        strcasecmp(name, "binlog_format") == 0 && strcasecmp(value, "STATEMENT") == 0;
@@ -61,21 +63,23 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	                            "'version', 'version_comment', 'binlog_format', 'log_bin', "
 	                            "'innodb_snapshot_isolation', 'wsrep_on', 'hostname', "
 	                            "'port', 'server_id', 'innodb_rollback_on_timeout', "
-	                            "'secure_timestamp')";
+	                            "'secure_timestamp', 'group_replication_group_name', "
+	                            "'group_replication_single_primary_mode')";
 	struct variables v = {.hostname = ""};
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = bl_session_query(s, query, 2, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		note_variable(ret, &v, row[0] ? row[0] : "", row[1] ? row[1] : "");
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	ret->rollback_on_timeout &= ret->mariadb;
 	ret->version = parse_version(ret->text);
 	ret->read_committed = !(v.log_bin && v.statement);
-	if (!ret->galera)
+	ret->several_primaries = ret->galera || (ret->group && v.multi_primary);
+	if (!bl_server_in_cluster(ret))
 		snprintf(ret->identity, sizeof(ret->identity), "%s:%s:%s", v.hostname, v.port,
 		         v.id);
 	return BIZLOCK_OK;
@@ -83,15 +87,15 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 
 static int read_database(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
-	MYSQL_RES *rows;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc = bl_session_query(s, "SELECT DATABASE()", 1, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	row = mysql_fetch_row(rows);
+	row = bl_rows_next(rows);
 	snprintf(ret->database, sizeof(ret->database), "%s", row && row[0] ? row[0] : "");
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
 
@@ -113,6 +117,17 @@ bool bl_server_too_old(const struct bl_server *server)
 	return server->version < (server->mariadb ? OLDEST_MARIADB : OLDEST_MYSQL);
 }
 
+int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
+{
+	static const char two[] = "DO 0;DO 0";
+	int rc = bl_session_run(s, two, strlen(two), NULL, err);
+
+	if (rc != BIZLOCK_DB)
+		return rc;
+	bl_err_wrap(err, "two statements in one packet");
+	return err->code = BIZLOCK_UNSUPPORTED;
+}
+
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
@@ -128,6 +143,8 @@ int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *
 		return bl_err_set(err, BIZLOCK_UNSUPPORTED,
 		                  "binlog_format=STATEMENT refuses writes under READ COMMITTED "
 		                  "(error 1665): set binlog_format to MIXED or ROW");
-	*ret = server;
-	return BIZLOCK_OK;
+	rc = bl_server_try_packet(s, err);
+	if (rc == BIZLOCK_OK)
+		*ret = server;
+	return rc;
 }

@@ -11,9 +11,12 @@ struct bl_server {
 	bool snapshot_isolation;  /* MariaDB knows innodb_snapshot_isolation */
 	bool rollback_on_timeout; /* MariaDB: error 1205, NOWAIT's, ends the transaction */
 	bool secure_timestamp;    /* MariaDB: sessions of plain users may not set their clock */
-	bool galera;
-	char identity[320]; /* "host:port:id"; "": one of several that share their tables */
-	char text[64];      /* as the server says it */
+	bool galera;              /* a node of Galera */
+	bool group;               /* a member of a group (MySQL's group replication) */
+	bool several_primaries;   /* its cluster takes writes at other members, too, at this moment:
+	                             what two of them have changed, only COMMIT finds out */
+	char identity[BL_IDENTITY_MAX + 1]; /* "": one of several that share their tables */
+	char text[64];                      /* as the server says it */
 	char database[64 * 4 + 1];
 };
 
@@ -23,7 +26,16 @@ int bl_server_read(struct bl_session *s, struct bl_server *ret, struct bl_err *e
 #define BL_SERVER_NEEDED "MySQL 8.0.17 or MariaDB 10.6, or later"
 bool bl_server_too_old(const struct bl_server *server);
 
-/* CONN, DB; UNSUPPORTED: too old, or refuses READ COMMITTED writes. */
+static inline bool bl_server_in_cluster(const struct bl_server *server)
+{
+	return server->galera || server->group;
+}
+
+/* UNSUPPORTED: something on the way takes no packet with several statements, as MySQL Router does
+ * while it shares connections. CONN. */
+int bl_server_try_packet(struct bl_session *s, struct bl_err *err);
+
+/* CONN, DB; UNSUPPORTED: too old, refuses READ COMMITTED writes, or that packet. */
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err);
 
 #endif

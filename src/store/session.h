@@ -8,19 +8,25 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "core/hosts.h"
 #include "core/owner.h"
 #include "store/connector.h"
+#include "store/rows.h"
 #include "store/sql.h"
 
 #define BL_BELL_MAX 64 /* bytes of a GET_LOCK name */
+
+/* Which server it is, in SQL. */
+#define BL_IDENTITY "CONCAT(@@hostname, ':', @@port, ':', @@server_id)"
+#define BL_IDENTITY_MAX 319
 
 /* The table counts characters, of which each may have four bytes. What bizlock wrote is
  * shorter, but others may write there as well. */
 #define BL_STORED_ID_MAX (4 * BIZLOCK_ID_MAX)
 #define BL_STORED_TYPE_MAX (4 * BIZLOCK_TYPE_MAX)
 
-/* What the statements are bound to, once, when they are prepared: to run one
- * again is to fill this and to send. */
+/* Statements are bound to this once, when they are prepared. Running one again means to fill this,
+ * and to send. */
 struct bl_params {
 	char id[BL_STORED_ID_MAX + 1], type[BL_STORED_TYPE_MAX + 1];
 	char bell[BL_BELL_MAX + 1];
@@ -33,32 +39,38 @@ struct bl_params {
 /* A GET_LOCK that one connection alone has, so that it can be told from all others and
  * ended from another one. */
 struct bl_mark {
-	char name[BL_BELL_MAX + 1]; /* "": that does not work */
+	char name[BL_BELL_MAX + 1]; /* "": there is none */
 	uint64_t id;                /* the server's, of the connection */
 };
 
 struct bl_session {
 	MYSQL *mysql;
+	const struct bl_host *host; /* one of several: see store/failover.h. NULL: the only one */
 	const struct bl_sql *sql;
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
+	bool in_group;     /* its server is one of a group */
 	bool unprepared;   /* the server prepares no more: what is not yet goes as text */
 	bool gone;         /* of no use any more: close it */
 	bl_time idle_max;  /* the server ends it after so long without a statement */
 	bl_time answer_by; /* an answer to a text that comes later costs the session */
+	uint32_t io_ms;    /* what each read has */
 	bool left;         /* gone because we gave it up, not because it was lost */
+	bool away;         /* gone because its server says that it is no place for us now */
 	struct bl_mark mark;
+	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
 };
 
-/* Connects to the first host that is there and fixes the settings. ret must stay where it is while
- * open. sql may be NULL for a session that runs no prepared statement. CONN, NOMEM; DB when the
- * settings are refused. */
+/* Connects to this host and fixes the settings. One of several has to take writes. ret must stay
+ * where it is from its first prepared statement on, for which ret->sql has to be set. CONN, NOMEM;
+ * DB when the settings are refused, as they are, with in_group, by a server that knows no groups.
+ * store/failover.h chooses the host. */
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
-                    const struct bl_sql *sql, struct bl_err *err);
+                    const struct bl_host *host, bool in_group, struct bl_err *err);
 
-/* The same for a look at a server that may be of no use: no default database, a replica
- * will do, and settings that are refused stay as they are. */
+/* Connects to the first host that is there, for a look at a server that may be of no use: no
+ * default database, a replica will do, and settings that are refused stay as they are. */
 int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err);
 
 /* Takes an all-zero session. */
@@ -67,8 +79,12 @@ void bl_session_close(struct bl_session *s);
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
 
-/* Gives the connection its mark, and learns how long it may be idle. CONN, NOMEM. */
+/* Gives the connection its mark, and learns how long it may be idle, and to which server it leads.
+ * CONN, NOMEM. */
 int bl_session_mark(struct bl_session *s, struct bl_err *err);
+
+/* CONN: its server is read-only; DB: it does not say. */
+int bl_session_takes_writes(struct bl_session *s, struct bl_err *err);
 
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */
@@ -93,27 +109,45 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
                    int64_t *ret_number, struct bl_err *err);
 
 /* Sends what stands in s->text, and calls fn with each answer: of which statement (from
- * 0), and its rows, NULL if it has none. An error after the first `needed` statements
- * costs the session, no more. */
-typedef void bl_answer_fn(void *arg, unsigned statement, MYSQL_RES *rows);
+ * 0), and its rows, NULL if it has none. An error of the server's after the first `needed`
+ * statements costs the session, no more. */
+typedef void bl_answer_fn(void *arg, unsigned statement, struct bl_rows *rows);
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
                     struct bl_err *err);
 
-/* Runs one query as text; the caller frees the result. columns: how many it must have, 0: as
- * many as the server likes. */
-int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, MYSQL_RES **ret,
+/* Runs one query as text; the caller frees the rows. columns: how many it must have. */
+int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,
                      struct bl_err *err);
 
-/* What comes from the server is its word: other columns than were asked for would be written
- * where there is no room. DB, and the session is left; OK if there are as many. */
+/* Its two halves, for one text of any kind: sends it; and reads the answer to a text of one
+ * statement. columns: 0 if it is no query. */
+int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err);
+int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **ret,
+                      struct bl_err *err);
+
+/* A server that announces other columns than were asked for would have them written where there is
+ * no room. OK if there are as many; else DB, and the session is given up. */
 int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
                      unsigned long asked, struct bl_err *err);
+
+/* The same for what cannot be, whatever was asked for. */
+int bl_session_refuse(struct bl_session *s, struct bl_err *err, const char *why);
+
+/* Before a statement is sent: CONN, as if it could not be sent, when the server has ended the
+ * connection or has spoken without being asked. Connector/C would first read all that it said,
+ * which may have no end. */
+int bl_session_ready(struct bl_session *s, struct bl_err *err);
+
+/* Was the answer that was read the last one, as it must be? */
+int bl_session_last(struct bl_session *s, struct bl_err *err);
 
 /* Is the server willing to run this? It is prepared, and no more. CONN, DB, NOMEM. */
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err);
 
-/* Sets err from the connection's last error, and `gone` if it is of that kind. */
+/* Sets err, and `gone` if the error is of that kind: from the connection's last error, or from
+ * that of a statement. */
 int bl_session_error(struct bl_session *s, struct bl_err *err);
+int bl_session_failed(struct bl_session *s, unsigned native, const char *text, struct bl_err *err);
 
 void bl_params_key(struct bl_params *p, const struct bl_key *key);
 void bl_params_stored(struct bl_params *p, const char *id, size_t id_len, const char *type,

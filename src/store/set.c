@@ -37,19 +37,19 @@ static void note_taken(const struct taking *t, MYSQL_ROW row, const unsigned lon
 	}
 }
 
-static void read_taken(void *arg, unsigned statement, MYSQL_RES *rows)
+static void read_taken(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	struct taking *t = arg;
 	MYSQL_ROW row;
 
 	t->answered = statement + 1;
-	if (t->answered == t->statements && rows && mysql_num_fields(rows) == 4)
-		while ((row = mysql_fetch_row(rows)) != NULL)
-			note_taken(t, row, mysql_fetch_lengths(rows));
+	if (t->answered == t->statements && rows && rows->columns == 4)
+		while ((row = bl_rows_next(rows)) != NULL)
+			note_taken(t, row, rows->lengths);
 }
 
-/* One after the other, up to the first that somebody has. Before any fence is drawn, so
- * that nobody who stands at a doorbell can come in between. */
+/* Rings one after the other, up to the first that somebody has; before any fence is drawn, so that
+ * no contender at a doorbell comes in between. */
 static void add_rings(struct bl_session *s, struct bl_goal *const *goals, size_t n,
                       const char *rung)
 {
@@ -77,7 +77,8 @@ static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, s
 	bl_sql_end_set(&s->text);
 }
 
-/* The statement is there; with what reads its rows. *ret_done false: it was refused. */
+/* Sends the text, to which the statements that read the rows are added. *ret_done false: it was
+ * refused. */
 static int take(struct bl_session *s, struct taking *t, const char *owner, bool *ret_done,
                 struct bl_err *err)
 {
@@ -150,15 +151,15 @@ struct dropping {
 	bool *seen;
 };
 
-/* Which holds are there, and go; it follows START TRANSACTION. */
-static void read_dropped(void *arg, unsigned statement, MYSQL_RES *rows)
+/* Follows START TRANSACTION: which holds are there, and are deleted next. */
+static void read_dropped(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	const struct dropping *d = arg;
 	MYSQL_ROW row;
 
 	if (statement != 1 || !rows)
 		return;
-	while ((row = mysql_fetch_row(rows)) != NULL)
+	while ((row = bl_rows_next(rows)) != NULL)
 		for (size_t i = 0; i < d->n && row[0]; i++)
 			d->seen[i] |= d->items[i].fence == strtoull(row[0], NULL, 10);
 }

@@ -101,13 +101,26 @@ void bl_settings_variables(struct bl_buf *ret)
 	bl_buf_adds(ret, ";SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE");
 }
 
+/* EVENTUAL, the default before MySQL 8.4: a new primary gives a lock again that the old one has
+ * given, as long as it has not applied that grant. Two owners, until one of them cannot commit. All
+ * other values are stronger. No comment can ask whether a server has the plugin, and an unknown
+ * variable is refused. */
+static void add_consistency(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, ";SET SESSION group_replication_consistency = "
+	                 "IF(@@group_replication_consistency = 'EVENTUAL', "
+	                 "'BEFORE_ON_PRIMARY_FAILOVER', @@group_replication_consistency)");
+}
+
 /* An init_connect may have left a transaction open, which would swallow all of ours; what was
  * written there, about who connects perhaps, is committed. It may have locked tables: others are
  * refused then. It may have gone to another database, whose biz_lock is not that of everybody else.
  */
-void bl_settings_all(struct bl_buf *ret, const char *database)
+void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group)
 {
 	bl_settings_variables(ret);
 	bl_buf_adds(ret, ";COMMIT AND NO CHAIN NO RELEASE;UNLOCK TABLES;USE ");
 	bl_sql_name(ret, database, strlen(database));
+	if (in_group)
+		add_consistency(ret);
 }

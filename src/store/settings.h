@@ -8,7 +8,8 @@
 /* Adds the variables alone. */
 void bl_settings_variables(struct bl_buf *ret);
 
-/* Adds them, and what undoes the rest of an init_connect. */
-void bl_settings_all(struct bl_buf *ret, const char *database);
+/* Adds them, and what undoes the rest of an init_connect. in_group: and those that the members of a
+ * group know. */
+void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group);
 
 #endif

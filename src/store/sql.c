@@ -53,11 +53,12 @@
 	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
 	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW ") "                                         \
-	"FROM @T WHERE " filter " ORDER BY biz_id, biz_type LIMIT 256"
+	"FROM @T WHERE " filter " ORDER BY biz_id, biz_type LIMIT 256" /* BL_PAGE_ROWS */
 
 static const struct {
 	const char *text;
 	enum bl_param params[BL_PARAMS_MAX];
+	unsigned rows;
 } templates[BL_STMT_COUNT] = {
         /* A NULL biz_type is refused (1048) before any row is touched. */
         [BL_STMT_TAKE_RING] = {TAKE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
@@ -70,10 +71,12 @@ static const struct {
         [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
-                          {BL_P_BELL, BL_P_ID, BL_P_TYPE}},
+                          {BL_P_BELL, BL_P_ID, BL_P_TYPE},
+                          1},
         [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE biz_id = ? AND biz_type = ? FOR UPDATE SKIP "
                            "LOCKED",
-                           {BL_P_ID, BL_P_TYPE}},
+                           {BL_P_ID, BL_P_TYPE},
+                           1},
         /* GREATEST: a level more or less never shortens the lease. */
         [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
                            ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
@@ -93,9 +96,12 @@ static const struct {
                            {BL_P_ID, BL_P_TYPE, BL_P_FENCE}},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
         [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
-                          {BL_P_ID, BL_P_ID, BL_P_TYPE}},
-        [BL_STMT_PAGE_TYPE] = {PAGE("biz_id > ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}},
-        [BL_STMT_PAGE_KEY] = {PAGE("biz_id = ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}},
+                          {BL_P_ID, BL_P_ID, BL_P_TYPE},
+                          BL_PAGE_ROWS},
+        [BL_STMT_PAGE_TYPE] = {PAGE("biz_id > ? AND biz_type = ?"),
+                               {BL_P_ID, BL_P_TYPE},
+                               BL_PAGE_ROWS},
+        [BL_STMT_PAGE_KEY] = {PAGE("biz_id = ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}, 1},
 };
 
 const enum bl_param *bl_sql_params(enum bl_stmt stmt)
@@ -103,9 +109,44 @@ const enum bl_param *bl_sql_params(enum bl_stmt stmt)
 	return templates[stmt].params;
 }
 
+unsigned bl_sql_rows(enum bl_stmt stmt)
+{
+	return templates[stmt].rows;
+}
+
+/* Behind what begins at `at`: a text in quotes, a comment, or one character. */
+static const char *skip(const char *at, const char *end)
+{
+	const char *close = NULL;
+
+	if (*at == '\'' || *at == '`')
+		close = memchr(at + 1, *at, (size_t)(end - at - 1));
+	else if (*at == '-' && end - at > 1 && at[1] == '-')
+		close = memchr(at, '\n', (size_t)(end - at));
+	else
+		close = at;
+	return close ? close + 1 : end;
+}
+
+unsigned bl_sql_statements(const char *sql, size_t len)
+{
+	const char *end = sql + len;
+	bool begun = false;
+	unsigned n = 0;
+
+	while (sql < end) {
+		if (*sql == ';')
+			begun = false;
+		else if (!begun && !strchr(" \n\t", *sql) && *sql != '-')
+			n += begun = true;
+		sql = skip(sql, end);
+	}
+	return n;
+}
+
 static void expand(struct bl_buf *ret, const char *text, const char *table, bool bells)
 {
-	/* Where there are no doorbells, the parameter is there all the same. */
+	/* The parameter is there even where there are no doorbells. */
 	const char *bell = bells ? "IS_USED_LOCK(?)" : "IF(? = '', 0, 0)";
 
 	for (const char *at; (at = strchr(text, '@')) != NULL;) {
@@ -163,8 +204,8 @@ void bl_sql_free(struct bl_sql *sql)
 	}
 }
 
-/* MariaDB takes fractions of a second; MySQL rounds them, but can end a SELECT
- * after so many milliseconds. The hint is a comment to MariaDB. */
+/* MariaDB takes fractions of a second. MySQL rounds them, but can end a SELECT after a number of
+ * milliseconds. The hint is a comment to MariaDB. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms)
 {
 	if (sql->mariadb)

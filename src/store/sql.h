@@ -59,6 +59,14 @@ struct bl_sql {
 /* Parameters of a statement, ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
 
+/* The rows that it has at most. */
+unsigned bl_sql_rows(enum bl_stmt stmt);
+
+/* How many statements a text has. */
+unsigned bl_sql_statements(const char *sql, size_t len);
+
+#define BL_PAGE_ROWS 256 /* LIMIT of BL_STMT_PAGE */
+
 /* Makes the texts; bells: GET_LOCK works on this server. NOMEM. */
 int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bool mariadb,
                 bool bells, struct bl_err *err);
@@ -68,7 +76,7 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
-/* Who is in such a wait: connection, user, host, milliseconds, and the bell; the longest
+/* The connections in such a wait: number, user, host, milliseconds, and the bell; the longest wait
  * first. */
 const char *bl_sql_waiters(const struct bl_sql *sql);
 
@@ -86,8 +94,7 @@ void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_o
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_keys(struct bl_buf *ret);
 
-/* WHERE: a key, a hold (owner NULL: whosever it is); and, to go on with, that its lease
- * is not over. */
+/* WHERE: a key, a hold (owner NULL: any owner's); and, to be added, that its lease is not over. */
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
@@ -95,8 +102,8 @@ void bl_sql_living(struct bl_buf *ret);
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
-/* rest_us: the row stays until so long after the hold began, 0: it goes. bell: NULL
- * or released as well. */
+/* rest_us: the row stays until that long after the hold began, 0: it goes. bell: NULL, or freed as
+ * well. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, const char *bell, int64_t rest_us);
 
@@ -120,8 +127,8 @@ void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_lo
 void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks, int64_t older_us,
                      uint32_t n);
 
-/* biz_row_lock.gmt_create may be so much older than the last use of the row lock:
- * each use would have to write, else. */
+/* How much older than the last use of a row lock biz_row_lock.gmt_create may be: else each use
+ * would have to write. */
 #define BL_SQL_USED_US (600 * INT64_C(1000000))
 
 /* Around the WHERE: brings it up to date, unless the row is locked. */

@@ -16,7 +16,7 @@ static void add_old(struct bl_buf *ret, bool row_locks, int64_t older_us)
 	            older_us + (row_locks ? BL_SQL_USED_US : 0));
 }
 
-/* As bl_sql_begin_renewal() does, and for its reasons. */
+/* In the form of bl_sql_begin_renewal(), for the same reasons. */
 void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)
 {
 	bl_buf_addf(ret,

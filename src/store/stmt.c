@@ -98,12 +98,21 @@ static void bind_param(MYSQL_BIND *bind, enum bl_param param, struct bl_params *
 	}
 }
 
+/* When a connection is lost among the rows, Connector/C sets the error of the connection, and not
+ * that of the statement. */
 static int stmt_error(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err)
 {
-	unsigned native = mysql_stmt_errno(stmt);
+	if (!mysql_stmt_errno(stmt))
+		return bl_session_error(s, err);
+	return bl_session_failed(s, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), err);
+}
 
-	s->gone |= bl_class_is_away(bl_classify(native));
-	return bl_err_native(err, native, mysql_stmt_error(stmt));
+/* Closing a statement sends a packet. */
+static void close_stmt(struct bl_session *s, MYSQL_STMT *stmt)
+{
+	if (bl_connector_speaks(s->mysql))
+		bl_connector_cut(s->mysql);
+	mysql_stmt_close(stmt);
 }
 
 static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
@@ -129,17 +138,17 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		s->stmts[which] = stmt;
 	else
-		mysql_stmt_close(stmt);
+		close_stmt(s, stmt);
 	return rc;
 }
 
-/* max_prepared_stmt_count is of all clients together: another one may have used it up. */
+/* max_prepared_stmt_count counts all clients together: another one may have used it up. */
 static bool no_room(int rc, const struct bl_err *err)
 {
 	return rc == BIZLOCK_DB && err->native == ER_MAX_PREPARED_STMT_COUNT_REACHED;
 }
 
-/* Which needs the same privileges. */
+/* EXPLAIN needs the same privileges as the statement itself. */
 static int explain(struct bl_session *s, const char *sql, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
@@ -153,22 +162,23 @@ static int explain(struct bl_session *s, const char *sql, struct bl_err *err)
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err)
 {
 	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
-	int rc = BIZLOCK_OK;
+	int rc;
 
 	if (!stmt)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql)) != 0)
+	rc = bl_session_ready(s, err);
+	if (rc == BIZLOCK_OK && mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql)) != 0)
 		rc = stmt_error(s, stmt, err);
-	mysql_stmt_close(stmt);
+	close_stmt(s, stmt);
 	return no_room(rc, err) ? explain(s, sql, err) : rc;
 }
 
 /* *ret_text: it has to go as text. */
 static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, struct bl_err *err)
 {
-	int rc = BIZLOCK_OK;
+	int rc = bl_session_ready(s, err);
 
-	if (!s->stmts[which] && !s->unprepared)
+	if (rc == BIZLOCK_OK && !s->stmts[which] && !s->unprepared)
 		rc = prepare(s, which, err);
 	if (no_room(rc, err)) {
 		s->unprepared = true;
@@ -191,9 +201,40 @@ int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret
 		return bl_text_exec(s, stmt, ret, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_check(s, "columns", mysql_stmt_field_count(s->stmts[stmt]), 0, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_last(s, err);
 	if (rc == BIZLOCK_OK) {
 		ret->affected = mysql_stmt_affected_rows(s->stmts[stmt]);
 		ret->insert_id = mysql_stmt_insert_id(s->stmts[stmt]);
+	}
+	return rc;
+}
+
+/* Freeing the result would read the rest of it. */
+static void stop_fetching(struct bl_session *s)
+{
+	bl_session_leave(s);
+	bl_connector_cut(s->mysql);
+}
+
+/* Row by row: the connector would store all that a server sends. */
+static int fetch_rows(struct bl_session *s, enum bl_stmt stmt, int (*fn)(void *arg), void *arg,
+                      struct bl_err *err)
+{
+	MYSQL_STMT *st = s->stmts[stmt];
+	int rc = BIZLOCK_OK;
+
+	for (unsigned n = 0; rc == BIZLOCK_OK; n++) {
+		int more = mysql_stmt_fetch(st);
+
+		if (more == MYSQL_NO_DATA)
+			return bl_session_last(s, err);
+		if (more == 1)
+			rc = stmt_error(s, st, err);
+		else if (n == bl_sql_rows(stmt))
+			rc = bl_session_refuse(s, err, "more rows than were asked for");
+		else if ((rc = fn(arg)) != BIZLOCK_OK) /* cut-off data shows in the lengths */
+			stop_fetching(s);
 	}
 	return rc;
 }
@@ -203,25 +244,21 @@ int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds
 {
 	MYSQL_STMT *st;
 	bool as_text;
-	int rc = execute(s, stmt, &as_text, err);
+	int rc;
 
+	if (!BL_ROWS_ARE_CHECKED)
+		return bl_text_select(s, stmt, binds, columns, fn, arg, err);
+	rc = execute(s, stmt, &as_text, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (as_text)
 		return bl_text_select(s, stmt, binds, columns, fn, arg, err);
 	st = s->stmts[stmt];
 	rc = bl_session_check(s, "columns", mysql_stmt_field_count(st), columns, err);
-	if (rc == BIZLOCK_OK &&
-	    (mysql_stmt_bind_result(st, binds) != 0 || mysql_stmt_store_result(st) != 0))
+	if (rc == BIZLOCK_OK && mysql_stmt_bind_result(st, binds) != 0)
 		rc = stmt_error(s, st, err);
-	while (rc == BIZLOCK_OK) {
-		int more = mysql_stmt_fetch(st);
-
-		if (more == MYSQL_NO_DATA)
-			break;
-		rc = more == 1 ? stmt_error(s, st, err)
-		               : fn(arg); /* cut-off data shows in the lengths */
-	}
+	if (rc == BIZLOCK_OK)
+		rc = fetch_rows(s, stmt, fn, arg, err);
 	mysql_stmt_free_result(st);
 	return rc;
 }

@@ -39,7 +39,7 @@ static void add_param(struct bl_buf *text, enum bl_param param, const struct bl_
 	}
 }
 
-/* No text of ours has a question mark that stands for itself. */
+/* Every question mark in our texts is a parameter. */
 static int send(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 {
 	const enum bl_param *params = bl_sql_params(which);
@@ -53,17 +53,16 @@ static int send(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	bl_buf_adds(&s->text, from);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (mysql_real_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
-		return bl_session_error(s, err);
-	return BIZLOCK_OK;
+	return bl_session_send(s, s->text.data, s->text.len, err);
 }
 
 int bl_text_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret, struct bl_err *err)
 {
+	struct bl_rows *none = NULL;
 	int rc = send(s, stmt, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = bl_session_check(s, "columns", mysql_field_count(s->mysql), 0, err);
+		rc = bl_session_answer(s, 0, &none, err);
 	if (rc == BIZLOCK_OK) {
 		ret->affected = mysql_affected_rows(s->mysql);
 		ret->insert_id = mysql_insert_id(s->mysql);
@@ -71,8 +70,8 @@ int bl_text_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret, s
 	return rc;
 }
 
-/* What mysql_stmt_fetch() would write: of a text as much as there is room for, and how long
- * it is; all other columns are numbers of 64 bits. */
+/* Writes what mysql_stmt_fetch() would write: of a text, its length, and as many bytes as there is
+ * room for; all other columns are numbers of 64 bits. */
 static void put_field(const MYSQL_BIND *bind, const char *field, unsigned long len)
 {
 	if (bind->is_null)
@@ -86,29 +85,25 @@ static void put_field(const MYSQL_BIND *bind, const char *field, unsigned long l
 	else if (bind->is_unsigned)
 		*(uint64_t *)bind->buffer = strtoull(field, NULL, 10);
 	else
-		*(int64_t *)bind->buffer = strtoll(field, NULL, 10);
+		*(int64_t *)bind->buffer = bl_rows_number(field);
 }
 
 int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
                    int (*fn)(void *arg), void *arg, struct bl_err *err)
 {
-	MYSQL_RES *rows = NULL;
+	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;
 	int rc = send(s, stmt, err);
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rows = mysql_store_result(s->mysql);
-	if (!rows && mysql_errno(s->mysql))
-		return bl_session_error(s, err);
-	rc = bl_session_check(s, "columns", rows ? mysql_num_fields(rows) : 0, columns, err);
-	while (rc == BIZLOCK_OK && (row = mysql_fetch_row(rows)) != NULL) {
-		const unsigned long *lengths = mysql_fetch_lengths(rows);
-
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_answer(s, columns, &rows, err);
+	if (rc == BIZLOCK_OK && rows->count > bl_sql_rows(stmt))
+		rc = bl_session_refuse(s, err, "more rows than were asked for");
+	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL) {
 		for (unsigned i = 0; i < columns; i++)
-			put_field(&binds[i], row[i], lengths[i]);
+			put_field(&binds[i], row[i], rows->lengths[i]);
 		rc = fn(arg);
 	}
-	mysql_free_result(rows);
+	bl_rows_free(rows);
 	return rc;
 }

@@ -1,4 +1,5 @@
-/* Prepared statements where none can be had (max_prepared_stmt_count): the same texts with
+/* Prepared statements where none can be had (max_prepared_stmt_count), or where their rows are not
+ * to be trusted (BL_ROWS_ARE_CHECKED): the same texts with
  * literals in them, and the same answers. */
 #ifndef BL_STORE_STMT_TEXT_H
 #define BL_STORE_STMT_TEXT_H

@@ -36,8 +36,8 @@ enum bl_took {
 };
 
 /* goals: n pointers in the order of the primary key, each key once. Unless it took ALL (or, of
- * one, the BELL), the session has none of the doorbells afterwards. CONN, DB, NOMEM; *ret is
- * written even so. */
+ * one, the BELL), the session has none of the doorbells afterwards; of one it keeps ring.rung.
+ * CONN, DB, NOMEM; *ret is written even so. */
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
             struct bl_ring ring, enum bl_took *ret, struct bl_err *err);
 

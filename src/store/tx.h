@@ -11,9 +11,10 @@ struct bl_tx {
 	MYSQL *mysql;
 	const struct bl_sql *sql;
 	const struct bl_server *server;
+	char identity[BL_IDENTITY_MAX + 1]; /* of the server that has the locks; "": any */
 };
 
-/* MISUSE: it can not be used for this now, and why. Sends nothing. */
+/* MISUSE: it cannot be used for this now; the message says why. Sends nothing. */
 int bl_tx_check(MYSQL *mysql, struct bl_err *err);
 
 /* *ret_held: the row is there, its lease is not over, and until the transaction
@@ -37,7 +38,7 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
                    struct bl_err *err);
 
-/* The row lock's row, on a session of bizlock's own, without waiting for whoever has
+/* The row lock's row, on a session of bizlock's own, without waiting for a transaction that has
  * locked it: is it there? The second makes it if it was not. */
 int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret_there,
                 struct bl_err *err);

@@ -1,4 +1,4 @@
-/* Who waits at the doorbells, as the process list shows it. */
+/* The waiters at the doorbells, as the process list shows them. */
 #ifndef BL_STORE_WAITERS_H
 #define BL_STORE_WAITERS_H
 

@@ -20,8 +20,9 @@ skip() {
 	exit 77
 }
 
+# Of C, and of C++.
 c_files() {
-	find "$@" -name '*.[ch]' | sort
+	find "$@" -name '*.[ch]' -o -name '*.[ch]pp' | sort
 }
 
 # The code alone: comments and the insides of literals become blanks; lines stay.

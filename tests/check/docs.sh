@@ -21,6 +21,7 @@ check_link() {
 check_test() {
 	local file=$1 suite=${2%%::*} test=${2##*::}
 	case $2 in
+	std::* | bizlock::*) ;; # names of C++
 	cli.*::*) grep -qE "^${test//\*/.*}\(\)" "tests/cli/test_${suite#cli.}.sh" ;;
 	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration tests/unit ;;
 	*) compgen -G "tests/${2%%.*}/${2#*.}*" >/dev/null ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The C files are as clang-format leaves them. Versions differ in details, so one
+# The files of C and C++ are as clang-format leaves them. Versions differ in details, so one
 # version judges: not in a root file system (tests/support/roots.sh), where there is no
 # such package; the text is the same outside.
 set -euo pipefail

@@ -13,11 +13,11 @@ done
 ((objections == 0)) || verdict
 
 [[ $(ctags --version 2>/dev/null) == *Universal* ]] || skip "universal-ctags is not installed"
-while read -r name start end file; do
+while read -r start end file name; do
 	lines=$((end - start + 1))
 	((lines <= function_limit)) ||
 		object "$file:$start: $name() has $lines lines; the limit is $function_limit"
 done < <(c_files include src tests examples |
-	xargs ctags -o - --languages=C --langmap=C:.c.h --kinds-C=f --fields=+ne |
-	sed -nE 's,^([^\t]+)\t([^\t]+)\t.*\tline:([0-9]+).*\tend:([0-9]+).*,\1 \3 \4 \2,p')
+	xargs ctags -o - --languages=C,C++ --langmap=C:.c.h,C++:.cpp.hpp --kinds-C=f --kinds-C++=f --fields=+ne |
+	sed -nE 's,^([^\t]+)\t([^\t]+)\t.*\tline:([0-9]+).*\tend:([0-9]+).*,\3 \4 \2 \1,p')
 verdict

@@ -6,5 +6,5 @@ build=$(cd "${1:?usage: tidy.sh BUILD_DIR}" && pwd)
 source "$(dirname "$0")/common.sh"
 
 command -v clang-tidy >/dev/null || skip "clang-tidy is not installed"
-c_files src examples | grep '\.c$' |
+c_files src examples | grep '\.c\(pp\)\?$' |
 	xargs -n 1 -P "$(nproc)" clang-tidy --quiet -p "$build" --warnings-as-errors='*'

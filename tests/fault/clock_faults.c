@@ -127,7 +127,7 @@ static bool take_all(bizlock *b, uint64_t *fence)
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
 	for (int i = 0; i < HOLDS; i++) {
-		check(take(b, ids[i], 0, &grant) == BIZLOCK_OK, b);
+		check(take(b, ids[i], PATIENCE_MS, &grant) == BIZLOCK_OK, b);
 		check(grant.fence > *fence, b);
 		*fence = grant.fence;
 	}

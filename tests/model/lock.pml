@@ -1,8 +1,11 @@
 /* How threads of clients come to a lock and give it back, while connections are lost and leases
  * end. README.md says which function of the library each step is. */
 
+#ifndef PER
+#define PER 1 /* threads, and connections, of a client */
+#endif
 #ifndef THREADS
-#define THREADS 2
+#define THREADS (2 * PER)
 #endif
 #ifndef FAULTS
 #define FAULTS 0
@@ -13,23 +16,27 @@
 #ifndef LEASES
 #define LEASES 0 /* how many holders may lose their lease */
 #endif
-#ifdef RENEWALS
-#define RENEWER THREADS
-#define CONNS (THREADS + 1) /* the renewer has a connection of its own */
-#else
-#define CONNS THREADS
+#define CONNS (2 * PER)
+#ifdef LIVE
+#define PATIENT /* nobody gives up */
 #endif
-#define SESSIONS (2 * CONNS)
+
+#include "session.pml"
 
 /* ---- what the clients know ----------------------------------------------------------------- */
 
 /* RELEASING: a call is at work on the hold, and its owner believes in it no more. OVER: the
- * same, when the lease has ended meanwhile. */
-mtype = { IDLE, ACQUIRING, HELD, LOST, RELEASING, OVER };
+ * same, when the lease has ended meanwhile. STOPPED: its process stands still, for ever. */
+mtype = { IDLE, ACQUIRING, HELD, LOST, RELEASING, OVER, STOPPED };
+
+/* The place in the wait queue. */
+mtype = { NO_PLACE, WAITS, OFFERED, HOLDS, ASKS };
 
 mtype state[THREADS] = IDLE;
+mtype place[THREADS] = NO_PLACE;
+byte first[2];                 /* in each client's queue, + 1; 0: nobody waits */
 byte my_fence[THREADS];        /* of the hold; 0: none yet */
-byte hold_bell[THREADS];       /* the connection that has the hold's doorbell; 0: none */
+byte hold_bell[THREADS];       /* the connection that has the hold's doorbell, + 1; 0: none */
 bool unsure[THREADS];          /* a reply was lost: the row may be there */
 bool slow[THREADS];            /* its answer is late: others went past it */
 bool slept[THREADS];           /* the whole lease is over since its statement was sent */
@@ -40,8 +47,14 @@ bool orphan_unknown[THREADS];  /* a row of this owner may be there, with whateve
 byte last_granted;
 byte faults, losses;
 
-/* Whoever draws a fence without the doorbell has waited for longer than any answer that counts
- * as prompt. */
+/* Whoever draws a fence without the doorbell waits for longer than any answer that counts as prompt:
+ * before, where it goes past a doorbell, or after, where it adopts (outwait_rival()). */
+#ifdef MUTANT_ADOPT
+#define HELD_UP(x) sent[x].rings
+#else
+#define HELD_UP(x) true
+#endif
+
 inline hold_up_others(owner)
 {
 	for (i : 0 .. THREADS - 1) {
@@ -63,30 +76,87 @@ inline lost_bell(conn)
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-/* What was sent on a lost connection arrives no more. */
-inline end_lost_conns(t)
+#define CLIENT(t) ((t) / PER)
+#define FIRST(t) (CLIENT(t) * PER)         /* connection of the client, */
+#define LAST(t) (FIRST(t) + PER - 1)       /* and the last one */
+#define ANY_FREE(t) (FREE(FIRST(t)) || FREE(LAST(t)))
+#define A_FREE(t) (FREE(FIRST(t)) -> FIRST(t) : LAST(t))
+#define BELL_FREE(t) (hold_bell[t] && FREE(hold_bell[t] - 1))
+
+/* lend(): ends what is left of the connections that the client has lost. Taken for its doorbell,
+ * by bl_pool_take_id(), a connection does not do that. */
+inline lend(t)
 {
 #ifndef MUTANT_KILL
-	if
-	:: sent[t + CONNS].what != NONE -> end_session(t + CONNS)
-	:: else
-	fi;
+	end_lost_conn(FIRST(t));
+#if PER > 1
+	end_lost_conn(LAST(t))
+#endif
 #endif
 	skip
 }
 
-inline send(x, what_, who_, to_, fence_, rings_)
+/* borrow(): the connection that has our doorbell, or any. It does not wait long for the former:
+ * with BUSY, the threads of other keys keep it in use. */
+#ifdef BUSY
+#define CAN_BORROW(t) (BELL_FREE(t) || ANY_FREE(t))
+#else
+#define CAN_BORROW(t) (BELL_FREE(t) || (!hold_bell[t] && ANY_FREE(t)))
+#endif
+
+inline borrow(t)
 {
-	sent[x].who = who_;
-	sent[x].to = to_;
-	sent[x].fence = fence_;
-	sent[x].rings = rings_;
-	sent[x].what = what_;
-	printf("caller %d  sends %e by connection %d\n", who_, what_, x)
+	if
+	:: BELL_FREE(t) -> x = hold_bell[t] - 1;
+#ifndef MUTANT_KILL_AT_BELL
+		lend(t)
+#endif
+	:: !hold_bell[t] -> x = A_FREE(t); lend(t)
+#ifdef BUSY
+	:: hold_bell[t] && FREE(FIRST(t)) && FIRST(t) != hold_bell[t] - 1 -> x = FIRST(t); lend(t)
+	:: hold_bell[t] && FREE(LAST(t)) && LAST(t) != hold_bell[t] - 1 -> x = LAST(t); lend(t)
+#endif
+	fi
 }
 
-#define FREE(x) (sent[x].what == NONE)
-#define REPLIED(x) (sent[x].what == ANSWERED || sent[x].what == GONE)
+/* bl_pool_take_for_bell(): one that has no doorbell, and one always remains. A client with one
+ * connection would not sleep; here it does, but not while the janitor needs that one. */
+#if PER > 1
+#define CAN_SLEEP(conn) (FREE(conn) && bell != (conn) + 1)
+#define SLEEPABLE(t) (CAN_SLEEP(FIRST(t)) -> FIRST(t) : LAST(t))
+#define MAY_SLEEP(t) ((CAN_SLEEP(FIRST(t)) || CAN_SLEEP(LAST(t))) && \
+	sent[FIRST(t)].what != WAIT_BELL && sent[LAST(t)].what != WAIT_BELL && !hold_bell[t])
+#else
+#define SLEEPABLE(t) t
+#define MAY_SLEEP(t) (FREE(t) && bell != (t) + 1 && !hold_bell[t] && !orphan_fence[t] && \
+	!orphan_bell[t])
+#endif
+
+/* ---- the wait queue ------------------------------------------------------------------------ */
+
+#if PER > 1
+#define OTHER(t) (2 * FIRST(t) + 1 - (t)) /* the other thread of the client */
+#define BOTH(what, t) (what[FIRST(t)] || (LAST(t) < THREADS && what[LAST(t) % THREADS]))
+#define NEXT(t) (OTHER(t) < THREADS && place[OTHER(t) % THREADS] != NO_PLACE -> OTHER(t) + 1 : 0)
+#else
+#define BOTH(what, t) what[t]
+#define NEXT(t) 0
+#endif
+
+inline join_queue(t)
+{
+	place[t] = WAITS;
+	first[CLIENT(t)] = (first[CLIENT(t)] -> first[CLIENT(t)] : t + 1)
+}
+
+/* bl_queue_leave(): the next one is the first. */
+inline leave_queue(t)
+{
+	place[t] = NO_PLACE;
+#ifndef MUTANT_SIGNAL
+	first[CLIENT(t)] = (first[CLIENT(t)] == t + 1 -> NEXT(t) : first[CLIENT(t)])
+#endif
+}
 
 /* ---- a hold -------------------------------------------------------------------------------- */
 
@@ -132,23 +202,42 @@ inline end_call(t)
 
 proctype caller(byte t)
 {
-	byte x = t;      /* its connection */
-	byte rounds; /* acquisitions so far */
-	byte stuck;      /* the doorbell stood still there, at the last look */
+	byte x = t;   /* the connection that is lent to it */
+	byte rounds;  /* acquisitions so far */
+	byte stuck;   /* the doorbell stood still there, at the last look */
 	bool repeated;
 
 idle:
 end:	atomic {
-		!orphan_unknown[t] && (!ROUNDS || rounds < ROUNDS) -> /* obstacle() */
+		!BOTH(orphan_unknown, t) && (!ROUNDS || rounds < ROUNDS) -> /* obstacle() */
 		rounds = (ROUNDS -> rounds + 1 : 0);
-		state[t] = ACQUIRING
+		state[t] = ACQUIRING;
+		join_queue(t)
 	}
-	goto attempt;
+
+	if	/* wait_in_queue(), bl_handoff_await() */
+	:: atomic { place[t] == HOLDS -> leave_queue(t); goto held }
+	:: atomic { (place[t] == WAITS || place[t] == ASKS) && first[CLIENT(t)] == t + 1 ->
+		place[t] = ASKS;
+		if
+		:: unsure[t] || hold_bell[t] -> goto turn
+		:: else -> goto attempt
+		fi }
+#ifndef PATIENT
+	:: atomic { place[t] == WAITS -> place[t] = ASKS; goto refuse }
+#endif
+	fi;
 
 turn:	/* bl_attempt_look(), and what follows from it: bl_wait_next() */
+#ifdef STOPS
+	if
+	:: atomic { t == 0 && hold_bell[t] -> goto stopped }
+	:: true
+	fi;
+#endif
 	atomic {
-		FREE(x) ->
-		end_lost_conns(t);
+		CAN_BORROW(t) ->
+		borrow(t);
 		if
 		:: unsure[t] && ROW_OF(t) && row_fence != orphan_fence[t] -> /* owns() */
 			seen_fence[t] = row_fence; stuck = 0; goto draw_again
@@ -159,37 +248,41 @@ turn:	/* bl_attempt_look(), and what follows from it: bl_wait_next() */
 		:: (!row_owner || row_over) && (!bell || bell == hold_bell[t]) ->
 			stuck = 0; goto attempt
 		:: else -> /* another contender's doorbell */
+#ifndef MUTANT_PAST
 			if
 			:: stuck == bell -> stuck = 0; goto attempt_past
 			:: else -> stuck = bell; goto sleep
 			fi
+#else
+			goto sleep
+#endif
 		fi
 	}
 
 poll:	/* bl_attempt_pause(): nothing to look at before something has changed */
 	if
 	:: atomic { !row_owner || row_over || (unsure[t] && row_owner == t + 1) -> goto turn }
-#ifndef LIVE
+#ifndef PATIENT
 	:: goto refuse
 #endif
 	fi;
 
-sleep:	/* bl_attempt_sleep(), on a connection that has no doorbell. One is left to the janitor: with
-	 * the only one of this thread nobody sleeps while it is wanted. */
-#define NO_CONN (hold_bell[t] || bell == x + 1 || orphan_fence[t] || orphan_bell[t])
+sleep:	/* bl_attempt_sleep() */
 	if
-	:: atomic { FREE(x) && !NO_CONN ->
-		end_lost_conns(t); send(x, WAIT_BELL, t + 1, 0, 0, false) }
-	:: atomic { FREE(x) && NO_CONN -> goto poll }
+	:: atomic { MAY_SLEEP(t) ->
+		x = SLEEPABLE(t); lend(t); send(x, WAIT_BELL, t + 1, 0, 0, false) }
+	:: atomic { ANY_FREE(t) && !MAY_SLEEP(t) -> goto poll }
 	fi;
 	if
 	:: atomic { sent[x].what == ANSWERED ->
 		hold_bell[t] = x + 1; clear(x); goto attempt_rung }
 	:: atomic { sent[x].what == GONE -> clear(x); goto turn }
+#ifndef MUTANT_BOUND
 	/* The end of the lease, a doorbell that stands still, or one that is not the holder's. */
 	:: atomic { sent[x].what == WAIT_BELL && (!row_owner || row_over || unsure[t]) ->
 		clear(x); goto turn }
-#ifndef LIVE
+#endif
+#ifndef PATIENT
 	:: atomic { sent[x].what == WAIT_BELL -> clear(x); goto refuse }
 #endif
 	fi;
@@ -197,30 +290,33 @@ sleep:	/* bl_attempt_sleep(), on a connection that has no doorbell. One is left 
 attempt: /* bl_take() */
 	if
 	:: atomic { hold_bell[t] -> goto attempt_rung }
-	:: atomic { !hold_bell[t] && FREE(x) ->
-		end_lost_conns(t);
-		slow[t] = false; slept[t] = false;
-		send(x, TAKE, t + 1, 0, 0, true) }
+	:: atomic { !hold_bell[t] && ANY_FREE(t) ->
+		x = A_FREE(t); lend(t);
+		if
+		:: bell == x + 1 -> goto turn /* bl_held_has_bell(): another owner's */
+		:: else -> slow[t] = false; slept[t] = false; send(x, TAKE, t + 1, 0, 0, true)
+		fi }
 	fi;
 	goto taken;
 
 attempt_rung:
 	atomic {
-		FREE(x) ->
+		CAN_BORROW(t) ->
 		if
 		:: !hold_bell[t] -> goto turn /* it went with its connection */
 		:: else
 		fi;
-		slow[t] = false; slept[t] = false;
-		sent[x].drawn = 0;
-		send(x, TAKE, t + 1, 0, 0, true)
+		borrow(t);
+		slept[t] = false;
+		slow[t] = (x + 1 != hold_bell[t]);
+		send(x, TAKE, t + 1, 0, 0, x + 1 == hold_bell[t])
 	}
 	goto taken;
 
 attempt_past:
 	atomic {
-		FREE(x) ->
-		end_lost_conns(t);
+		CAN_BORROW(t) ->
+		borrow(t);
 		slow[t] = true; slept[t] = false;
 		send(x, TAKE, t + 1, 0, 0, false)
 	}
@@ -238,6 +334,9 @@ taken:	/* the answer */
 		:: sent[x].got != NOTHING && sent[x].rings -> hold_bell[t] = x + 1
 		:: else
 		fi;
+#ifdef MUTANT_PROMPT
+		slow[t] = false;
+#endif
 		if
 		:: sent[x].got != ALL -> clear(x); goto turn
 		:: sent[x].got == ALL && slow[t] ->
@@ -245,60 +344,49 @@ taken:	/* the answer */
 		:: sent[x].got == ALL && !slow[t] && slept[t] ->
 			unsure[t] = true; clear(x); goto turn
 		:: sent[x].got == ALL && !slow[t] && !slept[t] ->
-			settle(t, sent[x].drawn); clear(x); goto held
+			settle(t, sent[x].drawn); clear(x); leave_queue(t); goto held
 		fi }
 	fi;
 
 draw_again: /* bl_take_again(): a hand-over from the owner to itself */
 	atomic {
-		FREE(x) ->
-		end_lost_conns(t);
+		CAN_BORROW(t) ->
+		borrow(t);
 		unsure[t] = true; slept[t] = false;
-		send(x, HAND_OVER, t + 1, t + 1, seen_fence[t], false);
+		send(x, HAND_OVER, t + 1, t + 1, seen_fence[t], slow[t]);
 		seen_fence[t] = 0
 	}
 	if
 	:: atomic { sent[x].what == GONE -> clear(x); goto turn }
 	:: atomic { sent[x].what == ANSWERED ->
 		if
-		:: sent[x].got == ALL && !slept[t] -> settle(t, sent[x].drawn); clear(x); goto held
+		:: sent[x].got == ALL && !slept[t] ->
+			settle(t, sent[x].drawn); clear(x); leave_queue(t); goto held
 		:: else -> clear(x); goto turn
 		fi }
 	fi;
 
 refuse:	/* BUSY, TIMEOUT, CONN, or UNKNOWN: the janitor sees to what is in doubt */
 	atomic {
+		!orphan_bell[t] ->
 		printf("caller %d  gives up; unsure: %d\n", t + 1, unsure[t]);
+		leave_queue(t);
 		orphan_unknown[t] = unsure[t];
 		orphan_bell[t] = hold_bell[t];
 		end_call(t);
+		stuck = 0;
 		goto idle
 	}
 
-held:	/* the application is at work, */
-#ifdef TX
+held:	/* the application is at work, and gives it back */
+#ifdef STOPS
 	if
+	:: atomic { t == 0 -> goto stopped }
 	:: true
-	/* bl_client_tx_commit(): the local check, */
-	:: atomic { state[t] == HELD };
-		/* the server's, by a share lock, */
-		if
-		:: atomic { !row_tx && ROW_OF(t) && row_fence == my_fence[t] ->
-#ifndef MUTANT_SHARE
-			row_tx = true
-#endif
-			skip };
-			/* and COMMIT: nobody has been granted the lock since. */
-			atomic { assert(row_owner == t + 1 && last_granted == my_fence[t]);
-				printf("caller %d  COMMIT by fence %d\n", t + 1, my_fence[t]);
-				row_tx = false }
-		:: atomic { !(ROW_OF(t) && row_fence == my_fence[t]) -> skip } /* LOST: rolled back */
-		fi
 	fi;
 #endif
-	/* and gives it back */
 	atomic {
-		!orphan_fence[t] ->
+		!orphan_fence[t] && !orphan_bell[t] ->
 		repeated = false;
 		if
 		:: state[t] == HELD -> state[t] = RELEASING
@@ -306,52 +394,100 @@ held:	/* the application is at work, */
 		fi
 	}
 
-drop:	/* bl_drop() */
+#if PER > 1
+	/* bl_handoff(), if there is a next one */
+	if
+	:: atomic { state[t] == RELEASING && BELL_FREE(t) && NEXT(t) &&
+		first[CLIENT(t)] == NEXT(t) && place[OTHER(t)] == WAITS ->
+		place[OTHER(t)] = OFFERED; x = hold_bell[t] - 1;
+		slept[OTHER(t)] = false;
+		send(x, HAND_OVER, t + 1, OTHER(t) + 1, my_fence[t], false) }
+	:: atomic { goto drop }
+	fi;
+	if
+	:: atomic { sent[x].what == GONE ->
+		clear(x); repeated = true; unsure[OTHER(t)] = true; place[OTHER(t)] = ASKS }
+	:: atomic { sent[x].what == ANSWERED && sent[x].got == NOTHING ->
+		clear(x); place[OTHER(t)] = ASKS }
+	:: atomic { sent[x].what == ANSWERED && sent[x].got != NOTHING -> /* take_over() */
+		hold_bell[OTHER(t)] = hold_bell[t]; hold_bell[t] = 0;
+		if
+#ifdef MUTANT_FROM_HOLD
+		:: !slept[OTHER(t)] ->
+#else
+		:: sent[x].got == ALL && !slept[OTHER(t)] ->
+#endif
+			settle(OTHER(t), sent[x].drawn); place[OTHER(t)] = HOLDS
+		:: else -> unsure[OTHER(t)] = true; place[OTHER(t)] = ASKS
+		fi;
+		if
+		:: sent[x].got == ALL ->
+			printf("caller %d  release OK\n", t + 1);
+			clear(x); end_call(t); goto idle
+		:: else -> clear(x)
+		fi }
+	fi;
+#endif
+
+drop:	/* bl_drop(), by the connection of the doorbell; where that is busy, by any */
 	atomic {
-		FREE(x) ->
-		end_lost_conns(t);
+		BELL_FREE(t) || ANY_FREE(t) ->
+		if
+		:: BELL_FREE(t) -> x = hold_bell[t] - 1
+		:: else -> x = A_FREE(t); lend(t)
+		fi;
 		send(x, DROP, t + 1, 0, my_fence[t], false)
 	}
 	if
 	:: atomic { sent[x].what == GONE -> clear(x); repeated = true; goto drop }
-#ifndef LIVE
+#ifndef PATIENT
 	:: atomic { sent[x].what == GONE -> clear(x); orphan(t); repeated = false; goto idle } /* UNKNOWN */
 #endif
 	:: atomic { sent[x].what == ANSWERED ->
-		hold_bell[t] = 0;
+		hold_bell[t] = (hold_bell[t] == x + 1 -> 0 : hold_bell[t]);
 		if
 		:: sent[x].got == ALL || (repeated && state[t] == RELEASING) ->
 			printf("caller %d  release OK\n", t + 1);
+			orphan_bell[t] = hold_bell[t];
 			clear(x); end_call(t)
 		:: else -> clear(x); orphan(t) /* LOST */
 		fi;
 		repeated = false;
 		goto idle }
 	fi
+
+#ifdef STOPS
+stopped: atomic { state[t] = STOPPED; printf("caller %d  stands still\n", t + 1) }
+end_stopped:
+	false
+#endif
 }
 
 /* ---- threads of the clients ---------------------------------------------------------------- */
 
-/* Of each owner what its calls have left. */
+#define OWN_BELL_FREE(t) (orphan_bell[t] && FREE(orphan_bell[t] - 1))
+
+/* Of each owner what its calls have left: bl_orphan_clean(). */
 proctype janitor(byte t)
 {
 	byte x = t;
 
 end:	do
-	:: atomic { orphan_unknown[t] && FREE(x) ->
-		end_lost_conns(t);
+	:: atomic { orphan_unknown[t] && ANY_FREE(t) ->
+		x = A_FREE(t); lend(t);
 		send(x, SWEEP, t + 1, 0, orphan_fence[t], false) };
 		if
 		:: atomic { sent[x].what == GONE -> clear(x) }
-		:: atomic { sent[x].what == ANSWERED -> clear(x); orphan_unknown[t] = false;
-			if :: orphan_bell[t] && bell == orphan_bell[t] -> bell = 0 :: else fi;
-			orphan_bell[t] = 0 }
+		:: atomic { sent[x].what == ANSWERED -> clear(x); orphan_unknown[t] = false }
 		fi
-	:: atomic { !orphan_unknown[t] && orphan_bell[t] && !orphan_fence[t] && FREE(x) ->
+	:: atomic { !orphan_unknown[t] && !orphan_fence[t] && OWN_BELL_FREE(t) ->
 		if :: bell == orphan_bell[t] -> bell = 0 :: else fi;
 		orphan_bell[t] = 0 }
-	:: atomic { orphan_fence[t] && FREE(x) ->
-		end_lost_conns(t);
+	:: atomic { orphan_fence[t] && (OWN_BELL_FREE(t) || (!orphan_bell[t] && ANY_FREE(t))) ->
+		if
+		:: OWN_BELL_FREE(t) -> x = orphan_bell[t] - 1
+		:: else -> x = A_FREE(t); lend(t)
+		fi;
 		send(x, DROP, t + 1, 0, orphan_fence[t], false) };
 		if
 		:: atomic { sent[x].what == GONE -> clear(x) }
@@ -361,36 +497,16 @@ end:	do
 	od
 }
 
-#ifdef RENEWALS
-/* Of the first thread; bl_renewal_run(). Nobody kills what it has lost: its statement names the
- * fence, and a lease that is not over. */
-proctype renewer()
-{
-	byte fence;
-
-end:	do
-	:: atomic { state[0] == HELD && FREE(RENEWER) ->
-		fence = my_fence[0];
-		send(RENEWER, RENEW, 1, 0, fence, false) }
-		if
-		:: atomic { sent[RENEWER].what == ANSWERED ->
-			if
-			:: sent[RENEWER].got == NOTHING && state[0] == HELD && my_fence[0] == fence ->
-				state[0] = LOST
-			:: else
-			fi;
-			clear(RENEWER); fence = 0 }
-		fi
-	od
-}
-#endif
-
 /* ---- what nobody decides ------------------------------------------------------------------- */
 
 /* Does the owner of the row believe in it, or may it still? */
 #define BELIEVED(t) ((state[t] == HELD || state[t] == RELEASING) && my_fence[t] == row_fence)
 
 /* A lease ends earlier for its holder than for the server. */
+#define LEASE_ENDS(t) \
+	:: atomic { losses < LEASES && state[t] == HELD -> losses++; state[t] = LOST } \
+	:: atomic { losses < LEASES && state[t] == RELEASING -> losses++; state[t] = OVER }
+
 proctype clock()
 {
 end:	do
@@ -401,20 +517,24 @@ end:	do
 		row_ended = true;
 		printf("clock     the lease of %d, fence %d, is over\n", row_owner, row_fence);
 		slept[row_owner - 1] = state[row_owner - 1] == ACQUIRING }
-	:: atomic { state[0] == HELD && losses < LEASES -> losses++; state[0] = LOST }
-	:: atomic { state[1] == HELD && losses < LEASES -> losses++; state[1] = LOST }
-	:: atomic { state[0] == RELEASING && losses < LEASES -> losses++; state[0] = OVER }
-	:: atomic { state[1] == RELEASING && losses < LEASES -> losses++; state[1] = OVER }
+	LEASE_ENDS(0)
+	LEASE_ENDS(1)
+#if THREADS > 2
+	LEASE_ENDS(2) /* the 2 threads of a client are alike */
+#endif
 	od
 }
+
+/* To lose a connection that has nothing and waits for nothing means nothing. */
+#define LOSE(x) \
+	atomic { x < CONNS && faults < FAULTS && CAN_BE_LOST(x) && (!FREE(x) || bell == x + 1) -> \
+		faults++; lose_conn(x); lost_bell(x + 1) }
 
 proctype network()
 {
 end:	do
-	:: atomic { faults < FAULTS && sent[0 + CONNS].what == NONE && sent[0].what != GONE ->
-		faults++; lose(0) }
-	:: atomic { faults < FAULTS && sent[1 + CONNS].what == NONE && sent[1].what != GONE ->
-		faults++; lose(1) }
+	:: LOSE(0)
+	:: LOSE(1) /* of 2 clients, or of one */
 	od
 }
 
@@ -427,24 +547,28 @@ end:	do
 #define NO_IS_RIGHT(t) (state[t] != IDLE || !ROW_OF(t) || orphan_unknown[t] || \
 	orphan_fence[t] == row_fence)
 
+#define IS_RIGHT(t) (OK_IS_RIGHT(t) && NO_IS_RIGHT(t))
+
 #define ENDED_IS_ENDED (!row_owner || row_over || !row_ended)
 
 proctype monitor()
 {
 end:	if
-	:: atomic { !OK_IS_RIGHT(0) || !OK_IS_RIGHT(1) ->
-		printf("broken: OK_IS_RIGHT\n"); assert(false) }
-	:: atomic { !NO_IS_RIGHT(0) || !NO_IS_RIGHT(1) ->
-		printf("broken: NO_IS_RIGHT\n"); assert(false) }
-	:: atomic { !ENDED_IS_ENDED ->
-		printf("broken: ENDED_IS_ENDED\n"); assert(false) }
+	:: atomic { !IS_RIGHT(0) || !IS_RIGHT(1) -> printf("broken: IS_RIGHT\n"); assert(false) }
+#if THREADS > 2
+	:: atomic { !IS_RIGHT(2) -> printf("broken: IS_RIGHT\n"); assert(false) }
+#endif
+#if THREADS > 3
+	:: atomic { !IS_RIGHT(3) -> printf("broken: IS_RIGHT\n"); assert(false) }
+#endif
+	:: atomic { !ENDED_IS_ENDED -> printf("broken: ENDED_IS_ENDED\n"); assert(false) }
 	fi
 }
 
 #ifdef LIVE
 /* Without patience that ends, a lock that nobody holds is got by somebody who wants it. */
-#define WANTED (state[0] == ACQUIRING || state[1] == ACQUIRING)
-#define BELIEVED_BY_ANY (state[0] == HELD || state[1] == HELD)
+#define WANTED (state[0] == ACQUIRING || state[1] == ACQUIRING || state[THREADS - 1] == ACQUIRING)
+#define BELIEVED_BY_ANY (state[0] == HELD || state[1] == HELD || state[THREADS - 1] == HELD)
 
 ltl got { [] (WANTED -> <> (BELIEVED_BY_ANY || !WANTED)) }
 #endif
@@ -455,12 +579,9 @@ init
 
 	atomic {
 		for (n : 0 .. THREADS - 1) { run caller(n); run janitor(n) }
-		for (n : 0 .. SESSIONS - 1) { run session(n) }
+		for (n : 0 .. 2 * CONNS - 1) { run session(n) }
 #if LEASES
 		run clock();
-#endif
-#ifdef RENEWALS
-		run renewer();
 #endif
 		run network();
 		run monitor()

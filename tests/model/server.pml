@@ -1,23 +1,5 @@
-/* The server: one row, one doorbell, and a session for each connection. Each step of a session
- * is one step of the server's that nobody sees half done; between two of them anything may
- * happen. A connection that the client has given up goes on as a session of its own: x + CONNS
- * is what is left of x. */
-
-mtype = { NONE, ANSWERED, GONE, /* what a caller sees of its connection */
-	TAKE, TAKE_ROW, HAND_OVER, HAND_OVER_ROW, DROP, DROP_BELL, SWEEP, RENEW, DEPTH, WAIT_BELL };
-
-/* What a statement brought. */
-mtype = { NOTHING, BELL, ALL, INSERTED };
-
-typedef statement {
-	mtype what = NONE;
-	mtype got = NOTHING;
-	byte who;   /* owner in its WHERE, or who takes; 0: nobody */
-	byte to;    /* HAND_OVER: whose the row becomes */
-	byte fence; /* in its WHERE */
-	byte drawn; /* by AUTO_INCREMENT, when the statement began */
-	bool rings; /* TAKE: it goes for the doorbell, too */
-};
+/* The server of lock.pml: one row and one doorbell. Each step of a session is one step of the
+ * server's that nobody sees half done; between two of them anything may happen. */
 
 /* ---- what the server has ------------------------------------------------------------------- */
 
@@ -25,11 +7,8 @@ byte row_owner; /* 0: there is no row */
 byte row_fence;
 bool row_over;  /* its lease, by the server's clock */
 bool row_ended; /* its lease was over once: no statement may undo that */
-bool row_tx;    /* a transaction has fenced it */
 byte next_fence;
-byte bell;      /* the connection that has it, 0: none */
 byte rung_by;   /* the fence of the hold whose release rang last */
-statement sent[SESSIONS];
 
 /* ---- fences are numbered anew, so that there are few -------------------------------------- */
 
@@ -50,7 +29,7 @@ inline renumber()
 		for (i : 0 .. THREADS - 1) {
 			note_use(my_fence[i]); note_use(seen_fence[i]); note_use(orphan_fence[i])
 		}
-		for (i : 0 .. SESSIONS - 1) { note_use(sent[i].fence); note_use(sent[i].drawn) }
+		for (i : 0 .. 2 * CONNS - 1) { note_use(sent[i].fence); note_use(sent[i].drawn) }
 		if
 		:: in_use -> v++
 		:: else ->
@@ -59,7 +38,7 @@ inline renumber()
 				close_gap(my_fence[i]); close_gap(seen_fence[i]);
 				close_gap(orphan_fence[i])
 			}
-			for (i : 0 .. SESSIONS - 1) {
+			for (i : 0 .. 2 * CONNS - 1) {
 				close_gap(sent[i].fence); close_gap(sent[i].drawn)
 			}
 			next_fence--
@@ -69,12 +48,6 @@ inline renumber()
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */
-
-inline answer(x, brought)
-{
-	sent[x].got = brought;
-	sent[x].what = ANSWERED
-}
 
 inline draw(x, then)
 {
@@ -149,7 +122,7 @@ inline begin_hand_over(x)
 {
 	if
 	:: bell == x + 1
-	:: else -> hold_up_others(sent[x].to)
+	:: else -> if :: HELD_UP(x) -> hold_up_others(sent[x].to) :: else fi
 	fi;
 	draw(x, HAND_OVER_ROW)
 }
@@ -165,21 +138,6 @@ inline hand_over_row(x)
 	fi
 }
 
-/* A lease that is over is not renewed, by whatever statement. */
-inline renew_row(x)
-{
-	if
-#ifdef MUTANT_TIMEOUT
-	:: MINE(x) ->
-		row_over = false; answer(x, ALL);
-		printf("server    row: renewed\n")
-#else
-	:: MINE(x) && !row_over -> answer(x, ALL)
-#endif
-	:: else -> answer(x, NOTHING)
-	fi
-}
-
 inline sweep_row(x)
 {
 	if
@@ -191,64 +149,35 @@ inline sweep_row(x)
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-inline clear(x)
-{
-	sent[x].what = NONE;
-	sent[x].got = NOTHING;
-	sent[x].who = 0;
-	sent[x].to = 0;
-	sent[x].fence = 0;
-	sent[x].drawn = 0;
-	sent[x].rings = false
-}
-
-inline end_session(x)
-{
-	clear(x);
-	if :: bell == x + 1 -> bell = 0 :: else fi
-}
-
 proctype session(byte x)
 {
 end:	do
 	:: d_step { sent[x].what == TAKE -> begin_take(x) }
-	:: d_step { sent[x].what == TAKE_ROW && !row_tx -> take_row(x) }
+	:: d_step { sent[x].what == TAKE_ROW -> take_row(x) }
 	:: d_step { sent[x].what == HAND_OVER -> begin_hand_over(x) }
-	:: d_step { sent[x].what == HAND_OVER_ROW && !row_tx -> hand_over_row(x) }
+	:: d_step { sent[x].what == HAND_OVER_ROW -> hand_over_row(x) }
 #ifdef MUTANT_BELL
 	:: d_step { sent[x].what == DROP -> ring(x); sent[x].what = DROP_BELL }
-	:: d_step { sent[x].what == DROP_BELL && !row_tx -> drop_row(x); sent[x].what = ANSWERED }
+	:: d_step { sent[x].what == DROP_BELL -> drop_row(x); sent[x].what = ANSWERED }
 #else
-	:: d_step { sent[x].what == DROP && !row_tx -> drop_row(x); sent[x].what = DROP_BELL }
+	:: d_step { sent[x].what == DROP -> drop_row(x); sent[x].what = DROP_BELL }
 	:: d_step { sent[x].what == DROP_BELL -> ring(x); sent[x].what = ANSWERED }
 #endif
-	:: d_step { sent[x].what == SWEEP && !row_tx -> sweep_row(x) }
-	:: d_step { sent[x].what == RENEW && !row_tx -> renew_row(x) }
-	:: d_step { sent[x].what == DEPTH && !row_tx -> renew_row(x) }
+	:: d_step { sent[x].what == SWEEP -> sweep_row(x) }
 	:: d_step { sent[x].what == WAIT_BELL && !bell ->
 		/* Whoever is rung does not find the row of the one that rang. */
 		assert(!rung_by || row_fence != rung_by);
 		bell = x + 1; rung_by = 0;
 		answer(x, BELL) }
-	/* Nobody reads what a lost connection answers; the server notices that, some time. */
+	/* Nobody reads what a lost connection answers. The server may notice that, or may not. */
 	:: d_step { x >= CONNS && sent[x].what == ANSWERED -> end_session(x) }
-	od
-}
+#ifdef LIVE
+	:: atomic { x >= CONNS && sent[x].what == ANSWERED -> goto unnoticed }
+#endif
+	od;
 
-/* A connection is lost, before, in, or after what it was sent. */
-inline lose(x)
-{
-	sent[x + CONNS].what = (sent[x].what == NONE -> ANSWERED : sent[x].what);
-	sent[x + CONNS].who = sent[x].who;
-	sent[x + CONNS].to = sent[x].to;
-	sent[x + CONNS].fence = sent[x].fence;
-	sent[x + CONNS].drawn = sent[x].drawn;
-	sent[x + CONNS].rings = sent[x].rings;
-	if :: bell == x + 1 -> bell = x + CONNS + 1 :: else fi;
-	printf("network   connection %d is lost: %e\n", x, sent[x].what);
-	if
-	:: sent[x].what == NONE
-	:: else -> clear(x); sent[x].what = GONE
-	fi;
-	lost_bell(x + 1)
+#ifdef LIVE
+unnoticed:
+	atomic { sent[x].what != ANSWERED -> goto end }
+#endif
 }

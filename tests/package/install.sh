@@ -11,6 +11,9 @@ logged cmake -S "$root" -B "$folder/build" -DCMAKE_C_COMPILER="$CC" \
 logged cmake --build "$folder/build" -j "$(nproc)"
 logged cmake --install "$folder/build"
 [[ -e $prefix/share/bizlock/sql/001_init.sql ]] || die "no share/bizlock/sql/001_init.sql"
+for header in "$root"/include/*; do
+	[[ -e $prefix/include/$(basename "$header") ]] || die "no include/$(basename "$header")"
+done
 for page in "$root"/src/man/*.[1-9]; do
 	file=man${page##*.}/$(basename "$page")
 	[[ -e $prefix/share/man/$file ]] || die "no share/man/$file"

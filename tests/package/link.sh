@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Uses the installed package by pkg-config, as a stranger would: shared,
-# statically, from C99 and from C++11.
+# statically, from C99, and from C++11 to C++20.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 found=$(pkg-config --modversion bizlock)
 [[ $found == "$version" ]] || die "bizlock.pc is of version $found"
 [[ -e $libdir/libbizlock.so.0 ]] || die "no libbizlock.so.0"
-cp "$here"/{version,header,header_tx}.c "$here"/*.cc "$root/examples/hello.c" "$work"
+cp "$here"/{version,header,header_tx}.c "$here"/*.cpp "$root"/examples/hello.{c,cpp} "$work"
 cd "$work"
 
 step "shared"
@@ -25,10 +25,25 @@ done
 ! ldd static_version | grep libbizlock || die "the static program wants the shared library"
 answers ./static_version
 
-step "C99 and C++11"
+step "C99"
 for header in header header_tx; do
-	"$CC" -std=c99 "${strict[@]}" $(pkg-config --cflags bizlock) -c $header.c -o ${header}_c.o
-	command -v "$CXX" >/dev/null || continue
-	"$CXX" -std=c++11 "${strict[@]}" $(pkg-config --cflags bizlock) -c $header.cc -o ${header}_cc.o
+	"$CC" -std=c99 "${strict[@]}" $(pkg-config --cflags bizlock) -c $header.c
+done
+
+for cxx in "$CXX" clang++; do
+	command -v "$cxx" >/dev/null || continue
+	for standard in 11 14 17 20; do
+		step "C++$standard by $cxx"
+		for program in header header_tx header_hpp hello; do
+			"$cxx" -std=c++$standard -O2 "${strict[@]}" $(pkg-config --cflags bizlock) \
+				-c $program.cpp
+		done
+		# What does not work in transactions does not need the connector.
+		for header in bizlock bizlock_guard bizlock_base; do
+			echo "#include <$header.hpp>" |
+				"$cxx" -std=c++$standard "${strict[@]}" -I"$prefix/include" -fsyntax-only -x c++ -
+		done
+		"$cxx" hello.o -o hello_cxx $(pkg-config --libs bizlock)
+	done
 done
 command -v "$CXX" >/dev/null || echo "[SKIP] package: no C++ compiler"

@@ -130,6 +130,24 @@ void works(bizlock *b)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
+void takeovers_in_turn(bizlock *const *b, int n)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	uint64_t fence = 0;
+	char owner[16];
+
+	for (int i = 0; i < 30; i++) {
+		snprintf(owner, sizeof(owner), "task-%d",
+		         i); /* a lost hold is not acquired again */
+		expect(OK, b[i % n],
+		       acquire(b[i % n], "in turn", .wait_ms = PATIENCE_MS, .lease_ms = 100,
+		               .owner = owner, .grant = &grant));
+		cr_assert_eq(grant.flags, i ? BIZLOCK_TOOK_OVER : 0);
+		cr_assert_gt(grant.fence, fence, "round %d", i);
+		fence = grant.fence;
+	}
+}
+
 int try_open(const struct world *w, const char *const *options, char text[512])
 {
 	bizlock *b = client_new(w, options);

@@ -8,21 +8,13 @@
 #include <string.h>
 
 #include "call.h"
+#include "cr_world.h"
 #include "db.h"
 #include "losses.h"
 #include "own_server.h"
 #include "patience.h"
 #include "peer.h"
 #include "proxy.h"
-#include "world.h"
-
-/* The test's schema, from init to fini. */
-extern struct world world;
-
-/* For .init: a schema with tables, or without. For .fini: away with it. */
-void world_begin(void);
-void world_begin_empty(void);
-void world_end(void);
 
 /* A client that world_end() closes. options: may be NULL. */
 bizlock *client(const char *const *options);
@@ -111,6 +103,10 @@ int acquire_with(bizlock *b, uint32_t flags, struct acquire_args args);
 
 /* Takes "k" and gives it back: the client works. */
 void works(bizlock *b);
+
+/* These clients, of different members of a cluster, take one key over from each other many times,
+ * with fences that grow: the counter of each member has to follow what was changed at another. */
+void takeovers_in_turn(bizlock *const *b, int n);
 
 /* Opens a client with these options: its code, and its message in `text`. */
 int try_open(const struct world *w, const char *const *options, char text[512]);

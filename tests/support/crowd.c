@@ -204,8 +204,11 @@ static void rest(struct crowd *c)
 
 static void work(struct crowd *c, const struct world *w, unsigned number)
 {
+	const struct server *at =
+	        c->plan.servers ? &c->plan.servers[number % c->plan.servers_count] : &w->at;
+	struct world own = world_by_way_of(w, at);
 	struct member m = {.c = c,
-	                   .b = client_open(w, c->options),
+	                   .b = client_open(&own, c->options),
 	                   .number = number,
 	                   .random = c->plan.seed + number};
 

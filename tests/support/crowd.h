@@ -21,6 +21,9 @@ struct crowd_plan {
 	uint32_t lease_ms, wait_ms;
 	unsigned long_in;      /* one hold in `long_in` is a long one */
 	unsigned long_hold_ms; /* and lasts at most this long */
+	const struct server
+	        *servers; /* each process goes to the next of these; NULL: to the world's */
+	unsigned servers_count;
 };
 
 struct crowd_tale {

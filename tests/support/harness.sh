@@ -65,7 +65,8 @@ fail() {
 
 ((code == 137)) && fail "killed, perhaps after its $limit seconds"
 for report in "$work"/report*; do
-	[[ -s $report ]] || continue
+	# Not a fault: malloc() has answered NULL, as the test wanted it to.
+	grep -qv 'WARNING: [A-Za-z]*Sanitizer failed to allocate' "$report" || continue
 	cat "$report"
 	fail "a sanitizer has reported something"
 done

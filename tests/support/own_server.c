@@ -79,19 +79,21 @@ static void take_line(struct server *at, char *line)
 		snprintf(at->password, sizeof(at->password), "%s", value);
 }
 
-static void read_address(struct own_server *s)
+struct server own_server_address(const char *dir)
 {
+	struct server at = {0};
 	char command[1024], line[512];
 	FILE *in;
 
-	snprintf(command, sizeof(command), "bash '%s' env '%s'", script(), s->dir);
+	snprintf(command, sizeof(command), "bash '%s' env '%s'", script(), dir);
 	in = popen(command, "r");
 	if (!in)
 		die("failed: %s", command);
 	while (fgets(line, sizeof(line), in))
-		take_line(&s->at, line);
-	if (pclose(in) != 0 || !s->at.socket[0])
+		take_line(&at, line);
+	if (pclose(in) != 0 || !at.socket[0])
 		die("no address from: %s", command);
+	return at;
 }
 
 /* A process that outlives the test by a moment. It sees the test's end of the pipe close, and
@@ -131,7 +133,7 @@ void own_server_start(struct own_server *s, const char *args)
 		make_dir(s);
 	start_guard(s);
 	run_script("start", s->dir, args);
-	read_address(s);
+	s->at = own_server_address(s->dir);
 }
 
 void own_server_copy(struct own_server *s, const struct own_server *of)

@@ -29,6 +29,9 @@ void own_server_copy(struct own_server *s, const struct own_server *of);
 /* The path of libfaketime, for LD_PRELOAD; false: it is not installed. */
 bool faketime_library(char *ret, size_t size);
 
+/* Where the server of a folder of server.sh is. */
+struct server own_server_address(const char *dir);
+
 /* "stop", "kill", "restart", "freeze", "thaw": as server.sh has them. */
 void own_server_do(struct own_server *s, const char *what);
 

@@ -18,7 +18,7 @@ bool pause_before(int64_t end);
 void pause_ms(unsigned ms);
 
 /* For a failure that no test is about: says why on stderr and aborts the process. */
-_Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* A statement: waits until cond holds, or dies. */
 #define eventually(cond)                                                                           \

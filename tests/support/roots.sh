@@ -19,7 +19,7 @@ root_suite() {
 # The packages that make the difference.
 root_server() {
 	case $1 in
-	mysql) echo mysql-server-core mysql-client-core libmysqlclient-dev ;;
+	mysql) echo mysql-server-core mysql-client-core libmysqlclient-dev mysql-router ;;
 	mariadb-11.8) echo mariadb-server-core mariadb-client-core galera-4 libmariadb-dev ;;
 	esac
 }

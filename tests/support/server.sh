@@ -3,7 +3,8 @@
 # break servers. Nothing of the machine's own servers is read or touched.
 #
 #   server.sh start DIR [NAME=value ...] [options of the server]
-#                                            new data unless DIR has some; returns when it answers;
+#                                            new data and a new address unless DIR has some;
+#                                            returns when it answers;
 #                                            NAME=value: in the environment of the server alone
 #   server.sh restart DIR                    stops it if it runs; same arguments, same address
 #   server.sh freeze DIR | thaw DIR          SIGSTOP, returns when it stands | SIGCONT
@@ -212,9 +213,10 @@ start() {
 	choose_socket
 	for ((tries = 0; tries < 10; tries++)); do
 		: >"$dir/error.log"
-		draw_port
+		[[ -e $dir/port ]] || draw_port
 		run && return
 		port_was_taken || break
+		rm "$dir/port"
 	done
 	show_log
 	die "the server did not start"

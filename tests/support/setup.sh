@@ -48,6 +48,7 @@ package() {
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;
 	galera) echo "galera-4: clusters" ;;
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer, libFuzzer" ;;
+	haproxy) echo "haproxy: a proxy between client and server" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
@@ -64,6 +65,8 @@ package() {
 	man) echo "man-db: manual pages" ;;
 	groff) echo "groff-base: manual pages" ;;
 	flock) echo "util-linux: locking" ;;
+	ip) echo "iproute2: networks between the nodes of a cluster" ;;
+	mount) echo "mount: disks of a cluster" ;;
 	hiredis) echo "libhiredis-dev: client library of Redis" ;;
 	libcurl) echo "libcurl4-openssl-dev: client library for etcd" ;;
 	etcd) echo "etcd-server: a peer to measure" ;;

@@ -19,7 +19,7 @@
 
 /* ---- a batch ------------------------------------------------------------------------ */
 
-struct batch {
+struct job_batch {
 	struct bl_conn *conn;
 	struct bl_job *jobs[BL_BATCH_MAX];
 	struct bl_entry *entries[BL_BATCH_MAX];
@@ -40,7 +40,7 @@ static bool job_acquires(const struct bl_job *job)
 
 /* A doorbell that the connection has already would be given to it again: see
  * bl_held_has_bell(). */
-static bool batch_suits(const struct bizlock *b, const struct batch *batch,
+static bool batch_suits(const struct bizlock *b, const struct job_batch *batch,
                         const struct bl_job *job)
 {
 	const struct bl_conn *conn = batch->conn;
@@ -56,7 +56,7 @@ static bool batch_suits(const struct bizlock *b, const struct batch *batch,
 	return true;
 }
 
-static void batch_add(const struct bizlock *b, struct batch *batch, struct bl_job *job)
+static void batch_add(const struct bizlock *b, struct job_batch *batch, struct bl_job *job)
 {
 	if (!batch_suits(b, batch, job)) {
 		bl_job_end(job, BL_JOB_ALONE);
@@ -68,7 +68,7 @@ static void batch_add(const struct bizlock *b, struct batch *batch, struct bl_jo
 	job->state = BL_JOB_RUNS;
 }
 
-static void batch_answer(const struct batch *batch, struct bl_job *job, int rc,
+static void batch_answer(const struct job_batch *batch, struct bl_job *job, int rc,
                          const struct bl_err *err)
 {
 	struct bl_entry *e = &job->entry;
@@ -88,7 +88,7 @@ static void batch_answer(const struct batch *batch, struct bl_job *job, int rc,
 	bl_job_end(job, BL_JOB_DONE);
 }
 
-static void batch_run(struct bizlock *b, struct batch *batch)
+static void batch_run(struct bizlock *b, struct job_batch *batch)
 {
 	struct bl_err err;
 	bool undone;
@@ -112,7 +112,7 @@ static void batch_run(struct bizlock *b, struct batch *batch)
 
 static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
-	struct batch batch = {.conn = conn};
+	struct job_batch batch = {.conn = conn};
 
 	for (; job; job = batch.n < BL_BATCH_MAX ? bl_jobs_next(&conn->jobs) : NULL)
 		batch_add(b, &batch, job);

@@ -26,6 +26,15 @@ bl_time bl_conn_stale_at(const struct bl_conn *c)
 	return max == BL_NEVER ? BL_NEVER : c->lent_at + c->took + max;
 }
 
+void bl_conn_wake(struct bl_conn *c)
+{
+	int fd = c->wake_fd;
+	uint64_t one = 1;
+
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return; /* full: it is readable already */
+}
+
 void bl_conn_quiet(struct bl_conn *c)
 {
 	uint64_t ignored;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/conn/heartbeat.h"
 #include "client/conn/lost_conn.h"
 
 struct bl_pool_waiter {
@@ -16,16 +17,18 @@ struct bl_pool_waiter {
 	bool gone; /* the wanted connection is no more */
 };
 
-int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
+int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *failover,
                  const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err)
 {
-	*p = (struct bl_pool){.mu = mu, .config = config, .sql = sql, .numbers = numbers};
+	unsigned size = failover->config->max_connections;
+
+	*p = (struct bl_pool){.mu = mu, .failover = failover, .sql = sql, .numbers = numbers};
 	p->last = &p->first;
 	p->connect_by = BL_NEVER;
-	p->conns = calloc(config->max_connections, sizeof(*p->conns));
+	p->conns = calloc(size, sizeof(*p->conns));
 	if (!p->conns)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	p->size = config->max_connections;
+	p->size = size;
 	for (unsigned i = 0; i < p->size; i++) {
 		p->conns[i].fd = -1;
 		p->conns[i].wake_fd = -1;
@@ -183,7 +186,7 @@ static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err 
 		c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (c->wake_fd < 0)
 		return bl_err_set(err, BIZLOCK_CONN, "connect: no file descriptor left");
-	return bl_session_open(&c->session, p->config, p->sql, err);
+	return bl_failover_connect(p->failover, p->sql, &c->session, err);
 }
 
 static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
@@ -201,6 +204,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 		bl_count(p->numbers, BL_COUNT_RECONNECTS);
 	c->was_lost = false;
 	c->id = ++p->last_id;
+	c->connected_at = bl_now();
 	c->fd = bl_connector_fd(c->session.mysql);
 	bl_worker_by(p->janitor, bl_now()); /* to see how long it may be idle */
 	return rc;
@@ -221,12 +225,28 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_end(job, BL_JOB_ALONE);
 }
 
+/* An idle connection that is likely to be of no use costs less now than when a statement is sent.
+ */
+static void leave_if_useless(struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_failover *f = p->failover;
+	bool useless;
+
+	if (!c->id)
+		return;
+	useless = bl_failover_noted_since(f, &c->session, c->lent_at);
+	if (c->bells == 0)
+		useless |= bl_passed(bl_conn_stale_at(c)) ||
+		           bl_failover_prefers_another(f, &c->session, c->connected_at);
+	if (useless)
+		bl_session_leave(&c->session);
+}
+
 static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
-	if (c->id && c->bells == 0 && bl_passed(bl_conn_stale_at(c)))
-		bl_session_leave(&c->session);
+	leave_if_useless(p, c);
 	set_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
@@ -280,10 +300,16 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 		rc = wait_in_turn(p, id, patience, &c, err);
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
+	leave_if_useless(p, c);
 	set_lent(c);
 	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
 		return BIZLOCK_OK;
+	}
+	rc = bl_lost_conns_end(p, c, err);
+	if (rc != BIZLOCK_OK) {
+		bl_pool_put(p, c);
+		return rc;
 	}
 	if (patience.open)
 		open_for_jobs(p, c);
@@ -301,8 +327,12 @@ int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err
 		return BIZLOCK_OK;
 	p->at_bells++;
 	rc = lend(p, c, ret, err);
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK) {
 		bl_pool_bell_over(p);
+		return rc;
+	}
+	c->at_bell = true;
+	bl_worker_by(p->janitor, bl_heartbeat_at(p));
 	return rc;
 }
 
@@ -323,15 +353,26 @@ static void serve_job(struct bl_pool *p, struct bl_conn *c)
 	bl_job_end(job, BL_JOB_LEADS);
 }
 
+/* Notes the host of a lost connection that gave no answer in time, or said that it takes no writes.
+ */
+static void note_host(struct bl_pool *p, struct bl_conn *c)
+{
+	bl_time answer = bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS;
+
+	if (c->session.away || (!c->session.left && c->took >= answer))
+		bl_failover_note(p->failover, &c->session);
+}
+
 void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 {
 	bool jobs_first = c->jobs.first && !c->jobs_were_first;
 
 	p->open -= c->open;
-	c->open = false;
+	c->open = c->at_bell = false;
 	c->ringing = 0;
 	c->took = bl_now() - c->lent_at;
 	if (c->session.gone) {
+		note_host(p, c);
 		bl_lost_conn_note(c);
 		disconnect(p, c);
 	}
@@ -354,12 +395,6 @@ void bl_pool_cut(struct bl_pool *p)
 
 void bl_pool_wake(struct bl_pool *p)
 {
-	uint64_t one = 1;
-
-	for (unsigned i = 0; i < p->size; i++) {
-		int fd = p->conns[i].wake_fd;
-
-		if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-			continue; /* full: it is readable already */
-	}
+	for (unsigned i = 0; i < p->size; i++)
+		bl_conn_wake(&p->conns[i]);
 }

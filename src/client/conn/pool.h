@@ -11,7 +11,7 @@
 #include "base/worker.h"
 #include "client/conn/jobs.h"
 #include "core/numbers.h"
-#include "store/session.h"
+#include "store/failover.h"
 
 /* Each doorbell a connection holds makes its statements a little slower on
  * MariaDB: 1.4 times with 1,000. */
@@ -26,11 +26,12 @@ struct bl_conn {
 	                             until it is ended at the server */
 	bool used;                /* no lost ones have to be ended first */
 	bool lent;
+	bool at_bell;         /* lent to a thread that waits at a doorbell */
 	bool open;            /* lent for a moment: jobs may stand in line */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
-	bl_time lent_at;
+	bl_time connected_at, lent_at;
 	bl_time took;       /* how long it was lent the last time; since then it is idle */
 	bool was_lost;      /* the connection that was here before, and not closed by us */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
@@ -45,21 +46,22 @@ struct bl_pool_waiter;
 
 struct bl_pool {
 	pthread_mutex_t *mu;
-	const struct bl_config *config;
+	struct bl_failover *failover;
 	const struct bl_sql *sql;
 	struct bl_numbers *numbers;
-	struct bl_worker *janitor; /* looks after idle connections */
+	struct bl_worker *janitor; /* looks after idle connections, and sends heartbeats */
 	struct bl_conn *conns;
 	unsigned size;
 	unsigned open;     /* lent, and open for jobs */
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
+	bl_time beat_at;   /* of the last heartbeat */
 	uint64_t last_id;
 	bl_time connect_by; /* no new connection is begun after that: it cannot be cut off */
 	struct bl_pool_waiter *first, **last;
 };
 
 /* NOMEM. */
-int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, const struct bl_config *config,
+int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *failover,
                  const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err);
 
 /* forked: in a child, where the connections are the parent's. Takes an all-zero
@@ -88,7 +90,8 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
                  struct bl_err *err);
 
 /* The connection with this id, which is where a doorbell is released. *ret is
- * NULL if it is gone, and the bell with it. TIMEOUT, CANCELLED. */
+ * NULL if it is gone, and the bell with it. TIMEOUT, CANCELLED; CONN, NOMEM: lost ones could not
+ * be ended first. */
 int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                     struct bl_conn **ret, struct bl_err *err);
 
@@ -120,7 +123,10 @@ void bl_pool_cut(struct bl_pool *p);
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */
 void bl_conn_quiet(struct bl_conn *conn);
 
-/* Makes every wake_fd readable. Async-signal-safe; needs no mutex. */
+/* Ends the wait at a doorbell on this connection. Async-signal-safe; needs no mutex. */
+void bl_conn_wake(struct bl_conn *conn);
+
+/* The same for all of them. */
 void bl_pool_wake(struct bl_pool *p);
 
 #endif

@@ -12,7 +12,7 @@ void bl_count_retry(struct bl_numbers *n, const struct bl_err *err)
 		bl_count(n, BL_COUNT_RETRIED_CONFLICT);
 	else if (class == BL_CLASS_STOPPED)
 		bl_count(n, BL_COUNT_RETRIED_STOPPED);
-	else if (class == BL_CLASS_GONE)
+	else if (class == BL_CLASS_GONE || class == BL_CLASS_DOUBT)
 		bl_count(n, BL_COUNT_RETRIED_LOST);
 }
 
@@ -51,7 +51,7 @@ static bool may_be_momentary(const struct bl_call *call, struct bl_tried *tried)
 		return false;
 	if (!tried->fenced_at)
 		tried->fenced_at = bl_now();
-	return !bl_passed(tried->fenced_at + BL_MOMENT_NS);
+	return tried->stalls || !bl_passed(tried->fenced_at + BL_MOMENT_NS);
 }
 
 bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt)

@@ -13,6 +13,7 @@ struct bl_tried {
 	bool repeated;     /* a try whose reply was lost may have done it already */
 	bl_time sent;      /* before the try that was answered; 0: nothing was sent */
 	bl_time fenced_at; /* when the row was first found fenced; 0: it was not */
+	bool stalls;       /* what has it locked may be a commit that the cluster keeps waiting */
 };
 
 /* On any connection. UNKNOWN: sent, and never answered. CONN: never sent. CANCELLED: its wait

@@ -16,10 +16,18 @@ static int look_first(struct bl_call *call, struct bl_session *s, struct bl_hold
 	if (rc != BIZLOCK_OK)
 		return rc;
 	h->fenced = locked;
+	h->told &= locked;
 	*ret_gone = locked && (!row.found || row.fence != h->fence);
 	if (locked && !*ret_gone)
 		return bl_err_set(call->err, BIZLOCK_BUSY, "fenced by a transaction that is open");
 	return rc;
+}
+
+/* Commits wait, up to 20 s, while a cluster decides whether to expel a member. What has the row
+ * locked may be a statement of ours, lost or not, in such a commit. */
+static bool may_stall(const struct bizlock *b, const struct bl_hold *h)
+{
+	return bl_server_in_cluster(&b->server) && !h->told;
 }
 
 int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, bl_statement *fn,
@@ -32,6 +40,7 @@ int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, b
 		bl_unlock(call->client);
 		rc = look_first(call, &conn->session, h, &gone);
 		bl_lock(call->client);
+		tried->stalls = may_stall(call->client, h);
 	}
 	*ret_sent = rc == BIZLOCK_OK && !gone;
 	if (!*ret_sent)

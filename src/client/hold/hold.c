@@ -50,7 +50,7 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 }
 
 /* A loss that nobody was told of yet outlives its hold. */
-void bl_hold_drop(struct bizlock *b, struct bl_hold *h)
+void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 {
 	bl_queue_wake_first(&b->queues, &h->key);
 	if (h->untold) {
@@ -85,6 +85,17 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	h->expires = expires > h->expires ? expires : h->expires;
 	h->due = renewed ? due : BL_NEVER;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
+	bl_worker_by(&b->renewer.worker, h->due);
+}
+
+void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)
+{
+	if (lease_ms >= h->lease_ms)
+		return;
+	h->lease_ms = lease_ms;
+	if (h->due == BL_NEVER)
+		return;
+	h->due = bl_now();
 	bl_worker_by(&b->renewer.worker, h->due);
 }
 

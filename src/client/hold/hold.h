@@ -17,7 +17,7 @@ struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc);
 
 /* Instead of done. drop: the hold ends. orphan: the janitor is to clean up; unsure: the row
  * may be there, and has to go. */
-void bl_hold_drop(struct bizlock *b, struct bl_hold *h);
+void bl_hold_remove(struct bizlock *b, struct bl_hold *h);
 void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure);
 
 /* HELD becomes LOST; the loss watch tells the user soon. */
@@ -25,6 +25,10 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);
 
 /* The server has said that the lease lasts lease_ms from `sent` on, at least. */
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
+
+/* A shorter lease was sent, and nobody knows whether it arrived. It may still arrive, behind a
+ * renewal by the longer one: so from now on the shorter one is renewed, at once. */
+void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms);
 
 /* An ACQUIRING one is HELD from here on: the statement that took it was about to be sent at
  * `sent`. grant: what its acquisition grants. */

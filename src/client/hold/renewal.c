@@ -57,6 +57,7 @@ static void set_patience(struct bizlock *b)
 	bl_lock(b);
 	b->renewer.session.answer_by = patience(b);
 	bl_unlock(b);
+	b->renewer.used_at = bl_now();
 }
 
 static int connect_session(struct bizlock *b, struct bl_err *err)
@@ -64,11 +65,12 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 	struct bl_renewer *r = &b->renewer;
 	int rc = BIZLOCK_OK;
 
-	if (r->session.mysql && bl_session_ended(&r->session))
+	if (r->session.mysql && (bl_session_ended(&r->session) ||
+	                         bl_failover_noted_since(&b->failover, &r->session, r->used_at)))
 		close_session(b);
 	if (r->session.mysql)
 		return rc;
-	rc = bl_session_open(&r->session, &b->config, &b->sql, err);
+	rc = bl_failover_connect(&b->failover, &b->sql, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_lock(b);
@@ -215,7 +217,10 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 
 	if (rc == BIZLOCK_OK)
 		rc = renew_items(b, r->items, n, lease_ms, err);
-	if (r->session.gone)
+	if (r->session.gone) {
+		if (r->session.away || bl_passed(r->session.answer_by))
+			bl_failover_note(&b->failover, &r->session);
 		close_session(b);
+	}
 	return rc;
 }

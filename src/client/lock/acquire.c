@@ -94,7 +94,7 @@ void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
 	else if (h->unsure || h->bell)
 		bl_hold_orphan(b, h, h->unsure);
 	else
-		bl_hold_drop(b, h);
+		bl_hold_remove(b, h);
 }
 
 /* ---- the keys of a call --------------------------------------------------------------------- */

@@ -107,28 +107,57 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	return won(c);
 }
 
+/* The doorbells, all of which are to be rung, if the connection has room for them. */
+static struct bl_ring ring_on(const struct bl_contest *c, const struct bl_conn *conn,
+                              bool with_bells)
+{
+	return (struct bl_ring){.bells = with_bells && conn->bells + c->n <= BL_BELLS_MAX};
+}
+
 /* The statement itself, on a connection that is lent to us. */
-static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
+static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring,
+                     enum bl_took *ret)
 {
 	struct bl_claim claim = claim_of(c);
-	enum bl_took took;
 	int rc;
 
-	if (!ring.rung && conn->bells + c->n > BL_BELLS_MAX)
-		ring.bells = false;
 	bl_unlock(c->client);
 	c->sent = bl_now();
-	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, &took, c->call->err);
+	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, ret, c->call->err);
 	bl_lock(c->client);
-	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	c->unsure |= *ret == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	return rc;
+}
+
+/* Fences that were drawn behind the doorbells, and answered promptly, are in order. */
+static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
+{
+	return ring.bells && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
+}
+
+/* It keeps the doorbell that it has rung, with the row or without. */
+static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
+{
+	enum bl_took took;
+	int rc = send_take(c, conn, ring, &took);
+
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (c->n == 1 && ring.bells && !ring.rung && took != BL_TOOK_NOTHING)
+	if (ring.bells && !ring.rung && took != BL_TOOK_NOTHING)
 		note_bells(c, conn);
-	if (took != BL_TOOK_ALL)
-		return BL_AGAIN;
-	rc = ring.bells && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
-	if (c->n == 1 || !ring.bells)
+	return took == BL_TOOK_ALL ? order_fences(c, conn, ring) : BL_AGAIN;
+}
+
+/* The doorbells are kept with the rows alone. */
+static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
+{
+	enum bl_took took;
+	int rc = send_take(c, conn, ring, &took);
+
+	if (rc != BIZLOCK_OK || took != BL_TOOK_ALL)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	rc = order_fences(c, conn, ring);
+	if (!ring.bells)
 		return rc;
 	if (rc == BIZLOCK_OK) {
 		note_bells(c, conn);
@@ -140,7 +169,7 @@ static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ri
 	return rc;
 }
 
-/* The same on whichever connection can be had. */
+/* Draws again on whichever connection can be had. */
 static int draw_again_anywhere(struct bl_contest *c)
 {
 	struct bl_conn *conn;
@@ -155,15 +184,32 @@ static int draw_again_anywhere(struct bl_contest *c)
 	return rc;
 }
 
+/* The doorbell was lost with the reply. Another contender may have rung it, and drawn its fence
+ * just before ours; it believes in an answer that is prompt. It must not have the lock after us,
+ * with the smaller fence: so we do not believe in the lock before its answer would be late. */
+static int outwait_rival(struct bl_contest *c)
+{
+	bl_time late = bl_now() + PROMPT_NS;
+
+	bl_unlock(c->client);
+	while (!bl_passed(late))
+		bl_sleep(late - bl_now());
+	bl_lock(c->client);
+	return won(c);
+}
+
 int bl_attempt_adopt(struct bl_contest *c)
 {
+	int rc;
+
 	c->goals[0]->fence = c->row.fence;
 	c->goals[0]->took_over = c->row.took_over;
-	return draw_again_anywhere(c);
+	rc = draw_again_anywhere(c);
+	return rc == BIZLOCK_OK && c->wait.bells && !*bell_of(c) ? outwait_rival(c) : rc;
 }
 
 /* The row of a single key, with the doorbell that we have, or without one. */
-static int take_past(struct bl_contest *c)
+static int take_row(struct bl_contest *c)
 {
 	uint64_t bell = *bell_of(c);
 	struct bl_ring ring = {.bells = false};
@@ -175,7 +221,7 @@ static int take_past(struct bl_contest *c)
 	if (bell && bell == conn->id)
 		ring = (struct bl_ring){true, c->call->bell};
 	/* If the doorbell is gone, a new look decides whether to go without it. */
-	rc = bell != *bell_of(c) ? BL_AGAIN : take_on(c, conn, ring);
+	rc = bell != *bell_of(c) ? BL_AGAIN : take_one_on(c, conn, ring);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -200,9 +246,10 @@ static int take_several(struct bl_contest *c, bool with_bells)
 	rc = bl_pool_take(&c->client->pool, patience, &conn, c->call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = with_bells && bells_are_here(c, conn)
-	             ? BL_AGAIN
-	             : take_on(c, conn, (struct bl_ring){.bells = with_bells});
+	if (with_bells && bells_are_here(c, conn))
+		rc = BL_AGAIN;
+	else
+		rc = take_several_on(c, conn, ring_on(c, conn, with_bells));
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -220,12 +267,12 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 	if (c->n > 1)
 		return take_several(c, with_bells);
 	if (!with_bells || *bell_of(c))
-		return take_past(c);
+		return take_row(c);
 	combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
 	c->unsure |= job.entry.maybe;
 	switch (combined) {
 	case BL_COMBINED_LENT:
-		rc = take_on(c, conn, (struct bl_ring){.bells = true});
+		rc = take_one_on(c, conn, ring_on(c, conn, true));
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
@@ -309,10 +356,11 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	if (heard == BL_HEARD_RING && c->n > 1)
+		return take_several_on(c, conn, (struct bl_ring){true, m->goal.bell});
 	if (heard == BL_HEARD_RING) {
-		if (c->n == 1)
-			note_bells(c, conn);
-		return take_on(c, conn, (struct bl_ring){true, m->goal.bell});
+		note_bells(c, conn);
+		return take_one_on(c, conn, (struct bl_ring){true, m->goal.bell});
 	}
 	/* A wait that the server cut short must not become a busy loop. */
 	if (heard == BL_HEARD_NONE)

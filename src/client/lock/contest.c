@@ -107,6 +107,22 @@ static int act(struct bl_contest *c)
 	return refuse(c);
 }
 
+/* Only a server that contradicts itself says again and again that the row is ours, and that it is
+ * not. */
+static int adopt(struct bl_contest *c)
+{
+	bl_time end = c->request->once ? c->call->io_deadline : c->call->deadline;
+	int rc = bl_attempt_adopt(c);
+
+	if (rc != BL_AGAIN)
+		return rc;
+	if (bl_passed(end))
+		return bl_err_set(c->call->err, BIZLOCK_UNKNOWN,
+		                  "the server says both that the row is ours and that it is not");
+	bl_attempt_pause(c, end);
+	return BL_AGAIN;
+}
+
 static int turn(struct bl_contest *c, struct bl_queue *queue)
 {
 	int rc = bl_call_check(c->call);
@@ -119,7 +135,7 @@ static int turn(struct bl_contest *c, struct bl_queue *queue)
 		return rc;
 	if (queue && c->row.left_us > 0) /* for the messages of those behind us */
 		bl_row_describe(&c->row, queue->holder, sizeof(queue->holder));
-	return c->n == 1 && owns(c) ? bl_attempt_adopt(c) : act(c);
+	return c->n == 1 && owns(c) ? adopt(c) : act(c);
 }
 
 /* ---- in the wait queue ---------------------------------------------------------------------- */

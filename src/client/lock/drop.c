@@ -168,13 +168,14 @@ int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 		rc = bl_pool_take_id(&b->pool, *bell, patience, &conn, call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	*bell = 0;
+	*bell = 0; /* given back, or gone with its connection */
 	if (!conn)
 		return rc;
 	bl_unlock(b);
 	bl_bell_free(&conn->session, call->bell, call->err);
 	bl_lock(b);
-	put_with(call, conn, bell, 1, BIZLOCK_OK);
+	conn->bells -= !conn->session.gone;
+	bl_pool_put(&b->pool, conn);
 	return rc;
 }
 

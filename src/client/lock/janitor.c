@@ -1,5 +1,6 @@
 #include "client/lock/janitor.h"
 
+#include "client/conn/heartbeat.h"
 #include "client/conn/keepalive.h"
 #include "client/lock/orphans.h"
 
@@ -10,6 +11,13 @@ static void keep_alive(struct bizlock *b, struct bl_conn *conn)
 	b->janitor.worker.at_work = false;
 }
 
+static void beat(struct bizlock *b)
+{
+	b->janitor.worker.at_work = true;
+	bl_heartbeat_send(&b->pool);
+	b->janitor.worker.at_work = false;
+}
+
 static void *clean_always(void *arg)
 {
 	struct bizlock *b = arg;
@@ -17,13 +25,15 @@ static void *clean_always(void *arg)
 
 	bl_lock(b);
 	while (!w->stop) {
-		bl_time idle_at, now = bl_now();
+		bl_time idle_at, beat_at = bl_heartbeat_at(&b->pool), now = bl_now();
 		struct bl_conn *conn = bl_keepalive_next(&b->pool, &idle_at);
 		struct bl_hold *h = bl_orphans_next(b, &w->at);
 
-		w->at = bl_earlier(w->at, idle_at);
+		w->at = bl_earlier(w->at, bl_earlier(idle_at, beat_at));
 		if (w->at > now)
 			bl_worker_sleep(w, &b->mu);
+		else if (beat_at <= now)
+			beat(b);
 		else if (idle_at <= now)
 			keep_alive(b, conn);
 		else

@@ -1,6 +1,6 @@
-/* The thread that cleans up at the server: it removes orphans, and keeps idle connections
- * alive. Its statements may hang as long as the network does, and must not cost anybody a
- * lease: so this is not the renewer's work. */
+/* The thread that cleans up at the server: it removes orphans, keeps idle connections alive, and
+ * sends heartbeats. Its statements may hang as long as the network does, and must not cost anybody
+ * a lease: so this is not the renewer's work. */
 #ifndef BL_CLIENT_LOCK_JANITOR_H
 #define BL_CLIENT_LOCK_JANITOR_H
 

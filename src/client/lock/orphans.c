@@ -75,7 +75,7 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 		h->unsure = false;
 	if (!h->unsure && !h->bell) {
 		j->failures = 0;
-		bl_hold_drop(b, h);
+		bl_hold_remove(b, h);
 		return;
 	}
 	if (rc == BIZLOCK_BUSY && h->tries < TRIES_MAX)

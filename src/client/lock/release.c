@@ -65,7 +65,7 @@ static void end_hold(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 	if (!last)
 		bl_hold_done(b, h);
 	else if (rc == BIZLOCK_OK && !h->bell)
-		bl_hold_drop(b, h);
+		bl_hold_remove(b, h);
 	else
 		bl_hold_orphan(b, h, rc != BIZLOCK_OK);
 }

@@ -52,6 +52,8 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 		return bl_hold_lost(call, h);
 	if (rc == BIZLOCK_BUSY) /* nothing was done, and the lease is what it was */
 		h->expires = before;
+	if (rc == BIZLOCK_UNKNOWN)
+		bl_hold_shorten(call->client, h, r.lease_ms);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	h->lease_ms = r.lease_ms;

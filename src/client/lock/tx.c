@@ -5,14 +5,18 @@
 
 static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 {
-	return (struct bl_tx){mysql, &call->client->sql, &call->client->server};
+	struct bl_tx tx = {
+	        .mysql = mysql, .sql = &call->client->sql, .server = &call->client->server};
+
+	bl_failover_server(&call->client->failover, tx.identity);
+	return tx;
 }
 
 /* stays: the row stays locked when the call has returned. */
 static struct bl_ref note_fence(const struct bl_call *call, struct bl_hold *h, bool stays)
 {
 	if (stays)
-		h->fenced = true;
+		h->fenced = h->told = true;
 	return bl_hold_ref(call, h);
 }
 

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 
 #include "client/sources.h"
+#include "store/failover.h"
 #include "store/grants.h"
 #include "store/schema.h"
 
 static int read_status(const struct bl_config *config, struct bl_applied *ret, struct bl_err *err)
 {
 	struct bl_session s;
-	int rc = bl_session_open(&s, config, NULL, err);
+	int rc = bl_failover_connect_once(config, &s, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -92,7 +93,7 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_session_open(&s, &config, NULL, err);
+	rc = bl_failover_connect_once(&config, &s, err);
 	if (rc == BIZLOCK_OK) {
 		rc = bl_server_probe(&s, &server, err);
 		if (rc == BIZLOCK_OK)

@@ -10,26 +10,17 @@
  * BIZLOCK_FAULT_LONG=1: not just a sample.
  * BIZLOCK_FAULT_SEED: draws the same sample again. */
 #define _GNU_SOURCE 1
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cuts.h"
 #include "patience.h"
+#include "swarm.h"
 
 #define PROCESSES_MAX 16 /* mostly they wait for a timeout */
 #define POINTS_MAX 65536
 #define LEAST 2000 /* fewer runs than this are no test */
 #define HANGS_S 60 /* a run that takes longer has hung */
-#define DEATHS_MAX 20
-#define SHOWN_MAX 1000
 
 struct result {
 	bool done, fired, failed;
@@ -37,129 +28,49 @@ struct result {
 };
 
 /* Shared by all processes. */
-struct board {
+static struct board {
 	unsigned count;
-	atomic_uint next, failures;
-	struct {
-		unsigned at; /* the point that is tried now */
-		char schema[32];
-	} workers[PROCESSES_MAX];
 	struct point points[POINTS_MAX];
 	struct result results[POINTS_MAX];
-	char lines[SHOWN_MAX][TEXT + 128];
-};
+} * board;
 
 /* ---- a process --------------------------------------------------------------- */
 
-static void note_failure(struct board *board, unsigned i, const char *why)
-{
-	unsigned n = atomic_fetch_add(&board->failures, 1);
+static struct bench bench;
 
-	board->results[i].failed = true;
-	if (n >= SHOWN_MAX)
-		return;
-	snprintf(board->lines[n], sizeof(board->lines[n]), "cuts %s\n    %s",
-	         point_text(&board->points[i]), why);
-	printf("FAILED: %s\n", board->lines[n]);
-	fflush(stdout);
+static void begin(char schema[32])
+{
+	bench_open(&bench);
+	snprintf(schema, 32, "%s", bench.world.schema);
 }
 
-static void work(struct board *board, unsigned worker)
+static void end(void)
 {
-	struct bench bench;
+	bench_close(&bench);
+}
+
+static void run_job(unsigned job, char why[SWARM_WHY])
+{
 	struct run run;
 
-	alarm(HANGS_S);
-	bench_open(&bench);
-	snprintf(board->workers[worker].schema, sizeof(board->workers[worker].schema), "%s",
-	         bench.world.schema);
-	for (unsigned i; (i = atomic_fetch_add(&board->next, 1)) < board->count;) {
-		board->workers[worker].at = i;
-		alarm(HANGS_S);
-		run_point(&bench, &board->points[i], &run);
-		board->results[i] = (struct result){true, run.fired, false, (unsigned char)run.rc};
-		if (run.why[0]) {
-			note_failure(board, i, run.why);
-			bench_renew(&bench);
-		}
-	}
-	bench_close(&bench);
-	board->workers[worker].schema[0] = '\0';
+	run_point(&bench, &board->points[job], &run);
+	board->results[job] = (struct result){true, run.fired, false, (unsigned char)run.rc};
+	snprintf(why, SWARM_WHY, "%s", run.why);
+	if (run.why[0])
+		bench_renew(&bench);
 }
 
-static pid_t start(struct board *board, unsigned worker)
+static const char *name_job(unsigned job)
 {
-	pid_t pid = fork();
+	static char text[128];
 
-	if (pid < 0)
-		die("fork failed");
-	if (pid > 0)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	work(board, worker);
-	_exit(0);
+	snprintf(text, sizeof(text), "cuts %s", point_text(&board->points[job]));
+	return text;
 }
 
-/* ---- all of them --------------------------------------------------------------- */
-
-/* A process of its own, because one that forks should have no threads. */
-static void explore(struct board *board, const char *only, bool all, unsigned seed)
+static void fail_job(unsigned job)
 {
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		alarm(2 * HANGS_S);
-		board->count = find_points(board->points, POINTS_MAX, only, all, seed);
-		_exit(0);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-		die("the points could not be found");
-}
-
-static void bury(struct board *board, unsigned worker, int status)
-{
-	char why[96];
-
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		snprintf(why, sizeof(why), "it hangs");
-	else
-		snprintf(why, sizeof(why), "it died, by %s",
-		         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit()");
-	note_failure(board, board->workers[worker].at, why);
-	if (board->workers[worker].schema[0]) {
-		struct server at = server_from_env();
-		MYSQL *admin = db_open(&at, NULL);
-
-		db_try(admin, "DROP DATABASE `%s`", board->workers[worker].schema);
-		mysql_close(admin);
-	}
-}
-
-static void run_all(struct board *board, unsigned processes)
-{
-	unsigned running = 0, deaths = 0;
-	pid_t pids[PROCESSES_MAX];
-
-	for (; running < processes && running < board->count; running++)
-		pids[running] = start(board, running);
-	while (running > 0) {
-		int status;
-		pid_t pid = wait(&status);
-		unsigned worker = 0;
-
-		while (pids[worker] != pid)
-			worker++;
-		running--;
-		if (status == 0)
-			continue;
-		bury(board, worker, status);
-		if (++deaths == DEATHS_MAX)
-			die("too many processes died");
-		pids[worker] = start(board, worker);
-		running++;
-	}
+	board->results[job].failed = true;
 }
 
 /* ---- the table ------------------------------------------------------------------ */
@@ -190,7 +101,7 @@ static void print_sums(const char *name, const struct sums *sums)
 	putchar('\n');
 }
 
-static unsigned print_table(const struct board *board)
+static unsigned print_table(void)
 {
 	struct sums total = {.missed = 0};
 	unsigned tried = 0;
@@ -216,53 +127,42 @@ static unsigned print_table(const struct board *board)
 	return tried;
 }
 
-static bool report(struct board *board, unsigned least, int64_t took_ms)
-{
-	unsigned failures = atomic_load(&board->failures);
-	unsigned tried = print_table(board);
-
-	for (unsigned i = 0; i < failures && i < SHOWN_MAX; i++)
-		printf("%s%s\n", i ? "" : "\n", board->lines[i]);
-	printf("%u cuts tried in %lld s, %u failed\n", tried, (long long)took_ms / 1000, failures);
-	fflush(stdout);
-	if (tried < least)
-		printf("fewer than %u: the test is worth nothing\n", least);
-	return failures == 0 && tried >= least;
-}
-
-static unsigned draw_seed(void)
-{
-	const char *given = getenv("BIZLOCK_FAULT_SEED");
+struct search {
+	const char *only;
 	unsigned seed;
+};
 
-	if (given)
-		return (unsigned)strtoul(given, NULL, 10);
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		die("getrandom failed");
-	return seed;
+static void find(void *arg)
+{
+	const struct search *s = arg;
+
+	board->count = find_points(board->points, POINTS_MAX, s->only, swarm_long(), s->seed);
 }
 
 int main(int argc, char **argv)
 {
-	const char *given = getenv("BIZLOCK_FAULT_LONG");
-	bool all = given && strcmp(given, "1") == 0;
-	struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-	                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct swarm swarm = {0, HANGS_S, begin, end, run_job, name_job, fail_job};
+	unsigned least = argc == 1 ? LEAST : argc == 2, tried, failed;
 	int64_t start = now_ms();
 
-	if (board == MAP_FAILED)
-		die("mmap failed");
+	board = swarm_share(sizeof(*board));
 	if (argc == 7 && point_parse(&board->points[0], argv + 1)) {
 		board->count = 1;
 	} else if (argc <= 2) {
-		unsigned seed = draw_seed();
+		struct search search = {argv[1], swarm_seed()};
 
-		explore(board, argv[1], all, seed);
-		printf("%u points, seed %u\n", board->count, seed);
+		swarm_apart(find, &search, 2 * HANGS_S);
+		printf("%u points, seed %u\n", board->count, search.seed);
 		fflush(stdout);
 	} else {
 		die("usage: cuts [SCENARIO [requests|replies PACKET BYTE WHAT auto|off]]");
 	}
-	run_all(board, all ? PROCESSES_MAX : PROCESSES_MAX / 2);
-	return report(board, argc == 1 ? LEAST : argc == 2, now_ms() - start) ? 0 : 1;
+	swarm.jobs = board->count;
+	failed = swarm_run(&swarm, swarm_long() ? PROCESSES_MAX : PROCESSES_MAX / 2);
+	tried = print_table();
+	printf("%u cuts tried in %lld s, %u failed\n", tried, (long long)(now_ms() - start) / 1000,
+	       failed);
+	if (tried < least)
+		printf("fewer than %u: the test is worth nothing\n", least);
+	return failed == 0 && tried >= least ? 0 : 1;
 }

@@ -138,11 +138,25 @@ static void begin_on(int i)
 	       password(), 1 + 1000 * i);
 }
 
+static void refuse_writes(int i, int refuse)
+{
+	db_run(worlds[i].admin, "SET GLOBAL read_only = %d", refuse);
+}
+
+/* The second one takes no writes before the first is lost: else a first one that is slow to take a
+ * connection would be passed by. */
 static void begin_two(void)
 {
 	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
 	begin_on(0);
 	begin_on(1);
+	refuse_writes(1, 1);
+}
+
+static void lose_first(const char *how)
+{
+	own_server_do(&servers[0], how);
+	refuse_writes(1, 0);
 }
 
 /* A client of the first server, or of the second where the first cannot be used. Its user may not
@@ -180,9 +194,14 @@ static void holds_on(int i, bizlock *b, const char *id)
 	cr_assert(!is_on(i, id));
 }
 
-static void refuse_writes(int i, int refuse)
+static bool is_used(int i, bizlock *b)
 {
-	db_run(worlds[i].admin, "SET GLOBAL read_only = %d", refuse);
+	bool there;
+
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
+	there = is_on(i, "k");
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	return there;
 }
 
 Test(own_host_list, the_first_that_takes_writes_is_used)
@@ -194,10 +213,12 @@ Test(own_host_list, the_first_that_takes_writes_is_used)
 	holds_on(0, b, "k");
 	bizlock_close(b);
 	refuse_writes(0, 1);
+	refuse_writes(1, 0);
 	b = client_of_both();
 	holds_on(1, b, "k");
 	bizlock_close(b);
 	refuse_writes(0, 0);
+	refuse_writes(1, 1);
 	b = client_of_both();
 	holds_on(0, b, "k");
 	bizlock_close(b);
@@ -212,6 +233,7 @@ Test(own_host_list, one_that_stops_to_take_writes_is_left)
 	b = client_of_both();
 	holds_on(0, b, "k");
 	refuse_writes(0, 1);
+	refuse_writes(1, 0);
 	holds_on(1, b, "k");
 	bizlock_close(b);
 }
@@ -223,7 +245,7 @@ static void is_left_when(const char *lost)
 	begin_two();
 	b = client_of_both();
 	holds_on(0, b, "k");
-	own_server_do(&servers[0], lost);
+	lose_first(lost);
 	expect(OK, b, acquire(b, "k", .wait_ms = 15000));
 	expect_on(1, b, "k");
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
@@ -245,6 +267,22 @@ Test(own_host_list, one_that_does_not_answer_any_more_is_left)
 	is_left_when("freeze");
 }
 
+/* Clients that were sent away meet at the first host again. */
+Test(own_host_list, one_that_came_back_is_used_again)
+{
+	bizlock *b;
+
+	begin_two();
+	b = client_of_both();
+	lose_first("kill");
+	holds_on(1, b, "k");
+	own_server_do(&servers[0], "restart");
+	mysql_close(worlds[0].admin);
+	worlds[0].admin = db_open(&servers[0].at, worlds[0].schema);
+	eventually(is_used(0, b));
+	bizlock_close(b);
+}
+
 Test(own_host_list, a_waiter_goes_along)
 {
 	bizlock *b, *holder;
@@ -256,7 +294,7 @@ Test(own_host_list, a_waiter_goes_along)
 	expect(OK, holder, acquire(holder, "k"));
 	call_start(&call, b, "k", .wait_ms = PATIENCE_MS, .owner = "task-1");
 	eventually(doorbell_waiters(&worlds[0]) == 1);
-	own_server_do(&servers[0], "kill");
+	lose_first("kill");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert(is_on(1, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
@@ -275,7 +313,7 @@ Test(own_host_list, what_was_held_on_a_dead_server_is_lost)
 	b = client_of_both();
 	losses_watch(&losses, b);
 	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 3000));
-	own_server_do(&servers[0], "kill");
+	lose_first("kill");
 	eventually(losses.count == 1);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), NULL), 0);
 	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));

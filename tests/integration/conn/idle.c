@@ -7,7 +7,7 @@
 
 TestSuite(forgotten, .init = world_begin, .fini = world_end, .timeout = 120);
 
-#define LEASE_MS 3000 /* a third of what a read may take by default */
+#define LEASE_MS 6000 /* less than what a read may take by default */
 
 static struct losses losses;
 

@@ -58,6 +58,15 @@ Test(doctor_between, locks_are_forgotten)
 	expect_finding(&f, "doorbell", BIZLOCK_WARN, "GET_LOCK does not work");
 }
 
+/* As with a proxy that shares the server's connections among its clients. */
+Test(doctor_between, statements_run_on_several_connections)
+{
+	struct findings f = look_when("T CONNECTION_ID()", "T FLOOR(RAND()*9)");
+
+	expect_finding(&f, "proxy", BIZLOCK_BAD, "shares connections");
+	expect_good(&f, SERVERS_OWN " proxy");
+}
+
 Test(doctor_between, the_sql_mode_is_changed)
 {
 	struct findings f = look_when("STRICT_ALL_TABLES,", "IGNORE_SPACE,ANSI,");

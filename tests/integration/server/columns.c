@@ -57,9 +57,10 @@ Test(columns, fewer_than_were_asked_for_are_refused)
 Test(columns, parameters_that_are_not_asked_for_are_refused)
 {
 	struct proxy *p;
-	bizlock *b = client_misled(&p, "l.biz_type = ?", "l.biz_type = 1");
+	bizlock *b = client_misled(&p, "owner = ? AND fence", "owner = 1 AND fence");
 
-	expect(DB, b, acquire_as(b, "k", "task-1"));
-	expect_message(b, "2 parameters where 3 are asked for");
+	expect(OK, b, acquire_as(b, "mine", "task-1"));
+	expect(DB, b, acquire_as(b, "mine", "task-1"));
+	expect_message(b, "5 parameters where 6 are asked for");
 	works_again(b, p);
 }

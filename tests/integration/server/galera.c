@@ -31,6 +31,50 @@ Test(galera, fences_grow_across_the_nodes)
 	bizlock_close(b[1]);
 }
 
+Test(galera, fences_grow_across_takeovers)
+{
+	bizlock *b[2];
+
+	galera_begin();
+	b[0] = galera_client(0);
+	b[1] = galera_client(1);
+	takeovers_in_turn(b, 2);
+	bizlock_close(b[0]);
+	bizlock_close(b[1]);
+}
+
+static uint64_t conflicts(bizlock *b)
+{
+	bizlock_numbers n = {.size = sizeof(n)};
+
+	expect(OK, b, bizlock_stats(b, &n));
+	return n.retried_conflict;
+}
+
+/* What has the row locked may be a statement of bizlock's own that waits for the other nodes'
+ * consent. No transaction of the application's has fenced it. */
+Test(galera, a_release_waits_for_a_row_that_the_cluster_keeps_locked)
+{
+	struct call call;
+	MYSQL *other;
+	bizlock *b;
+
+	galera_begin();
+	b = galera_client(0);
+	other = db_open(&world.at, world.schema);
+	call_prepare(&call, b, "k", .wait_ms = 0, .owner = "holder");
+	expect(OK, b, acquire_as(b, "k", "holder"));
+	db_run(other, "BEGIN");
+	db_number(other, "SELECT reentrant FROM biz_lock WHERE %s FOR UPDATE", row_where(KEY("k")));
+	call_start_release(&call);
+	eventually(conflicts(b) > 0 || call.done);
+	steadily(!call.done, 1000);
+	db_run(other, "ROLLBACK");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	mysql_close(other);
+	bizlock_close(b);
+}
+
 /* ---- contention ------------------------------------------------------------- */
 
 struct contender {

@@ -1,0 +1,296 @@
+/* bizlock for C++11 and later: clients and holds that clean up behind themselves, durations of
+ * std::chrono, errors as exceptions or as std::error_code. Header only, over bizlock.h, which is
+ * the manual: what it says of a call holds here too.
+ *
+ *     bizlock::client locks{{"database", "shop"}, {"lease_ms", "10000"}};
+ *     bizlock::guard order = locks.acquire({"order", "4711"});
+ *
+ *     if (bizlock::guard both = locks.try_acquire_for({{"stock", "1"}, {"stock", "2"}},
+ *                                                     std::chrono::seconds(5)))
+ *         work(both.fence(), both.left());
+ *     order.release(); // or the end of its scope, which cannot throw that it was lost
+ *
+ * THE NAME
+ *
+ * `bizlock` is a type in bizlock.h, so it cannot be a namespace. Here it becomes a class that
+ * nobody can make, and the classes of C++ are its members: write `using guard = bizlock::guard;`
+ * where you would write a using-declaration. `bizlock *` stays what it is in C, and
+ * client::get() returns it, for the functions that have no counterpart here.
+ *
+ * ERRORS
+ *
+ * A function throws bizlock::error, with number and message. Its overload that takes a
+ * std::error_code & throws nothing, as in std::filesystem: that a lock is held by somebody else
+ * is no exception, and which error it was can be compared. It sets the code in any case, to OK
+ * too; client::errmsg() has the message. ec == BIZLOCK_BUSY and ec == std::errc::timed_out
+ * compare as they read. try_acquire() and try_acquire_for() return an empty guard for BUSY and
+ * TIMEOUT, and throw all other errors.
+ *
+ * DURATIONS
+ *
+ * are rounded up to milliseconds: a wait of 1 ns is one of 1 ms. What C has no number for becomes
+ * the nearest that it has: a negative wait tries once, and the longest lasts 292 million years. A
+ * lease of zero is the default, as in C; one that is negative, too short or too long is INVALID.
+ *
+ * THREADS
+ *
+ * Any thread may use a client; a guard is for one thread at a time. The owner of a hold is the
+ * thread that acquired it, unless options name one. A guard that moves to another thread needs a
+ * named owner: without one its release there is NOT_OWNER, and the first thread keeps the lock.
+ * A guard must end before its client does. The client may move meanwhile. */
+#ifndef BIZLOCK_HPP
+#define BIZLOCK_HPP
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "bizlock_base.hpp"
+#include "bizlock_guard.hpp"
+
+/* ---- what an acquisition takes ------------------------------------------ */
+
+/* C's options and their INIT. Set owner, note and flags as in C, and durations by these. wait_ms
+ * is not looked at: each function says how long it waits. Texts must live until the call. */
+class bizlock::options : public bizlock_acquire_opts
+{
+public:
+	options() noexcept : options(nullptr) {}
+	explicit options(const char *owner_name) noexcept
+	    : bizlock_acquire_opts(BIZLOCK_ACQUIRE_OPTS_INIT)
+	{
+		owner = owner_name;
+	}
+
+	template <class Rep, class Period>
+	options &lease(std::chrono::duration<Rep, Period> d) noexcept
+	{
+		lease_ms = ms_or_default(d);
+		return *this;
+	}
+
+	/* Both are at most 2^32 - 1 ms, 49 days: what is longer becomes that. */
+	template <class Rep, class Period>
+	options &min_hold(std::chrono::duration<Rep, Period> d) noexcept
+	{
+		min_hold_ms = to_ms<std::uint32_t>(d, 0);
+		return *this;
+	}
+	template <class Rep, class Period>
+	options &max_hold(std::chrono::duration<Rep, Period> d) noexcept
+	{
+		max_hold_ms = ms_or_default(d);
+		return *this;
+	}
+};
+
+/* A parameter, not a container: it holds no copies. {"order", "4711"}, a bizlock_key,
+ * {{"stock", "1"}, {"stock", "2"}}, or {array, how_many}. */
+class bizlock::keys
+{
+public:
+	keys(bizlock_key key) noexcept : one_(key) {}
+	keys(const char *biz_type, const char *biz_id) noexcept : one_{biz_type, biz_id} {}
+	keys(const bizlock_key *all, std::size_t n) noexcept : one_(), all_(all), size_(n) {}
+	keys(std::initializer_list<bizlock_key> all) noexcept : keys(all.begin(), all.size()) {}
+
+	const bizlock_key *data() const noexcept { return all_ ? all_ : &one_; }
+	std::size_t size() const noexcept { return size_; }
+
+private:
+	bizlock_key one_;
+	const bizlock_key *all_ = nullptr;
+	std::size_t size_ = 1;
+};
+
+/* ---- a client ----------------------------------------------------------- */
+
+/* Moves. Its end closes it, which releases what is still held (option release_on_close). */
+class bizlock::client
+{
+public:
+	struct setting {
+		const char *option, *value; /* of bizlock_set() */
+	};
+
+	/* Not open: that is for set(), and then open(). */
+	client() { check(bizlock_new(&b_), nullptr); }
+	explicit client(std::error_code &ec) noexcept { ec.assign(bizlock_new(&b_), category()); }
+
+	/* Set and opened. With an error in ec it is there nevertheless, for errmsg(). */
+	client(std::initializer_list<setting> all) : client() { check(open_with(all), b_); }
+	client(std::initializer_list<setting> all, std::error_code &ec) noexcept : client(ec)
+	{
+		if (!ec)
+			ec.assign(open_with(all), category());
+	}
+
+	client(client &&from) noexcept : b_(from.b_), lost_(from.lost_.exchange(nullptr))
+	{
+		from.b_ = nullptr;
+	}
+	client &operator=(client &&from) noexcept
+	{
+		client now(std::move(from)); /* at its end it closes what was here */
+
+		std::swap(b_, now.b_);
+		lost_ = now.lost_.exchange(lost_);
+		return *this;
+	}
+
+	~client()
+	{
+		bizlock_close(b_);
+		for (lost_fn *fn = lost_, *next; fn; fn = next) {
+			next = fn->next;
+			delete fn;
+		}
+	}
+
+	void set(const char *option, const char *value)
+	{
+		check(bizlock_set(b_, option, value), b_);
+	}
+	void set(const char *option, const char *value, std::error_code &ec) noexcept
+	{
+		ec.assign(bizlock_set(b_, option, value), category());
+	}
+
+	void open() { check(bizlock_open(b_), b_); }
+	void open(std::error_code &ec) noexcept { ec.assign(bizlock_open(b_), category()); }
+
+	/* Calls fn(bizlock_key, std::uint64_t fence) for each hold that is lost, as
+	 * bizlock_on_lost() does: in a thread of the library's. What fn throws ends there, for
+	 * nobody could catch it. fn lives as long as the client, because an earlier one may still
+	 * be running. */
+	template <class F> void on_lost(F fn)
+	{
+		std::error_code ec;
+
+		on_lost(std::move(fn), ec);
+		check(ec.value(), b_);
+	}
+	template <class F> void on_lost(F fn, std::error_code &ec)
+	{
+		auto *kept = new (std::nothrow) lost_fn_of<F>(std::move(fn));
+
+		ec = BIZLOCK_NOMEM;
+		if (!kept)
+			return;
+		kept->next = lost_;
+		while (!lost_.compare_exchange_weak(kept->next, kept)) {
+		}
+		ec.assign(bizlock_on_lost(b_, lost_fn_of<F>::call, kept), category());
+	}
+
+	/* Waits for ever. */
+	BIZLOCK_MUST_CHECK guard acquire(const keys &which, const options &how = options())
+	{
+		return take(which, how, -1);
+	}
+	BIZLOCK_MUST_CHECK guard acquire(const keys &which, const options &how,
+	                                 std::error_code &ec) noexcept
+	{
+		return take(which, how, -1, ec);
+	}
+
+	/* Once. */
+	BIZLOCK_MUST_CHECK guard try_acquire(const keys &which, const options &how = options())
+	{
+		return take(which, how, 0);
+	}
+	BIZLOCK_MUST_CHECK guard try_acquire(const keys &which, const options &how,
+	                                     std::error_code &ec) noexcept
+	{
+		return take(which, how, 0, ec);
+	}
+
+	/* For d at most. */
+	template <class Rep, class Period>
+	BIZLOCK_MUST_CHECK guard try_acquire_for(const keys &which,
+	                                         std::chrono::duration<Rep, Period> d,
+	                                         const options &how = options())
+	{
+		return take(which, how, to_ms<std::int64_t>(d, 0));
+	}
+	template <class Rep, class Period>
+	BIZLOCK_MUST_CHECK guard try_acquire_for(const keys &which,
+	                                         std::chrono::duration<Rep, Period> d,
+	                                         const options &how, std::error_code &ec) noexcept
+	{
+		return take(which, how, to_ms<std::int64_t>(d, 0), ec);
+	}
+
+	/* Of the calling thread's last failed call on this client; a guard's calls, too. */
+	const char *errmsg() const noexcept { return bizlock_errmsg(b_); }
+
+	bizlock *get() const noexcept { return b_; }
+
+private:
+	struct lost_fn {
+		virtual ~lost_fn() = default;
+		lost_fn *next = nullptr;
+	};
+	template <class F> struct lost_fn_of final : lost_fn {
+		explicit lost_fn_of(F &&f) : fn(std::move(f)) {}
+
+		static void call(void *arg, bizlock_key key, std::uint64_t fence) noexcept
+		{
+			try {
+				static_cast<lost_fn_of *>(arg)->fn(key, fence);
+			} catch (...) {
+			}
+		}
+
+		F fn;
+	};
+
+	int open_with(std::initializer_list<setting> all) noexcept
+	{
+		int rc = BIZLOCK_OK;
+
+		for (const setting &one : all)
+			rc = rc == BIZLOCK_OK ? bizlock_set(b_, one.option, one.value) : rc;
+		return rc == BIZLOCK_OK ? bizlock_open(b_) : rc;
+	}
+
+	guard take(const keys &which, const options &how, std::int64_t wait_ms,
+	           std::error_code &ec) noexcept
+	{
+		held *h = held::make(b_, which.data(), which.size(), how.owner);
+		bizlock_acquire_opts opts = how;
+		int rc = BIZLOCK_NOMEM;
+
+		opts.wait_ms = wait_ms;
+		if (h && which.size() == 1)
+			rc = bizlock_acquire(b_, *which.data(), &opts, h->grants);
+		else if (h) /* of no keys there are no grants, and it is to refuse them */
+			rc = bizlock_acquire_all(b_, which.data(), which.size(), &opts,
+			                         which.size() ? h->grants : nullptr);
+		ec.assign(rc, category());
+		if (rc == BIZLOCK_OK)
+			return guard(h);
+		held::free(h);
+		return guard();
+	}
+
+	guard take(const keys &which, const options &how, std::int64_t wait_ms)
+	{
+		std::error_code ec;
+		guard taken = take(which, how, wait_ms, ec);
+
+		if (wait_ms < 0 || (ec != BIZLOCK_BUSY && ec != BIZLOCK_TIMEOUT))
+			check(ec.value(), b_);
+		return taken;
+	}
+
+	bizlock *b_ = nullptr;
+	std::atomic<lost_fn *> lost_{nullptr};
+};
+
+#endif

@@ -1,0 +1,75 @@
+/* Which of several hosts to connect to. They are tried in the order of the option `host`, except
+ * that those which failed lately come last. A host that has not answered after a moment does not
+ * keep the next one waiting: both are dialed side by side, and the first that is of use is taken
+ * ("happy eyeballs", RFC 8305). */
+#ifndef BL_STORE_FAILOVER_H
+#define BL_STORE_FAILOVER_H
+
+#include <pthread.h>
+
+#include "core/standing.h"
+#include "store/session.h"
+
+struct bl_target {
+	struct bl_host host;
+	struct bl_standing standing;
+	bl_time heard_at; /* the last heartbeat that it answered; 0: none */
+};
+
+struct bl_dial;
+
+/* It has a mutex of its own, which is held for a moment. No other mutex is taken meanwhile. */
+struct bl_failover {
+	const struct bl_config *config;
+	bool in_group; /* open has found that it is a group's: does not change any more */
+	struct bl_target *targets; /* in the order of the option */
+	unsigned n;
+	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
+	pthread_mutex_t mu;
+	pthread_cond_t ended;   /* a dial has ended */
+	unsigned dials;         /* under way, each in a thread of its own (store/race.h) */
+	struct bl_dial *strays; /* those of them that nobody waits for */
+};
+
+/* Of config's hosts. config has to stay until the end. NOMEM. */
+int bl_failover_init(struct bl_failover *f, const struct bl_config *config, struct bl_err *err);
+
+/* Waits for dials that nobody waits for any more, which takes connect_timeout_ms at most; but not
+ * in a forked child. Takes an all-zero one. */
+void bl_failover_free(struct bl_failover *f, bool forked);
+
+/* The only host leads to this server, until a failover; "": to any of several that share their
+ * tables. Connections to another one are looked at (store/one_server.h). */
+void bl_failover_leads_to(struct bl_failover *f, const char *server);
+
+/* To which server connections lead now. "": any. */
+void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1]);
+
+/* Connects to the first host that is of use, within connect_timeout_ms. sql may be NULL for a
+ * session that runs no prepared statement. CONN, NOMEM; DB when the settings are refused. */
+int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct bl_session *ret,
+                        struct bl_err *err);
+
+/* The same with a failover of its own, for somebody who connects once. */
+int bl_failover_connect_once(const struct bl_config *config, struct bl_session *ret,
+                             struct bl_err *err);
+
+/* The host of this session has not answered, or it says that it is no place for us now. */
+void bl_failover_note(struct bl_failover *f, const struct bl_session *s);
+
+/* Was bl_failover_note() called for its host after `since`? Then a statement would probably wait as
+ * long again. */
+bool bl_failover_noted_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Its host has answered a heartbeat. */
+void bl_failover_heard(struct bl_failover *f, const struct bl_session *s);
+
+/* Has its host answered a heartbeat after `since`? True for the only host. */
+bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Would a host that comes before the session's be tried first now? since: when the session was
+ * opened. Clients of a cluster meet at its first host again: at one member they wake each other,
+ * and are served in the order of their arrival. */
+bool bl_failover_prefers_another(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+#endif

@@ -1,0 +1,286 @@
+/* A connector's function that connects blocks, and nobody can cut it off. So each dial is made by a
+ * thread of its own. A thread that wants a connection waits for the first dial that is of use, and
+ * leaves the others as strays. The next one that wants the same host takes the stray over, so that
+ * a host which is slow has no more dials to answer than there are threads that want a connection.
+ * What ends as a stray is closed by its thread.
+ *
+ * A dial belongs to its thread until it has ended. Then it belongs to the race that waits for it,
+ * or, if it is a stray, to its thread again. The mutex decides between the two. */
+#include "store/race.h"
+
+#include <stdlib.h>
+
+#include "base/thread.h"
+
+/* How long a host may take before the next one is tried, too. */
+#define MOMENT_NS (250 * BL_NS_PER_MS)
+
+/* Meanwhile a group may have chosen another primary: a host that has refused is asked again. */
+#define ROUND_NS (1000 * BL_NS_PER_MS)
+
+struct bl_dial {
+	struct bl_failover *failover;
+	struct bl_target *target;
+	bool in_group;
+	struct bl_dial *next; /* of the strays */
+	bool stray, ended;
+	int rc;
+	struct bl_err err;
+	struct bl_session session; /* of rc OK */
+};
+
+struct entry {
+	struct bl_dial *dial; /* under way, or ended and not looked at yet */
+	bool tried;           /* in this round */
+};
+
+/* One wish for a connection. */
+struct race {
+	struct bl_failover *failover;
+	struct entry *entries; /* one for each target */
+	unsigned under_way;
+	bl_time next_at;        /* when another host may be tried */
+	struct bl_session *ret; /* of the winner */
+	struct bl_err *err;     /* of the dial that failed last */
+};
+
+/* ---- dials ------------------------------------------------------------------------------- */
+
+static void dial_free(struct bl_dial *d)
+{
+	if (d->rc == BIZLOCK_OK)
+		bl_session_close(&d->session);
+	free(d);
+}
+
+/* Another host was quicker, or the time is over. */
+static void dial_leave(struct bl_dial *d)
+{
+	struct bl_failover *f = d->failover;
+
+	d->stray = true;
+	d->next = f->strays;
+	f->strays = d;
+	bl_standing_failed(&d->target->standing, bl_now());
+}
+
+static void dial_take_over(struct bl_dial *d)
+{
+	struct bl_dial **at = &d->failover->strays;
+
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	d->stray = false;
+}
+
+static struct bl_dial *find_stray(const struct bl_failover *f, const struct bl_target *target)
+{
+	struct bl_dial *d = f->strays;
+
+	while (d && d->target != target)
+		d = d->next;
+	return d;
+}
+
+static void dial_ended(struct bl_dial *d)
+{
+	struct bl_failover *f = d->failover;
+	bool stray;
+
+	pthread_mutex_lock(&f->mu);
+	d->ended = true;
+	stray = d->stray;
+	if (d->rc == BIZLOCK_OK)
+		bl_standing_reached(&d->target->standing);
+	else if (!stray) /* else dial_leave() has counted it */
+		bl_standing_failed(&d->target->standing, bl_now());
+	if (stray)
+		dial_take_over(d);
+	pthread_cond_broadcast(&f->ended);
+	pthread_mutex_unlock(&f->mu);
+	if (stray)
+		dial_free(d);
+}
+
+static void *dial_run(void *arg)
+{
+	struct bl_dial *d = arg;
+	struct bl_failover *f = d->failover;
+
+	bl_err_clear(&d->err);
+	d->rc = bl_session_open(&d->session, f->config, &d->target->host, d->in_group, &d->err);
+	dial_ended(d);
+	mysql_thread_end();
+	/* The last step: bl_failover_free() waits for it. */
+	pthread_mutex_lock(&f->mu);
+	f->dials--;
+	pthread_cond_broadcast(&f->ended);
+	pthread_mutex_unlock(&f->mu);
+	return NULL;
+}
+
+/* NULL: no memory, or no thread. */
+static struct bl_dial *dial_start(struct bl_failover *f, struct bl_target *target)
+{
+	struct bl_dial *d = calloc(1, sizeof(*d));
+	pthread_t thread;
+
+	if (!d)
+		return NULL;
+	d->failover = f;
+	d->target = target;
+	d->in_group = f->in_group;
+	if (!bl_thread_start(&thread, dial_run, d)) {
+		free(d);
+		return NULL;
+	}
+	pthread_detach(thread);
+	f->dials++;
+	return d;
+}
+
+/* ---- a race ------------------------------------------------------------------------------ */
+
+/* The next host of this round. failover->n: there is none. */
+static unsigned next_target(const struct race *r)
+{
+	unsigned n = r->failover->n, last = n;
+	bl_time now = bl_now();
+
+	for (unsigned i = 0; i < n; i++) {
+		if (r->entries[i].tried || r->entries[i].dial)
+			continue;
+		if (!bl_standing_is_last(&r->failover->targets[i].standing, now))
+			return i;
+		if (last == n)
+			last = i;
+	}
+	return last;
+}
+
+/* A new round, while hosts of the last one have not answered yet. */
+static void begin_round(struct race *r)
+{
+	for (unsigned i = 0; i < r->failover->n; i++)
+		r->entries[i].tried = false;
+	r->next_at = bl_now() + ROUND_NS;
+}
+
+/* CONN: all have failed; the last one said why. */
+static int start_next(struct race *r)
+{
+	struct bl_failover *f = r->failover;
+	unsigned i = next_target(r);
+	struct bl_dial *d;
+
+	if (i == f->n && r->under_way == 0)
+		return BIZLOCK_CONN;
+	if (i == f->n) {
+		begin_round(r);
+		return BIZLOCK_OK;
+	}
+	d = find_stray(f, &f->targets[i]);
+	if (d)
+		dial_take_over(d);
+	else
+		d = dial_start(f, &f->targets[i]);
+	if (!d)
+		return bl_err_set(r->err, BIZLOCK_NOMEM, "no thread can be started");
+	r->entries[i] = (struct entry){.dial = d, .tried = true};
+	r->under_way++;
+	r->next_at = bl_now() + MOMENT_NS;
+	return BIZLOCK_OK;
+}
+
+/* Looks at the dials that have ended. CONN: none has won. */
+static int judge(struct race *r)
+{
+	int rc = BIZLOCK_CONN;
+
+	for (unsigned i = 0; rc == BIZLOCK_CONN && i < r->failover->n; i++) {
+		struct bl_dial *d = r->entries[i].dial;
+
+		if (!d || !d->ended)
+			continue;
+		r->entries[i].dial = NULL;
+		r->under_way--;
+		r->next_at = bl_now();
+		rc = d->rc;
+		if (rc == BIZLOCK_OK) {
+			*r->ret = d->session;
+			r->ret->host = &d->target->host;
+		} else {
+			*r->err = d->err;
+		}
+		free(d);
+	}
+	return rc;
+}
+
+static int too_late(const struct race *r)
+{
+	unsigned i = 0;
+
+	while (i + 1 < r->failover->n && !r->entries[i].dial)
+		i++;
+	return bl_err_set(r->err, BIZLOCK_CONN, "%s: connect: no answer in time",
+	                  r->failover->targets[i].host.name);
+}
+
+/* The mutex is held, but while it waits. */
+static int race_run(struct race *r, bl_time end)
+{
+	struct bl_failover *f = r->failover;
+
+	for (;;) {
+		int rc = judge(r);
+
+		if (rc != BIZLOCK_CONN)
+			return rc;
+		if (bl_passed(r->next_at)) {
+			rc = start_next(r);
+			if (rc != BIZLOCK_OK)
+				return rc;
+		}
+		if (bl_passed(end))
+			return too_late(r);
+		bl_cond_wait_until(&f->ended, &f->mu, bl_earlier(r->next_at, end));
+	}
+}
+
+/* Lets go of the mutex, for closing what came second may take its time. */
+static void race_end(struct race *r)
+{
+	struct bl_failover *f = r->failover;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		struct entry *e = &r->entries[i];
+
+		if (!e->dial || e->dial->ended)
+			continue;
+		dial_leave(e->dial);
+		e->dial = NULL;
+	}
+	pthread_mutex_unlock(&f->mu);
+	for (unsigned i = 0; i < f->n; i++)
+		if (r->entries[i].dial)
+			dial_free(r->entries[i].dial);
+	free(r->entries);
+}
+
+int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err)
+{
+	struct race r = {.failover = f, .ret = ret, .err = err};
+	bl_time end = bl_deadline_in_ms((f->config->connect_timeout_ms + 999) / 1000 * 1000);
+	bl_time all_tried = bl_now() + (f->n + 1) * MOMENT_NS;
+	int rc;
+
+	r.entries = calloc(f->n, sizeof(*r.entries));
+	if (!r.entries)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	pthread_mutex_lock(&f->mu);
+	rc = race_run(&r, end > all_tried ? end : all_tried);
+	race_end(&r);
+	return rc;
+}

@@ -1,0 +1,11 @@
+/* Connecting to several hosts side by side. */
+#ifndef BL_STORE_RACE_H
+#define BL_STORE_RACE_H
+
+#include "store/failover.h"
+
+/* Connects to the first host that is of use. The mutex is free. CONN, NOMEM; DB when the settings
+ * are refused. */
+int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err);
+
+#endif

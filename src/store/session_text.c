@@ -1,0 +1,283 @@
+/* The text half of a session: statements, and the answers to them. A server may answer anything:
+ * each answer is compared with what was asked for. A connection whose answers do not fit is given
+ * up, because what it sends next has no meaning. */
+#include <errmsg.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/errclass.h"
+#include "store/session.h"
+
+static void note_end(struct bl_session *s, const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	s->gone |= bl_class_ends_connection(class);
+	s->away |= class == BL_CLASS_AWAY || class == BL_CLASS_DOUBT;
+}
+
+int bl_session_failed(struct bl_session *s, unsigned native, const char *text, struct bl_err *err)
+{
+	int rc = bl_err_native(err, native, text);
+
+	note_end(s, err);
+	return rc;
+}
+
+int bl_session_error(struct bl_session *s, struct bl_err *err)
+{
+	return bl_session_failed(s, mysql_errno(s->mysql), mysql_error(s->mysql), err);
+}
+
+void bl_session_leave(struct bl_session *s)
+{
+	s->left |= !s->gone;
+	s->gone = true;
+}
+
+int bl_session_refuse(struct bl_session *s, struct bl_err *err, const char *why)
+{
+	bl_session_leave(s);
+	bl_connector_cut(s->mysql);
+	return bl_err_set(err, BIZLOCK_DB, "%s", why);
+}
+
+int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
+                     unsigned long asked, struct bl_err *err)
+{
+	if (found == asked)
+		return BIZLOCK_OK;
+	bl_session_refuse(s, err, "");
+	return bl_err_set(err, BIZLOCK_DB, "the server speaks of %lu %s where %lu are asked for",
+	                  found, what, asked);
+}
+
+int bl_session_ready(struct bl_session *s, struct bl_err *err)
+{
+	if (!bl_connector_speaks(s->mysql))
+		return BIZLOCK_OK;
+	s->gone = true;
+	bl_connector_cut(s->mysql);
+	return bl_err_native(err, CR_SERVER_GONE_ERROR, "the server has ended the connection");
+}
+
+/* ---- one answer --------------------------------------------------------------------------- */
+
+static int read_rows(struct bl_session *s, struct bl_rows **ret, struct bl_err *err)
+{
+	int rc = bl_rows_read(s->mysql, bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms),
+	                      ret, err);
+
+	if (rc != BIZLOCK_OK && err->native)
+		note_end(s, err);
+	else if (rc != BIZLOCK_OK)
+		bl_session_leave(s);
+	return rc;
+}
+
+static int64_t first_number(struct bl_rows *rows)
+{
+	MYSQL_ROW row = bl_rows_next(rows);
+
+	return row ? bl_rows_number(row[0]) : 0;
+}
+
+struct sum {
+	uint64_t affected;
+	int64_t number;
+};
+
+static int read_sum(struct bl_session *s, struct sum *ret, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	int rc = read_rows(s, &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (rows)
+		ret->number = first_number(rows);
+	else
+		ret->affected = mysql_affected_rows(s->mysql);
+	bl_rows_free(rows);
+	return BIZLOCK_OK;
+}
+
+/* ---- one after the other ------------------------------------------------------------------ */
+
+/* Goes on from the answer to statement i of n. When a connection is lost among the answers,
+ * Connector/C may say that there are no more; only the error number tells. */
+static int next_answer(struct bl_session *s, unsigned i, unsigned n, struct bl_err *err)
+{
+	bool more = mysql_more_results(s->mysql);
+
+	if (!more && bl_connector_failed(s->mysql))
+		return bl_session_error(s, err);
+	if (more != (i + 1 < n))
+		return bl_session_check(s, "answers", i + 1 + more, n, err);
+	return more && mysql_next_result(s->mysql) != 0 ? bl_session_error(s, err) : BIZLOCK_OK;
+}
+
+/* From statement i on. */
+static int read_sums(struct bl_session *s, unsigned i, unsigned n, struct sum *ret,
+                     struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	for (; rc == BIZLOCK_OK && i < n; i++) {
+		rc = read_sum(s, ret, err);
+		if (rc == BIZLOCK_OK)
+			rc = next_answer(s, i, n, err);
+	}
+	return rc;
+}
+
+/* ---- statements --------------------------------------------------------------------------- */
+
+static bool answers_by(const struct bl_session *s, bl_time until)
+{
+	struct pollfd fd = {.fd = bl_connector_fd(s->mysql), .events = POLLIN};
+
+	for (;;) {
+		int64_t left = bl_left_ms(until);
+		int n = poll(&fd, 1, left > INT_MAX ? INT_MAX : (int)left);
+
+		if (n > 0)
+			return true;
+		if (bl_passed(until) || (n < 0 && errno != EINTR))
+			return false;
+	}
+}
+
+/* A read is given up after io_timeout_ms, which the connectors know in seconds and for all
+ * reads alike. */
+static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time until,
+                    struct bl_err *err)
+{
+	if (mysql_send_query(s->mysql, sql, (unsigned long)len) != 0)
+		return bl_session_error(s, err);
+	if (!answers_by(s, until)) {
+		s->gone = true;
+		return bl_err_set(err, BIZLOCK_CONN, "no answer in time");
+	}
+	return mysql_read_query_result(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
+}
+
+int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
+{
+	if (bl_session_ready(s, err) != BIZLOCK_OK)
+		return err->code;
+	if (s->answer_by != BL_NEVER)
+		return query_by(s, sql, len, s->answer_by, err);
+	return mysql_real_query(s->mysql, sql, (unsigned long)len) ? bl_session_error(s, err)
+	                                                           : BIZLOCK_OK;
+}
+
+int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   int64_t *ret_number, struct bl_err *err)
+{
+	struct sum sum = {0, 0};
+	int rc = bl_session_send(s, sql, len, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = read_sums(s, 0, bl_sql_statements(sql, len), &sum, err);
+	if (rc == BIZLOCK_OK && ret_affected)
+		*ret_affected = sum.affected;
+	if (rc == BIZLOCK_OK && ret_number)
+		*ret_number = sum.number;
+	return rc;
+}
+
+int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                         struct bl_err *err)
+{
+	struct sum first = {0, 0}, later;
+	unsigned n = bl_sql_statements(sql, len);
+	struct bl_err ignored;
+	int rc = bl_session_send(s, sql, len, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = read_sum(s, &first, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_affected = first.affected;
+	rc = next_answer(s, 0, n, &ignored);
+	if (rc == BIZLOCK_OK)
+		rc = read_sums(s, 1, n, &later, &ignored);
+	s->gone |= rc != BIZLOCK_OK;
+	return BIZLOCK_OK;
+}
+
+int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
+                   struct bl_err *err)
+{
+	return bl_session_ask(s, sql, len, ret_affected, NULL, err);
+}
+
+static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_fn *fn, void *arg,
+                           struct bl_err *err)
+{
+	struct bl_rows *rows;
+	int rc = read_rows(s, &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	fn(arg, statement, rows);
+	bl_rows_free(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
+                    struct bl_err *err)
+{
+	unsigned n = bl_sql_statements(s->text.data, s->text.len);
+	int rc;
+
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_send(s, s->text.data, s->text.len, err);
+	for (unsigned i = 0, read = 0; rc == BIZLOCK_OK && i < n; i++) {
+		rc = read_one_answer(s, i, fn, arg, err);
+		if (rc == BIZLOCK_OK) {
+			read = i + 1;
+			rc = next_answer(s, i, n, err);
+		}
+		if (rc != BIZLOCK_OK && read >= needed && err->native) {
+			bl_session_leave(s);
+			return BIZLOCK_OK;
+		}
+	}
+	return rc;
+}
+
+int bl_session_last(struct bl_session *s, struct bl_err *err)
+{
+	return next_answer(s, 0, 1, err);
+}
+
+int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **ret,
+                      struct bl_err *err)
+{
+	struct bl_rows *rows = NULL;
+	int rc = read_rows(s, &rows, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_check(s, "columns", rows ? rows->columns : 0, columns, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_last(s, err);
+	if (rc == BIZLOCK_OK)
+		*ret = rows;
+	else
+		bl_rows_free(rows);
+	return rc;
+}
+
+int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,
+                     struct bl_err *err)
+{
+	int rc = bl_session_send(s, sql, strlen(sql), err);
+
+	return rc == BIZLOCK_OK ? bl_session_answer(s, columns, ret, err) : rc;
+}

@@ -1,0 +1,262 @@
+#define _GNU_SOURCE 1
+#include "clients.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "patience.h"
+
+#define CALLS_MAX 40000000u
+#define HOLDS_MAX 20000000u
+#define ERRORS_MAX 1000u
+#define LOOK_MS 5 /* from one look at a hold to the next */
+
+/* Shared by all processes. It has room for hours; what is not used takes no memory. */
+struct chaos_clients {
+	unsigned seed;
+	pid_t pids[CHAOS_PROCESSES];
+	struct world world;
+	char hosts[3][256];
+	atomic_bool go, stop;
+	atomic_uint ready;
+	atomic_uint n_calls, n_holds, n_errors;
+	struct chaos_error errors[ERRORS_MAX];
+	struct chaos_hold holds[HOLDS_MAX];
+	struct chaos_call calls[CALLS_MAX];
+};
+
+int64_t chaos_now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* ---- a process ------------------------------------------------------------- */
+
+struct member {
+	struct chaos_clients *c;
+	bizlock *b;
+	unsigned number, random;
+	struct chaos_hold *_Atomic hold; /* NULL: none. The function of losses looks at it. */
+};
+
+static bizlock_key key_of(unsigned key)
+{
+	static const char *const ids[CHAOS_KEYS] = {"key-0", "key-1", "key-2", "key-3"};
+
+	return KEY(ids[key]);
+}
+
+static struct chaos_call *begin_call(struct member *m, enum chaos_what what, unsigned key)
+{
+	unsigned at = atomic_fetch_add(&m->c->n_calls, 1);
+	struct chaos_call *call = &m->c->calls[at];
+
+	if (at >= CALLS_MAX)
+		die("more calls than there is room for");
+	call->process = (uint16_t)m->number;
+	call->what = (uint8_t)what;
+	call->key = (uint16_t)key;
+	call->wait_ms = what == CHAOS_ACQUIRE ? CHAOS_WAIT_MS : 0;
+	call->begun_us = chaos_now_us();
+	return call;
+}
+
+static void end_call(struct member *m, struct chaos_call *call, int rc)
+{
+	unsigned at;
+
+	call->rc = (uint8_t)rc;
+	call->ended_us = chaos_now_us();
+	if (chaos_is_excused(call->what, rc) ||
+	    (at = atomic_fetch_add(&m->c->n_errors, 1)) >= ERRORS_MAX)
+		return;
+	m->c->errors[at] = (struct chaos_error){.at_us = call->ended_us,
+	                                        .process = call->process,
+	                                        .what = call->what,
+	                                        .rc = call->rc};
+	snprintf(m->c->errors[at].text, sizeof(m->c->errors[at].text), "%s", bizlock_errmsg(m->b));
+}
+
+static void hear_of_loss(void *arg, bizlock_key key, uint64_t fence)
+{
+	struct member *m = arg;
+	struct chaos_hold *hold = atomic_load(&m->hold);
+
+	(void)key;
+	if (hold && hold->fence == fence)
+		hold->told_us = chaos_now_us();
+}
+
+static struct chaos_hold *take(struct member *m, unsigned key)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct chaos_call *call = begin_call(m, CHAOS_ACQUIRE, key);
+	struct chaos_hold *hold;
+	unsigned at;
+	int rc;
+
+	opts.wait_ms = CHAOS_WAIT_MS;
+	opts.lease_ms = CHAOS_LEASE_MS;
+	rc = bizlock_acquire(m->b, key_of(key), &opts, &grant);
+	end_call(m, call, rc);
+	if (rc != BIZLOCK_OK)
+		return NULL;
+	if ((at = atomic_fetch_add(&m->c->n_holds, 1)) >= HOLDS_MAX)
+		die("more holds than there is room for");
+	hold = &m->c->holds[at];
+	*hold = (struct chaos_hold){.fence = grant.fence,
+	                            .asked_us = call->begun_us,
+	                            .from_us = call->ended_us,
+	                            .process = (uint16_t)m->number,
+	                            .key = (uint16_t)key};
+	atomic_store(&m->hold, hold);
+	return hold;
+}
+
+static bool believe(struct member *m, struct chaos_hold *hold)
+{
+	int64_t now = chaos_now_us(), left = bizlock_left_ms(m->b, key_of(hold->key), NULL);
+
+	if (left <= 0) {
+		hold->over_us = chaos_now_us();
+		return false;
+	}
+	hold->until_us = now;
+	hold->ends_us = now + left * 1000;
+	return true;
+}
+
+/* Most holds are as short as can be, and some outlive a lease. Whoever finds that a hold is over
+ * gives the library a while to say so. */
+static void hold_for_a_while(struct member *m, struct chaos_hold *hold)
+{
+	int64_t end = now_ms();
+
+	if (rand_r(&m->random) % 4 == 0)
+		end += rand_r(&m->random) % (rand_r(&m->random) % 64 ? 50 : CHAOS_LEASE_MS * 3 / 2);
+	while (believe(m, hold) && now_ms() < end && !atomic_load(&m->c->stop))
+		pause_ms(LOOK_MS);
+	for (end = now_ms() + 2000; hold->over_us && !hold->told_us && pause_before(end);)
+		;
+}
+
+static void give_back(struct member *m, struct chaos_hold *hold)
+{
+	struct chaos_call *call = begin_call(m, CHAOS_RELEASE, hold->key);
+	int rc;
+
+	hold->given_us = call->begun_us;
+	rc = bizlock_release(m->b, key_of(hold->key), NULL, NULL);
+	hold->rc = (uint8_t)rc;
+	end_call(m, call, rc);
+	hold->answered_us = call->ended_us;
+	atomic_store(&m->hold, NULL);
+}
+
+static void work(struct chaos_clients *c, unsigned number)
+{
+	struct member m = {.c = c, .number = number, .random = c->seed + number};
+	struct chaos_call *call;
+	struct chaos_hold *hold;
+
+	while (!atomic_load(&c->go))
+		pause_ms(LOOK_MS);
+	m.b = client_open(&c->world, OPTIONS("host", c->hosts[number % 3]));
+	if (bizlock_on_lost(m.b, hear_of_loss, &m) != BIZLOCK_OK)
+		die("on_lost: %s", bizlock_errmsg(m.b));
+	atomic_fetch_add(&c->ready, 1);
+	while (!atomic_load(&c->stop)) {
+		hold = take(&m, (unsigned)rand_r(&m.random) % CHAOS_KEYS);
+		if (!hold) {
+			pause_ms(20); /* a server that is down may refuse at once */
+			continue;
+		}
+		hold_for_a_while(&m, hold);
+		give_back(&m, hold);
+	}
+	call = begin_call(&m, CHAOS_CLOSE, 0);
+	bizlock_close(m.b);
+	end_call(&m, call, BIZLOCK_OK);
+}
+
+/* ---- all of them ------------------------------------------------------------- */
+
+struct chaos_clients *chaos_clients_fork(unsigned seed)
+{
+	struct chaos_clients *c = mmap(NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+	                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (c == MAP_FAILED)
+		die("no room for a history");
+	c->seed = seed;
+	for (unsigned i = 0; i < CHAOS_PROCESSES; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork failed");
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			work(c, i);
+			_exit(0);
+		}
+		c->pids[i] = pid; /* not by the child: c is shared */
+	}
+	return c;
+}
+
+void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3])
+{
+	c->world = *w;
+	for (unsigned i = 0; i < 3; i++)
+		snprintf(c->hosts[i], sizeof(c->hosts[i]), "%s", hosts[i]);
+	atomic_store(&c->go, true);
+	eventually(atomic_load(&c->ready) == CHAOS_PROCESSES);
+}
+
+bool chaos_clients_end(struct chaos_clients *c, int64_t ms)
+{
+	int64_t end = now_ms() + ms;
+	unsigned well = 0;
+
+	atomic_store(&c->stop, true);
+	for (unsigned i = 0; i < CHAOS_PROCESSES; i++) {
+		int status = -1;
+
+		while (waitpid(c->pids[i], &status, WNOHANG) == 0 && pause_before(end))
+			;
+		if (status == -1) {
+			kill(c->pids[i], SIGKILL);
+			waitpid(c->pids[i], &status, 0);
+		}
+		well += status == 0;
+	}
+	return well == CHAOS_PROCESSES;
+}
+
+struct chaos_history chaos_clients_history(const struct chaos_clients *c)
+{
+	return (struct chaos_history){.calls = c->calls,
+	                              .n_calls = atomic_load(&c->n_calls),
+	                              .holds = c->holds,
+	                              .n_holds = atomic_load(&c->n_holds),
+	                              .keys = CHAOS_KEYS};
+}
+
+const struct chaos_error *chaos_clients_error(const struct chaos_clients *c, unsigned number)
+{
+	return number < ERRORS_MAX && number < atomic_load(&c->n_errors) ? &c->errors[number]
+	                                                                 : NULL;
+}

@@ -1,0 +1,177 @@
+#include "faults.h"
+
+#include <stdio.h>
+
+#include "base/rnd.h"
+#include "clients.h"
+#include "patience.h"
+
+const char *chaos_fault_text(unsigned kind)
+{
+	static const char *const texts[] = {
+#define TEXT(name, text) text,
+	        CHAOS_FAULTS(TEXT)
+#undef TEXT
+	};
+
+	return texts[kind];
+}
+
+/* ---- what comes ---------------------------------------------------------------- */
+
+static unsigned below(uint64_t *random, unsigned n)
+{
+	return (unsigned)(bl_rnd_next(random) % n);
+}
+
+/* Those that this cluster can have. */
+static unsigned kinds_of(const struct cluster *c, bool with_full, enum chaos_fault_kind *ret)
+{
+	unsigned n = 0;
+
+	for (unsigned kind = 0; kind < CHAOS_FAULT_KINDS; kind++)
+		if ((kind != CHAOS_PART || c->is_apart) &&
+		    (kind != CHAOS_SWITCH || c->has_one_primary) &&
+		    (kind != CHAOS_FULL || (c->is_apart && with_full)))
+			ret[n++] = kind;
+	return n;
+}
+
+/* Some faults last longer than any cluster takes to go on without the node; most do not. */
+struct chaos_plan chaos_draw(uint64_t seed, unsigned number, const struct cluster *c,
+                             bool with_full)
+{
+	enum chaos_fault_kind kinds[CHAOS_FAULT_KINDS];
+	unsigned n = kinds_of(c, with_full, kinds);
+	uint64_t random = seed * 1000003 + number;
+	struct chaos_plan plan = {.kind = kinds[below(&random, n)],
+	                          .node = (int)below(&random, CLUSTER_NODES),
+	                          .for_ms = 500 + below(&random, below(&random, 4) ? 8000 : 25000),
+	                          .then_ms = 500 + below(&random, 3000),
+	                          .replies = below(&random, 2)};
+
+	if (plan.kind != CHAOS_SWITCH && below(&random, 2))
+		plan.node = -1;
+	return plan;
+}
+
+/* ---- what is done ---------------------------------------------------------------- */
+
+/* Returns when the fault is over; *ret_us: since when it does harm. */
+typedef bool chaos_way(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                       int64_t *ret_us);
+
+static bool kill_it(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                    int64_t *ret_us)
+{
+	bool done = cluster_do(&site->cluster, "kill", node);
+
+	*ret_us = chaos_now_us();
+	pause_ms(plan->for_ms);
+	return done;
+}
+
+static bool freeze(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                   int64_t *ret_us)
+{
+	bool done = cluster_do(&site->cluster, "freeze", node);
+
+	*ret_us = chaos_now_us();
+	pause_ms(plan->for_ms);
+	return cluster_do(&site->cluster, "thaw", node) && done;
+}
+
+static bool break_line(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                       int64_t *ret_us)
+{
+	struct fault fault = {.what = plan->kind == CHAOS_CUT ? FAULT_CUT : FAULT_SWALLOW,
+	                      .side = plan->replies ? FAULT_REPLIES : FAULT_REQUESTS,
+	                      .for_ever = true};
+
+	proxy_arm(site->proxies[node], &fault);
+	*ret_us = chaos_now_us();
+	pause_ms(plan->for_ms);
+	proxy_arm(site->proxies[node], NULL);
+	proxy_cut(site->proxies[node]);
+	return true;
+}
+
+static bool slow_down(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                      int64_t *ret_us)
+{
+	int64_t end = now_ms() + plan->for_ms;
+	bool done = true;
+
+	*ret_us = chaos_now_us();
+	while (done && pause_before(end)) {
+		done = cluster_do(&site->cluster, "freeze", node);
+		pause_ms(200);
+		done = cluster_do(&site->cluster, "thaw", node) && done;
+		pause_ms(50);
+	}
+	return done;
+}
+
+static bool part(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                 int64_t *ret_us)
+{
+	bool done = cluster_do(&site->cluster, "cut", node);
+
+	*ret_us = chaos_now_us();
+	pause_ms(plan->for_ms);
+	return cluster_do(&site->cluster, "join", node) && done;
+}
+
+/* A server that found no room for a log looks again a minute later. */
+#define FULL_MS 61000
+
+static bool fill_disk(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                      int64_t *ret_us)
+{
+	bool done = cluster_do(&site->cluster, "fill", node);
+
+	*ret_us = chaos_now_us();
+	pause_ms(plan->for_ms);
+	done = cluster_do(&site->cluster, "empty", node) && done;
+	pause_ms(FULL_MS);
+	return done;
+}
+
+static bool switch_primary(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
+                           int64_t *ret_us)
+{
+	(void)plan;
+	*ret_us = chaos_now_us();
+	return cluster_do(&site->cluster, "primary", node);
+}
+
+static chaos_way *const ways[] = {
+        [CHAOS_KILL] = kill_it,          [CHAOS_FREEZE] = freeze,  [CHAOS_CUT] = break_line,
+        [CHAOS_SILENCE] = break_line,    [CHAOS_SLOW] = slow_down, [CHAOS_PART] = part,
+        [CHAOS_SWITCH] = switch_primary, [CHAOS_FULL] = fill_disk,
+};
+
+static unsigned node_of(const struct chaos_site *site, const struct chaos_plan *plan)
+{
+	int node = plan->node;
+
+	if (node < 0 && site->cluster.has_one_primary)
+		node = cluster_primary(&site->cluster);
+	return node < 0 ? 0 : (unsigned)node;
+}
+
+bool chaos_inject(struct chaos_site *site, const struct chaos_plan *plan, struct chaos_fault *ret)
+{
+	unsigned node = node_of(site, plan);
+	bool good;
+
+	*ret = (struct chaos_fault){
+	        .kind = (uint8_t)plan->kind, .node = (uint8_t)node, .begun_us = chaos_now_us()};
+	good = ways[plan->kind](site, plan, node, &ret->struck_us) &&
+	       cluster_do(&site->cluster, "rejoin", node) &&
+	       cluster_do(&site->cluster, "wait", node);
+	ret->mended_us = chaos_now_us();
+	ret->excused_ms = plan->kind == CHAOS_FULL ? 5000 : 0;
+	pause_ms(plan->then_ms);
+	return good;
+}

@@ -1,0 +1,205 @@
+/* The parts of the program hostile: what stands between a client and the server (relay.c, link.c),
+ * what the packets of a reply are (reply.c), which lies there are (lies.c) and how they are told
+ * (tell.c), what is done meanwhile (scenario.c, run.c), and what must be true afterwards
+ * (truth.c). */
+#ifndef TEST_HOSTILE_H
+#define TEST_HOSTILE_H
+
+#include <bizlock.h>
+#include <bizlock_ops.h>
+#include <bizlock_tx.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "keyset.h"
+#include "world.h"
+
+/* ---- packets of replies (reply.c) -------------------------------------------------- */
+
+enum kind {
+	GREETING,
+	LOGIN, /* what else comes before the login is over */
+	OK,
+	ERROR,
+	PREPARED,
+	COUNT, /* of columns */
+	COLUMN,
+	COLUMNS_END,
+	ROW, /* as text */
+	BINARY_ROW,
+	ROWS_END,
+	KINDS
+};
+
+extern const char *const kind_names[KINDS];
+
+/* The payload of a packet; there is room for PACKET_ROOM bytes more. */
+struct packet {
+	unsigned char *data;
+	size_t len;
+	enum kind kind;
+};
+
+enum { PACKET_ROOM = 70000, COMMANDS_MAX = 64, HEADER = 4 };
+
+#define MORE_RESULTS 8u
+#define ENDLESS_PACKET 0xffffff /* its length: another one follows, and belongs to it */
+
+/* Where the server stands in its reply. All zero: before its greeting. */
+struct reply {
+	enum { BEFORE_LOGIN, IN_LOGIN, FIRST, PARAMETERS, COLUMNS, ROWS } state;
+	bool short_ends; /* CLIENT_DEPRECATE_EOF: columns have no end, and that of rows is an OK */
+	unsigned columns, columns_later; /* still to come; those behind the parameters */
+	unsigned char commands[COMMANDS_MAX];
+	unsigned asked, answered; /* commands */
+};
+
+/* A packet of the client's. */
+void reply_asked(struct reply *r, unsigned char number, const unsigned char *data, size_t len);
+
+/* The next packet of the server's; sets its kind. */
+void reply_next(struct reply *r, struct packet *p);
+
+/* Does the reply to the present command come to a PREPARE? */
+bool reply_prepares(const struct reply *r);
+
+/* Where the status flags stand in an OK or an end; NULL: there are none. */
+unsigned char *reply_flags(const struct packet *p);
+
+/* ---- lies (lies.c) ------------------------------------------------------------------- */
+
+/* What the client gets in the place of one packet. */
+struct told {
+	struct packet *truth;
+	void *link; /* for tell() */
+	bool flood; /* the last packet comes again and again, for ever */
+	unsigned char skew;
+	size_t length; /* what the header says, unless 0 */
+	unsigned seed;
+};
+
+void tell(struct told *t, const unsigned char *data, size_t len);
+
+struct lie {
+	const char *name;
+	unsigned kinds;      /* 1 << kind: of which packets it can be told */
+	unsigned noticeable; /* the same, of those of which it can be noticed: see lies.c */
+	void (*fn)(struct told *t, uint64_t number);
+	uint64_t number;
+	bool slow; /* only a timeout ends it */
+};
+
+extern const struct lie lies[];
+extern const unsigned lie_count;
+
+/* ---- between client and server (relay.c) ---------------------------------------------- */
+
+struct plan {
+	const struct lie *lie; /* NULL: the truth */
+	unsigned packet;       /* from which on, counted since it was armed */
+	bool ever;             /* of each packet of this kind from there on */
+	unsigned seed;
+};
+
+enum { TRACE_MAX = 4096 };
+
+struct trace {
+	unsigned count;
+	unsigned char kinds[TRACE_MAX];
+};
+
+struct relay;
+
+struct relay *relay_start(const struct server *upstream);
+void relay_stop(struct relay *relay);
+struct server relay_address(const struct relay *relay);
+void relay_arm(struct relay *relay, const struct plan *plan); /* NULL: the truth again */
+void relay_refuse_prepare(struct relay *relay, bool refuse);  /* as if there were no room for it */
+unsigned relay_shots(struct relay *relay);
+unsigned relay_told(struct relay *relay); /* 1 << kind: of which packets the lie was told */
+struct trace relay_trace(struct relay *relay);
+bool relay_swallowed(struct relay *relay); /* did a client take whatever it was sent? */
+
+/* ---- what is done (scenario.c), and what must be true (truth.c) ------------------------- */
+
+#define LEASE_MS 60000
+#define IO_MS 1000 /* the connectors know no shorter timeout */
+#define WAIT_MS 1000
+#define TX_READ_S 3
+#define LIMIT_MS (WAIT_MS + 15 * IO_MS) /* no call takes longer, on a busy machine */
+#define ROWS_THERE 300                  /* more than one page */
+#define SET 3
+#define ME "me"
+
+struct bench {
+	struct world world;
+	struct relay *relay;
+	bizlock *stranger; /* past the relay */
+	MYSQL *locker;
+	unsigned serial; /* of the next run */
+};
+
+struct run {
+	struct bench *bench;
+	const struct scenario *scenario;
+	bizlock *b;
+	MYSQL *tx;
+	unsigned serial;
+	char id[16]; /* its key, and what its other keys begin with */
+	bizlock_grant grant;
+	struct keyset set;
+	struct row before;
+	char text[BIZLOCK_EXPORT_MAX];
+	uint64_t seen; /* by callbacks */
+	size_t read;   /* bytes that they looked at */
+	int rc;
+	int64_t took_ms;
+	char errmsg[512];
+	unsigned shots, told;
+	struct trace trace;
+	char why[1024]; /* why the run failed; "": it did not */
+};
+
+struct scenario {
+	const char *name;
+	void (*prepare)(struct run *);
+	int (*act)(struct run *);
+	bool (*truth)(struct run *); /* of BIZLOCK_OK */
+	enum { PLAIN, QUEUE_OFF, UNPREPARED, CLOSED, FAST_RENEWAL } client;
+	int rc; /* of an honest server */
+};
+
+extern const struct scenario scenarios[];
+extern const unsigned scenario_count;
+
+void must_work(bizlock *b, int rc, const char *what); /* before the lie */
+int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret);
+
+bool row_is_mine(struct run *r);
+bool row_is_deep(struct run *r);
+bool row_is_renewed(struct run *r);
+bool row_is_alive(struct run *r);
+bool row_is_gone(struct run *r);
+bool set_is_mine(struct run *r);
+bool set_is_gone(struct run *r);
+bool all_were_seen(struct run *r);
+bool one_was_seen(struct run *r);
+bool stale_are_gone(struct run *r);
+bool tables_work(struct run *r);
+bool row_is_exported(struct run *r);
+bool row_is_locked(struct run *r);
+bool row_is_fenced(struct run *r);
+bool ledger_is_written(struct run *r);
+bool client_works(struct run *r);
+bool nothing_is_said(struct run *r);
+
+void bench_open(struct bench *bench);
+void bench_close(struct bench *bench);
+void run_plan(struct bench *bench, const struct scenario *s, const struct plan *plan,
+              struct run *ret);
+
+/* Sets r->why. False. */
+bool wrong(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,396 @@
+/* What is done while the server lies. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+#include <string.h>
+
+#include "call.h"
+#include "hostile.h"
+#include "patience.h"
+
+void must_work(bizlock *b, int rc, const char *what)
+{
+	if (rc != BIZLOCK_OK)
+		die("%s: %s", what, bizlock_errmsg(b));
+}
+
+int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = wait_ms;
+	opts.lease_ms = r->scenario->client == FAST_RENEWAL ? 900 : LEASE_MS;
+	opts.owner = ME;
+	return bizlock_acquire(b, KEY(id), &opts, ret);
+}
+
+/* ---- before it ------------------------------------------------------------- */
+
+static void nothing(struct run *r)
+{
+	(void)r;
+}
+
+static void i_hold(struct run *r)
+{
+	must_work(r->b, take(r, r->b, r->id, PATIENCE_MS, &r->grant), "the hold");
+	r->before = row_of(&r->bench->world, KEY(r->id));
+}
+
+static void i_hold_twice(struct run *r)
+{
+	i_hold(r);
+	i_hold(r);
+}
+
+static void i_exported(struct run *r)
+{
+	i_hold(r);
+	must_work(r->b, bizlock_export(r->b, KEY(r->id), ME, r->text, sizeof(r->text)),
+	          "the export");
+}
+
+static void i_hold_set(struct run *r)
+{
+	keyset_make(&r->set, SET, r->id);
+	must_work(r->b,
+	          keyset_acquire(r->b, &r->set, .wait_ms = PATIENCE_MS, .lease_ms = LEASE_MS,
+	                         .owner = ME),
+	          "the set");
+}
+
+static void stranger_holds(struct run *r)
+{
+	must_work(r->bench->stranger, take(r, r->bench->stranger, r->id, 0, &r->grant),
+	          "a stranger");
+}
+
+static void dead_one_holds(struct run *r)
+{
+	db_run(r->bench->world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
+	       " gmt_create, gmt_modified) VALUES ('%s', 'test', '1@2.3@gone', 2,"
+	       " UTC_TIMESTAMP(6) - INTERVAL 1 DAY, 0, '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+	       r->id);
+}
+
+static void dead_ones_hold(struct run *r)
+{
+	dead_one_holds(r);
+	db_run(r->bench->world.admin,
+	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create) VALUES ('%s', 'test',"
+	       " UTC_TIMESTAMP(6) - INTERVAL 3 DAY)",
+	       r->id);
+}
+
+static void many_hold(struct run *r)
+{
+	db_run(r->bench->world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
+	       " gmt_create, gmt_modified) SELECT CONCAT('%s-', 1000 + a.n * 20 + b.n), 'test',"
+	       " '1@2.3@far', 1, UTC_TIMESTAMP(6) + INTERVAL 1 DAY, 0, '', UTC_TIMESTAMP(6),"
+	       " UTC_TIMESTAMP(6) FROM bench_numbers AS a, bench_numbers AS b WHERE a.n < %d",
+	       r->id, ROWS_THERE / 20);
+}
+
+static void begin_transaction(struct run *r, unsigned long flags)
+{
+	struct server at = relay_address(r->bench->relay);
+
+	r->tx = db_connect(&at, r->bench->world.schema, flags, TX_READ_S);
+	db_run(r->tx, "START TRANSACTION");
+	db_run(r->tx, "INSERT INTO ledger VALUES (%u)", r->serial);
+}
+
+static void i_am_in_transaction(struct run *r)
+{
+	begin_transaction(r, CLIENT_MULTI_STATEMENTS);
+}
+
+static void i_hold_in_transaction(struct run *r)
+{
+	i_hold(r);
+	i_am_in_transaction(r);
+}
+
+/* Without CLIENT_MULTI_STATEMENTS, bizlock_commit() asks twice. */
+static void i_hold_in_plain_transaction(struct run *r)
+{
+	i_hold(r);
+	begin_transaction(r, 0);
+}
+
+static void row_lock_is_there(struct run *r)
+{
+	db_run(r->bench->world.admin,
+	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create)"
+	       " VALUES ('%s', 'test', UTC_TIMESTAMP(6))",
+	       r->id);
+	i_am_in_transaction(r);
+}
+
+/* ---- it ---------------------------------------------------------------------- */
+
+static int do_open(struct run *r)
+{
+	return bizlock_open(r->b);
+}
+
+static int do_acquire(struct run *r)
+{
+	return take(r, r->b, r->id, WAIT_MS, &r->grant);
+}
+
+static int do_try(struct run *r)
+{
+	return take(r, r->b, r->id, 0, NULL);
+}
+
+/* Whatever keeps the call from waiting, the stranger releases. */
+static int do_wait(struct run *r)
+{
+	struct call call;
+
+	call_start(&call, r->b, r->id, .wait_ms = WAIT_MS, .owner = ME);
+	for (int64_t end = now_ms() + 100; !atomic_load(&call.done) && pause_before(end);)
+		;
+	must_work(r->bench->stranger, bizlock_release(r->bench->stranger, KEY(r->id), ME, NULL),
+	          "a stranger");
+	call_join(&call);
+	r->grant = call.grant;
+	snprintf(r->errmsg, sizeof(r->errmsg), "%s", call.errmsg);
+	return call.rc;
+}
+
+static int do_release(struct run *r)
+{
+	return bizlock_release(r->b, KEY(r->id), ME, NULL);
+}
+
+static int do_renew(struct run *r)
+{
+	return bizlock_renew(r->b, KEY(r->id), ME, 2 * LEASE_MS);
+}
+
+/* The renewer's turn comes three times in a lease. */
+static int do_nothing_for_a_while(struct run *r)
+{
+	for (int64_t end = now_ms() + 1500; now_ms() < end && relay_shots(r->bench->relay) < 1;)
+		pause_ms(5);
+	return bizlock_left_ms(r->b, KEY(r->id), ME) > 0 ? BIZLOCK_OK : BIZLOCK_LOST;
+}
+
+static int do_verify(struct run *r)
+{
+	return bizlock_verify(r->b, KEY(r->id), ME);
+}
+
+static int do_acquire_set(struct run *r)
+{
+	keyset_make(&r->set, SET, r->id);
+	return keyset_acquire(r->b, &r->set, .wait_ms = WAIT_MS, .lease_ms = LEASE_MS, .owner = ME);
+}
+
+static int do_release_set(struct run *r)
+{
+	return keyset_release(r->b, &r->set, ME);
+}
+
+/* Threads whose requests travel together. */
+static int do_crowd(struct run *r)
+{
+	struct call calls[SET];
+	int rc = BIZLOCK_OK;
+
+	keyset_make(&r->set, SET, r->id);
+	for (int i = 0; i < SET; i++)
+		call_start(&calls[i], r->b, r->set.ids[i], .wait_ms = WAIT_MS, .owner = ME);
+	for (int i = 0; i < SET; i++) {
+		int one = call_join(&calls[i]);
+
+		r->set.grants[i] = calls[i].grant;
+		rc = rc == BIZLOCK_OK ? one : rc;
+	}
+	return rc;
+}
+
+static int do_crowd_release(struct run *r)
+{
+	struct call calls[SET];
+	int rc = BIZLOCK_OK;
+
+	for (int i = 0; i < SET; i++) {
+		call_prepare(&calls[i], r->b, r->set.ids[i], .owner = ME);
+		call_start_release(&calls[i]);
+	}
+	for (int i = 0; i < SET; i++) {
+		int one = call_join(&calls[i]);
+
+		rc = rc == BIZLOCK_OK ? one : rc;
+	}
+	return rc;
+}
+
+static int see_info(void *arg, const bizlock_info *info)
+{
+	struct run *r = arg;
+
+	r->read += strlen(info->biz_type) + strlen(info->owner) + strlen(info->note);
+	r->seen += strncmp(info->biz_id, r->id, strlen(r->id)) == 0;
+	return 0;
+}
+
+static int see_waiter(void *arg, const bizlock_waiter *waiter)
+{
+	struct run *r = arg;
+
+	r->read += strlen(waiter->user) + strlen(waiter->host);
+	r->seen++;
+	return 0;
+}
+
+static int see_finding(void *arg, const bizlock_finding *finding)
+{
+	struct run *r = arg;
+
+	r->read += strlen(finding->text) + strlen(finding->remedy);
+	r->seen++;
+	return 0;
+}
+
+static int see_migration(void *arg, const bizlock_migration *migration)
+{
+	struct run *r = arg;
+
+	r->read += strlen(migration->applied_at);
+	r->seen++;
+	return 0;
+}
+
+static int do_each(struct run *r)
+{
+	return bizlock_each(r->b, NULL, see_info, r);
+}
+
+static int do_each_of_type(struct run *r)
+{
+	return bizlock_each(r->b, "test", see_info, r);
+}
+
+static int do_look(struct run *r)
+{
+	return bizlock_look(r->b, KEY(r->id), see_info, r);
+}
+
+static int do_waiters(struct run *r)
+{
+	struct call call;
+	bizlock_key key = KEY(r->id);
+	int rc;
+
+	call_start(&call, r->bench->stranger, r->id, .wait_ms = 20000, .owner = "other");
+	eventually(doorbell_waiters(&r->bench->world) > 0);
+	rc = bizlock_waiters(r->b, &key, 1, see_waiter, r);
+	snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
+	must_work(r->bench->stranger, bizlock_release(r->bench->stranger, KEY(r->id), ME, NULL),
+	          "a stranger");
+	must_work(r->bench->stranger, call_join(&call), "another stranger");
+	must_work(r->bench->stranger,
+	          bizlock_release(r->bench->stranger, KEY(r->id), "other", NULL),
+	          "another stranger");
+	return rc;
+}
+
+static int do_break(struct run *r)
+{
+	return bizlock_break(r->b, KEY(r->id), r->grant.fence);
+}
+
+static int do_reap(struct run *r)
+{
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+	bizlock_reap_result result = BIZLOCK_REAP_RESULT_INIT;
+
+	return bizlock_reap(r->b, &opts, &result);
+}
+
+static int do_doctor(struct run *r)
+{
+	return bizlock_doctor(r->b, see_finding, r);
+}
+
+static int do_migrate(struct run *r)
+{
+	return bizlock_migrate(r->b);
+}
+
+static int do_each_migration(struct run *r)
+{
+	return bizlock_each_migration(r->b, see_migration, r);
+}
+
+static int do_export(struct run *r)
+{
+	return bizlock_export(r->b, KEY(r->id), ME, r->text, sizeof(r->text));
+}
+
+static int do_import(struct run *r)
+{
+	return bizlock_import(r->b, r->text, ME, &r->grant);
+}
+
+static int do_row_lock(struct run *r)
+{
+	return bizlock_row_lock(r->b, KEY(r->id), r->tx, 0);
+}
+
+static int do_fence(struct run *r)
+{
+	return bizlock_fence(r->b, KEY(r->id), ME, r->tx);
+}
+
+static int do_commit(struct run *r)
+{
+	return bizlock_commit(r->b, KEY(r->id), ME, r->tx);
+}
+
+const struct scenario scenarios[] = {
+        {"open", nothing, do_open, client_works, CLOSED, BIZLOCK_OK},
+        {"acquire", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"acquire-off", nothing, do_acquire, row_is_mine, QUEUE_OFF, BIZLOCK_OK},
+        {"acquire-text", nothing, do_acquire, row_is_mine, UNPREPARED, BIZLOCK_OK},
+        {"takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"wait-off", stranger_holds, do_wait, row_is_mine, QUEUE_OFF, BIZLOCK_OK},
+        {"wait-text", stranger_holds, do_wait, row_is_mine, UNPREPARED, BIZLOCK_OK},
+        {"busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY},
+        {"reenter", i_hold, do_acquire, row_is_deep, PLAIN, BIZLOCK_OK},
+        {"inner", i_hold_twice, do_release, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK},
+        {"release-off", i_hold, do_release, row_is_gone, QUEUE_OFF, BIZLOCK_OK},
+        {"renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK},
+        {"renewer", i_hold, do_nothing_for_a_while, row_is_alive, FAST_RENEWAL, BIZLOCK_OK},
+        {"verify", i_hold, do_verify, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"set", nothing, do_acquire_set, set_is_mine, PLAIN, BIZLOCK_OK},
+        {"set-release", i_hold_set, do_release_set, set_is_gone, PLAIN, BIZLOCK_OK},
+        {"crowd", nothing, do_crowd, set_is_mine, PLAIN, BIZLOCK_OK},
+        {"crowd-release", i_hold_set, do_crowd_release, set_is_gone, PLAIN, BIZLOCK_OK},
+        {"each", many_hold, do_each, all_were_seen, PLAIN, BIZLOCK_OK},
+        {"each-type", many_hold, do_each_of_type, all_were_seen, PLAIN, BIZLOCK_OK},
+        {"each-text", many_hold, do_each, all_were_seen, UNPREPARED, BIZLOCK_OK},
+        {"look", i_hold, do_look, one_was_seen, PLAIN, BIZLOCK_OK},
+        {"waiters", stranger_holds, do_waiters, one_was_seen, PLAIN, BIZLOCK_OK},
+        {"break", stranger_holds, do_break, row_is_gone, PLAIN, BIZLOCK_OK},
+        {"reap", dead_ones_hold, do_reap, stale_are_gone, PLAIN, BIZLOCK_OK},
+        {"doctor", nothing, do_doctor, nothing_is_said, CLOSED, BIZLOCK_OK},
+        {"migrate", nothing, do_migrate, tables_work, CLOSED, BIZLOCK_OK},
+        {"each-migration", nothing, do_each_migration, one_was_seen, CLOSED, BIZLOCK_OK},
+        {"export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK},
+        {"import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK},
+        {"row-lock", row_lock_is_there, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK},
+        {"row-lock-new", i_am_in_transaction, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK},
+        {"fence", i_hold_in_transaction, do_fence, row_is_fenced, PLAIN, BIZLOCK_OK},
+        {"commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK},
+        {"commit-plain", i_hold_in_plain_transaction, do_commit, ledger_is_written, PLAIN,
+         BIZLOCK_OK},
+};
+const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -1,0 +1,178 @@
+/* What the server has, asked by another way, after a call that said BIZLOCK_OK. */
+#define _GNU_SOURCE 1
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hostile.h"
+#include "patience.h"
+
+bool wrong(struct run *r, const char *fmt, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	snprintf(r->why, sizeof(r->why), "%s [answered %s after %lld ms%s%s]", text,
+	         bizlock_err_name(r->rc), (long long)r->took_ms, r->errmsg[0] ? ": " : "",
+	         r->errmsg);
+	return false;
+}
+
+#define must(cond)                                                                                 \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			return wrong(r, "a false answer: not so: %s", #cond);                      \
+	} while (0)
+
+static bool is_mine(struct run *r, const char *id, uint64_t fence, unsigned depth)
+{
+	struct row row = row_of(&r->bench->world, KEY(id));
+
+	must(row.there);
+	must(strncmp(row.owner, ME "@", strlen(ME "@")) == 0);
+	must(row.fence == fence);
+	must(row.depth == depth);
+	must(row.left_us > 0);
+	return true;
+}
+
+bool row_is_mine(struct run *r)
+{
+	return is_mine(r, r->id, r->grant.fence, 1);
+}
+
+bool row_is_deep(struct run *r)
+{
+	return is_mine(r, r->id, r->grant.fence, 2);
+}
+
+bool row_is_renewed(struct run *r)
+{
+	struct row row = row_of(&r->bench->world, KEY(r->id));
+
+	must(row.there && row.left_us > LEASE_MS * 1000LL);
+	must(bizlock_left_ms(r->b, KEY(r->id), ME) <= row.left_us / 1000 + 1);
+	return row_is_mine(r);
+}
+
+/* The client never believes in a longer lease than the server does. */
+bool row_is_alive(struct run *r)
+{
+	int64_t asked = now_ms(), left = bizlock_left_ms(r->b, KEY(r->id), ME);
+	struct row row = row_of(&r->bench->world, KEY(r->id));
+
+	must(left <= 0 || row.there);
+	must(left <= 0 || left <= row.left_us / 1000 + (now_ms() - asked) + 1);
+	return true;
+}
+
+bool row_is_gone(struct run *r)
+{
+	must(!row_of(&r->bench->world, KEY(r->id)).there);
+	return true;
+}
+
+bool set_is_mine(struct run *r)
+{
+	for (int i = 0; i < SET; i++)
+		if (!is_mine(r, r->set.ids[i], r->set.grants[i].fence, 1))
+			return false;
+	return true;
+}
+
+bool set_is_gone(struct run *r)
+{
+	for (int i = 0; i < SET; i++)
+		must(!row_of(&r->bench->world, r->set.keys[i]).there);
+	return true;
+}
+
+bool all_were_seen(struct run *r)
+{
+	must(r->seen == ROWS_THERE);
+	return true;
+}
+
+bool one_was_seen(struct run *r)
+{
+	must(r->seen == 1);
+	return true;
+}
+
+bool nothing_is_said(struct run *r)
+{
+	(void)r;
+	return true;
+}
+
+static long long count(struct run *r, const char *table)
+{
+	return db_number(r->bench->world.admin, "SELECT COUNT(*) FROM %s WHERE biz_id = '%s'",
+	                 table, r->id);
+}
+
+bool stale_are_gone(struct run *r)
+{
+	must(count(r, "biz_lock") == 0);
+	must(count(r, "biz_row_lock") == 0);
+	return true;
+}
+
+bool client_works(struct run *r)
+{
+	int rc = take(r, r->b, r->id, PATIENCE_MS, &r->grant);
+
+	if (rc != BIZLOCK_OK)
+		return wrong(r, "open, but useless: %s", bizlock_errmsg(r->b));
+	return row_is_mine(r);
+}
+
+bool tables_work(struct run *r)
+{
+	int rc = bizlock_open(r->b);
+
+	if (rc != BIZLOCK_OK)
+		return wrong(r, "migrated, but useless: %s", bizlock_errmsg(r->b));
+	return client_works(r);
+}
+
+bool row_is_exported(struct run *r)
+{
+	struct row row = row_of(&r->bench->world, KEY(r->id));
+
+	must(row.there && strncmp(row.owner, "export-", strlen("export-")) == 0);
+	must(row.fence == r->grant.fence && row.left_us > 0);
+	must(strlen(r->text) > 0);
+	return true;
+}
+
+static bool is_locked(struct run *r, const char *table, const char *how)
+{
+	return !db_try(r->bench->locker,
+	               "SELECT 1 FROM %s WHERE biz_id = '%s' AND biz_type = 'test' FOR %s NOWAIT",
+	               table, r->id, how);
+}
+
+bool row_is_locked(struct run *r)
+{
+	must(is_locked(r, "biz_row_lock", "UPDATE"));
+	return true;
+}
+
+bool row_is_fenced(struct run *r)
+{
+	must(row_is_mine(r));
+	must(is_locked(r, "biz_lock", "UPDATE"));
+	return true;
+}
+
+bool ledger_is_written(struct run *r)
+{
+	must(db_number(r->bench->world.admin, "SELECT COUNT(*) FROM ledger WHERE id = %u",
+	               r->serial) == 1);
+	return true;
+}

@@ -1,0 +1,240 @@
+/* Several hosts, of which one is silent: how little that costs, and which host is tried next. */
+#define _GNU_SOURCE 1
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cr_test.h"
+
+#define LONG "600000" /* for timeouts that a test would never wait for */
+#define LEASE "12000" /* one of several hosts then has 2 s for an answer */
+#define WAITERS 4
+
+TestSuite(failover, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* The kernel accepts connections, and nothing ever answers on them. */
+struct mute {
+	int fd;
+	unsigned port;
+};
+
+static struct mute mute_start(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	struct mute m = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+
+	if (m.fd < 0 || bind(m.fd, (struct sockaddr *)&at, len) != 0 || listen(m.fd, 64) != 0 ||
+	    getsockname(m.fd, (struct sockaddr *)&at, &len) != 0)
+		die("no socket to listen on");
+	m.port = ntohs(at.sin_port);
+	return m;
+}
+
+/* How many connections were made to it. Their ends, too, so that nobody waits for them longer. */
+static unsigned mute_stop(struct mute *m)
+{
+	unsigned n = 0;
+	int fd;
+
+	while ((fd = accept(m->fd, NULL, NULL)) >= 0) {
+		close(fd);
+		n++;
+	}
+	close(m->fd);
+	return n;
+}
+
+static const char *both(unsigned first, unsigned second)
+{
+	static char hosts[64];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u,127.0.0.1:%u", first, second);
+	return hosts;
+}
+
+static unsigned good_port(void)
+{
+	skip_unless(world.at.port && strcmp(world.at.host, "127.0.0.1") == 0,
+	            "the server has no port on this machine");
+	return world.at.port;
+}
+
+Test(failover, a_silent_host_does_not_keep_the_next_one_waiting)
+{
+	struct mute m = mute_start();
+	bizlock *b = client(OPTIONS("host", both(m.port, good_port()), "connect_timeout_ms", LONG));
+
+	works(b);
+	cr_assert_geq(mute_stop(&m), 1, "the first host was not tried");
+}
+
+Test(failover, a_host_that_failed_lately_comes_last)
+{
+	struct mute m = mute_start();
+	bizlock *b = client(OPTIONS("host", both(m.port, good_port()), "connect_timeout_ms", LONG));
+	unsigned dials;
+
+	for (int i = 0; i < 20; i++) {
+		kill_connections();
+		expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	dials = mute_stop(&m);
+	cr_assert_lt(dials, 20, "%u connections to a host that does not answer", dials);
+}
+
+/* The first host, through a proxy, and the same server without it. */
+struct way {
+	struct proxy *proxy;
+	bizlock *b;
+};
+
+static struct way way_begin(void)
+{
+	struct way w;
+	const char *hosts;
+
+	good_port();
+	w.proxy = proxy_start(&world.at, "127.0.0.1");
+	hosts = both(proxy_address(w.proxy).port, world.at.port);
+	w.b = client_open(&world,
+	                  OPTIONS("host", hosts, "io_timeout_ms", LONG, "connect_timeout_ms", LONG,
+	                          "lease_ms", LEASE, "ssl_mode", "disabled"));
+	return w;
+}
+
+static void way_end(struct way *w)
+{
+	proxy_stop(w->proxy);
+	bizlock_close(w->b);
+}
+
+static bizlock_numbers numbers_of(bizlock *b)
+{
+	bizlock_numbers n = {.size = sizeof(n)};
+
+	expect(OK, b, bizlock_stats(b, &n));
+	return n;
+}
+
+Test(failover, a_host_that_falls_silent_is_left_long_before_the_lease_ends)
+{
+	struct way w = way_begin();
+
+	expect(OK, w.b, acquire_renewed(w.b, "held"));
+	proxy_hold_replies(w.proxy, true);
+	expect(OK, w.b, acquire(w.b, "k", .wait_ms = PATIENCE_MS));
+	expect(OK, w.b, bizlock_release(w.b, KEY("k"), NULL, NULL));
+	expect(OK, w.b, bizlock_verify(w.b, KEY("held"), NULL));
+	expect(OK, w.b, bizlock_release(w.b, KEY("held"), NULL, NULL));
+	way_end(&w);
+}
+
+static const char *const ids[WAITERS] = {"k0", "k1", "k2", "k3"};
+
+/* Each key is acquired, and its doorbell held, on a connection of its own. */
+static void acquire_after_waiting(bizlock *b)
+{
+	bizlock *holder = client(NULL);
+	struct call calls[WAITERS];
+
+	for (int i = 0; i < WAITERS; i++)
+		expect(OK, holder, acquire(holder, ids[i], .owner = "holder"));
+	for (int i = 0; i < WAITERS; i++)
+		call_start(&calls[i], b, ids[i], .wait_ms = PATIENCE_MS, .owner = "waiter");
+	eventually(doorbell_waiters(&world) == WAITERS);
+	for (int i = 0; i < WAITERS; i++)
+		expect(OK, holder, bizlock_release(holder, KEY(ids[i]), "holder", NULL));
+	for (int i = 0; i < WAITERS; i++)
+		cr_assert_eq(call_join(&calls[i]), BIZLOCK_OK, "%s", calls[i].errmsg);
+}
+
+/* Nothing is sent on these: it would be silent for as long again. */
+Test(failover, idle_connections_to_a_host_that_fell_silent_are_left)
+{
+	struct way w = way_begin();
+	uint64_t lost;
+
+	acquire_after_waiting(w.b);
+	proxy_hold_replies(w.proxy, true);
+	for (int i = 0; i < WAITERS; i++)
+		expect(OK, w.b, bizlock_release(w.b, KEY(ids[i]), "waiter", NULL));
+	lost = numbers_of(w.b).retried_lost;
+	cr_assert_eq(lost, 1, "%llu statements were sent to it", (unsigned long long)lost);
+	way_end(&w);
+}
+
+/* Nothing that this client sends is in doubt, but nobody would wake it. */
+Test(failover, a_waiter_does_not_sleep_on_at_a_silent_host)
+{
+	struct way w = way_begin();
+	bizlock *holder = client(NULL);
+	struct call call;
+
+	expect(OK, holder, acquire_as(holder, "k", "holder"));
+	call_start(&call, w.b, "k", .wait_ms = 20 * PATIENCE_MS, .owner = "waiter");
+	eventually(doorbell_waiters(&world) == 1);
+	proxy_hold_replies(w.proxy, true);
+	expect(OK, holder, bizlock_release(holder, KEY("k"), "holder", NULL));
+	eventually(call.done);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	expect(OK, w.b, bizlock_release(w.b, KEY("k"), "waiter", NULL));
+	way_end(&w);
+}
+
+/* ---- a host that may not be written to yet ------------------------------------------------- */
+
+static struct own_server server;
+static struct world own;
+
+static void end_own_world(void)
+{
+	if (own.admin)
+		mysql_close(own.admin);
+	own_server_end(&server);
+}
+
+TestSuite(own_failover, .fini = end_own_world, .timeout = 240);
+
+struct opening {
+	bizlock *b;
+	int rc;
+};
+
+static void *open_client(void *arg)
+{
+	struct opening *o = arg;
+
+	o->rc = bizlock_open(o->b);
+	return NULL;
+}
+
+/* Another member may have been chosen meanwhile, by a group or by an operator. */
+Test(own_failover, a_host_that_refused_is_asked_again_while_another_one_is_silent)
+{
+	struct mute m = mute_start();
+	struct opening o;
+	pthread_t thread;
+	long long before;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "");
+	world_make(&own, &server.at);
+	world_migrate(&own);
+	db_run(own.admin, "SET GLOBAL read_only = 1");
+	before = db_status(own.admin, "Connections");
+	o.b = client_new(&own,
+	                 OPTIONS("host", both(m.port, server.at.port), "connect_timeout_ms", LONG));
+	cr_assert_eq(pthread_create(&thread, NULL, open_client, &o), 0);
+	eventually(db_status(own.admin, "Connections") > before &&
+	           db_status(own.admin, "Threads_connected") == 1);
+	db_run(own.admin, "SET GLOBAL read_only = 0");
+	pthread_join(thread, NULL);
+	cr_assert_eq(o.rc, BIZLOCK_OK, "%s", bizlock_errmsg(o.b));
+	works(o.b);
+	mute_stop(&m);
+	bizlock_close(o.b);
+}

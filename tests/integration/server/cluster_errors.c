@@ -1,0 +1,125 @@
+/* Errors by which the members of a cluster refuse a change. A trigger raises each of them for a
+ * while, with the server's own words: no caller that waits is to see it. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(cluster_errors, .init = world_begin, .fini = world_end, .timeout = 120);
+
+static void raise_at(const char *event, unsigned number, const char *words)
+{
+	db_run(world.admin,
+	       "CREATE TRIGGER refuse_%s BEFORE %s ON `%s`.biz_lock FOR EACH ROW "
+	       "IF (SELECT COUNT(*) FROM `%s`.refusing WHERE until > UTC_TIMESTAMP(6)) THEN "
+	       "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = %u, MESSAGE_TEXT = %s; END IF",
+	       event, event, world.schema, world.schema, number, db_literal(words));
+}
+
+static void refuse_for_a_while(void)
+{
+	db_run(world.admin, "UPDATE refusing SET until = UTC_TIMESTAMP(6) + INTERVAL 300000 "
+	                    "MICROSECOND");
+}
+
+static bizlock_numbers survives(unsigned number, const char *words)
+{
+	bizlock *b = client(NULL);
+	bizlock_numbers n = {.size = sizeof(n)};
+
+	works(b);
+	db_run(world.admin, "CREATE TABLE refusing (until DATETIME(6)) ENGINE=InnoDB "
+	                    "AS SELECT UTC_TIMESTAMP(6) AS until");
+	raise_at("INSERT", number, words);
+	raise_at("DELETE", number, words);
+	refuse_for_a_while();
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
+	cr_assert(row_of(&world, KEY("k")).there);
+	refuse_for_a_while();
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+	expect(OK, b, bizlock_stats(b, &n));
+	db_run(world.admin, "DROP TABLE refusing; DROP TRIGGER refuse_INSERT;"
+	                    " DROP TRIGGER refuse_DELETE");
+	return n;
+}
+
+/* Rolled back: the same is sent again, on the same connection. */
+static void is_a_conflict(unsigned number, const char *words)
+{
+	bizlock_numbers n = survives(number, words);
+
+	cr_assert_gt(n.retried_conflict, 1);
+	cr_assert_eq(n.reconnects, 0);
+}
+
+/* Rolled back, by a server that is no place for a lock now. */
+static void is_another_place(unsigned number, const char *words)
+{
+	bizlock_numbers n = survives(number, words);
+
+	cr_assert_eq(n.retried_conflict + n.retried_lost, 0);
+	cr_assert_gt(n.reconnects, 1);
+}
+
+/* Nobody knows what became of it. */
+static void is_in_doubt(unsigned number, const char *words)
+{
+	bizlock_numbers n = survives(number, words);
+
+	cr_assert_gt(n.retried_lost, 1);
+	cr_assert_gt(n.reconnects, 1);
+}
+
+Test(cluster_errors, a_member_of_several_primaries_lost_against_another)
+{
+	is_a_conflict(1180, "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT");
+	is_a_conflict(1180, "Fehler 149 - 'Lock deadlock; Retry transaction' beim COMMIT");
+}
+
+Test(cluster_errors, the_group_rolled_it_back)
+{
+	is_a_conflict(3101, "Plugin instructed the server to rollback the current transaction.");
+}
+
+Test(cluster_errors, a_fence_of_another_member_came_in_between)
+{
+	is_a_conflict(1869, "Auto-increment value in UPDATE conflicts with internally generated "
+	                    "values");
+}
+
+Test(cluster_errors, a_node_that_lost_the_others_in_its_commit)
+{
+	is_in_doubt(1180, "Got error 6 \"No such device or address\" during COMMIT");
+}
+
+/* It sends the change to the others before it waits for them. */
+Test(cluster_errors, a_member_that_was_expelled_in_its_commit)
+{
+	is_in_doubt(3100, "Error on observer while running replication hook 'before_commit'.");
+}
+
+Test(cluster_errors, a_member_that_is_not_ready)
+{
+	is_another_place(1047, "WSREP has not yet prepared node for application use");
+}
+
+Test(cluster_errors, a_server_that_became_read_only)
+{
+	is_another_place(1290, "The server is running with the --read-only option so it cannot "
+	                       "execute this statement");
+	is_another_place(1836, "Running in read-only mode");
+}
+
+/* Error while waiting for the other members, in words that differ. */
+Test(cluster_errors, a_member_that_waited_for_the_others_in_vain)
+{
+	for (unsigned number = 3796; number <= 3799; number++)
+		is_another_place(number, "Transaction not allowed");
+}
+
+Test(cluster_errors, a_server_that_takes_no_more_for_now)
+{
+	is_another_place(3168, "Server isn't available");
+	is_another_place(3169, "Session was killed");
+}

@@ -1,0 +1,15 @@
+/* What has to work through a proxy as it does without. */
+#ifndef TEST_CR_BEHIND_H
+#define TEST_CR_BEHIND_H
+
+#include "cr_between.h"
+
+void locks_work_behind(const struct between *x);
+void a_waiter_is_woken_behind(const struct between *x);
+void batches_work_behind(const struct between *x);
+void commits_are_fenced_behind(const struct between *x);
+
+/* A request is on its way for so long that its connection counts as lost. It must not arrive. */
+void late_requests_are_ended_behind(const struct between *x);
+
+#endif
