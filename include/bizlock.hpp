@@ -96,7 +96,9 @@ class bizlock::keys
 public:
 	keys(bizlock_key key) noexcept : one_(key) {}
 	keys(const char *biz_type, const char *biz_id) noexcept : one_{biz_type, biz_id} {}
-	keys(const bizlock_key *all, std::size_t n) noexcept : one_(), all_(all), size_(n) {}
+	keys(const bizlock_key *all, std::size_t n) noexcept : one_(), all_(all), size_(all ? n : 0)
+	{
+	}
 	keys(std::initializer_list<bizlock_key> all) noexcept : keys(all.begin(), all.size()) {}
 
 	const bizlock_key *data() const noexcept { return all_ ? all_ : &one_; }

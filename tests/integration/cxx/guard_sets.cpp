@@ -55,9 +55,11 @@ Test(guard_sets, of_no_keys_or_bad_ones_is_refused)
 {
 	bizlock::client b = new_client();
 	bizlock_key none = {nullptr, nullptr};
+	const bizlock_key *nowhere = nullptr;
 
 	expect_throw(INVALID, "", bizlock::guard got = b.acquire({pair_of_keys, 0}));
 	expect_throw(INVALID, "", bizlock::guard got = b.acquire(none));
+	expect_throw(INVALID, "", bizlock::guard got = b.acquire({nowhere, 2}));
 	expect_throw(INVALID, "", bizlock::guard got = b.acquire({"test", ""}));
 	expect_throw(INVALID, "", bizlock::guard got = b.acquire({{"test", "a"}, {"test", "a"}}));
 }
