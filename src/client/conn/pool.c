@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/conn/heartbeat.h"
+#include "client/conn/host.h"
 #include "client/conn/lost_conn.h"
 
 struct bl_pool_waiter {
@@ -26,10 +27,12 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *fai
 	p->last = &p->first;
 	p->connect_by = BL_NEVER;
 	p->conns = calloc(size, sizeof(*p->conns));
-	if (!p->conns)
+	p->lost = calloc((size_t)size * failover->n, sizeof(*p->lost));
+	if (!p->conns || !p->lost)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	p->size = size;
 	for (unsigned i = 0; i < p->size; i++) {
+		p->conns[i].lost = p->lost + (size_t)i * failover->n;
 		p->conns[i].fd = -1;
 		p->conns[i].wake_fd = -1;
 	}
@@ -49,6 +52,7 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 			close(c->wake_fd);
 	}
 	free(p->conns);
+	free(p->lost);
 	*p = (struct bl_pool){0};
 }
 
@@ -225,28 +229,11 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_end(job, BL_JOB_ALONE);
 }
 
-/* An idle connection that is likely to be of no use costs less now than when a statement is sent.
- */
-static void leave_if_useless(struct bl_pool *p, struct bl_conn *c)
-{
-	struct bl_failover *f = p->failover;
-	bool useless;
-
-	if (!c->id)
-		return;
-	useless = bl_failover_noted_since(f, &c->session, c->lent_at);
-	if (c->bells == 0)
-		useless |= bl_passed(bl_conn_stale_at(c)) ||
-		           bl_failover_prefers_another(f, &c->session, c->connected_at);
-	if (useless)
-		bl_session_leave(&c->session);
-}
-
 static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
-	leave_if_useless(p, c);
+	bl_conn_leave_if_useless(p, c);
 	set_lent(c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
@@ -300,7 +287,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 		rc = wait_in_turn(p, id, patience, &c, err);
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
-	leave_if_useless(p, c);
+	bl_conn_leave_if_useless(p, c);
 	set_lent(c);
 	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
@@ -353,16 +340,6 @@ static void serve_job(struct bl_pool *p, struct bl_conn *c)
 	bl_job_end(job, BL_JOB_LEADS);
 }
 
-/* Notes the host of a lost connection that gave no answer in time, or said that it takes no writes.
- */
-static void note_host(struct bl_pool *p, struct bl_conn *c)
-{
-	bl_time answer = bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS;
-
-	if (c->session.away || (!c->session.left && c->took >= answer))
-		bl_failover_note(p->failover, &c->session);
-}
-
 void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 {
 	bool jobs_first = c->jobs.first && !c->jobs_were_first;
@@ -372,8 +349,8 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	c->ringing = 0;
 	c->took = bl_now() - c->lent_at;
 	if (c->session.gone) {
-		note_host(p, c);
-		bl_lost_conn_note(c);
+		bl_conn_note_host(p, c);
+		bl_lost_conn_note(p, c);
 		disconnect(p, c);
 	}
 	c->lent = false;

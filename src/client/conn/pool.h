@@ -17,14 +17,20 @@
  * MariaDB: 1.4 times with 1,000. */
 #define BL_BELLS_MAX 256
 
+/* A connection that was lost: what it sent may still arrive, until it is ended at its server. */
+struct bl_lost_conn {
+	struct bl_mark mark;        /* "": none was lost */
+	const struct bl_host *host; /* as in its session; and server, too */
+	char server[BL_IDENTITY_MAX + 1];
+};
+
 struct bl_conn {
 	struct bl_session session;
-	uint64_t id;              /* never used twice; 0: not connected */
-	unsigned bells;           /* it holds */
-	int fd;                   /* of the connection, to be cut off; -1: none */
-	struct bl_mark lost_mark; /* of the one lost before: what it sent may still arrive,
-	                             until it is ended at the server */
-	bool used;                /* no lost ones have to be ended first */
+	uint64_t id;               /* never used twice; 0: not connected */
+	unsigned bells;            /* it holds */
+	int fd;                    /* of the connection, to be cut off; -1: none */
+	struct bl_lost_conn *lost; /* in this place before, one at each host */
+	bool used;                 /* no lost ones have to be ended first */
 	bool lent;
 	bool at_bell;         /* lent to a thread that waits at a doorbell */
 	bool open;            /* lent for a moment: jobs may stand in line */
@@ -51,6 +57,7 @@ struct bl_pool {
 	struct bl_numbers *numbers;
 	struct bl_worker *janitor; /* looks after idle connections, and sends heartbeats */
 	struct bl_conn *conns;
+	struct bl_lost_conn *lost; /* of all of them */
 	unsigned size;
 	unsigned open;     /* lent, and open for jobs */
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "client/conn/lost_conn.h"
 #include "client/conn/retry.h"
 #include "core/lease.h"
 
@@ -76,10 +77,24 @@ void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 
 /* ---- its lease --------------------------------------------------------------------------- */
 
+void bl_hold_late_renewal(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)
+{
+	if (bl_lost_conns_remain(&b->pool) && (!h->late_ms || lease_ms < h->late_ms))
+		h->late_ms = lease_ms;
+}
+
+int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us)
+{
+	if (h->late_ms && !bl_lost_conns_remain(&b->pool))
+		h->late_ms = 0;
+	return h->late_ms && h->late_ms * 1000LL < us ? h->late_ms * 1000LL : us;
+}
+
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
 {
-	bl_time expires = bl_lease_end(sent, lease_ms * 1000LL);
-	bl_time due = bl_lease_due(sent, h->lease_ms);
+	bl_time expires = bl_lease_end(sent, bl_hold_sure_us(b, h, lease_ms * 1000LL));
+	bl_time due =
+	        bl_lease_due(sent, (uint32_t)(bl_hold_sure_us(b, h, h->lease_ms * 1000LL) / 1000));
 	bool renewed = b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && due < h->until;
 
 	h->expires = expires > h->expires ? expires : h->expires;
@@ -104,6 +119,7 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 {
 	bl_hold_move(h, BL_HOLD_HELD);
 	h->unsure = false;
+	h->late_ms = 0;
 	h->depth = h->stored = 1;
 	h->fence = fence;
 	h->flags = request->flags;

@@ -30,6 +30,13 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
  * renewal by the longer one: so from now on the shorter one is renewed, at once. */
 void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms);
 
+/* A call's renewal got no reply, and was sent again. If its connection cannot be ended for now,
+ * because it led to another host, it may arrive after a longer lease, and shorten that. */
+void bl_hold_late_renewal(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms);
+
+/* The part of a lease of `us` that is left, whatever such a renewal may do. */
+int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us);
+
 /* An ACQUIRING one is HELD from here on: the statement that took it was about to be sent at
  * `sent`. grant: what its acquisition grants. */
 void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,

@@ -48,6 +48,8 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 	if (r.lease_ms >= h->lease_ms)
 		bl_hold_let_renew(call->client, h);
 	rc = bl_hold_change(call, h, true, write_lease, &r, &tried);
+	if (tried.repeated)
+		bl_hold_late_renewal(call->client, h, r.lease_ms);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))
 		return bl_hold_lost(call, h);
 	if (rc == BIZLOCK_BUSY) /* nothing was done, and the lease is what it was */
@@ -76,7 +78,7 @@ static int verify_hold(struct bl_call *call, struct bl_hold *h)
 	if (h->state != BL_HOLD_HELD || !row.found || row.fence != h->fence || row.left_us <= 0)
 		return bl_hold_lost(call, h);
 	if (h->expires == before) { /* else a renewal knows better by now */
-		h->expires = bl_lease_end(sent, row.left_us);
+		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row.left_us));
 		bl_worker_by(&call->client->loss_watch.worker, h->expires);
 	}
 	return rc;
