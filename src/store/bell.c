@@ -61,9 +61,11 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 {
 	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;
-	int rc = mysql_read_query_result(s->mysql) ? bl_session_error(s, err)
-	                                           : bl_session_answer(s, 1, &rows, err);
+	int rc;
 
+	s->asked_at = bl_now();
+	rc = mysql_read_query_result(s->mysql) ? bl_session_error(s, err)
+	                                       : bl_session_answer(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK) {
 		enum bl_class class = bl_classify(err->native);
 

@@ -154,6 +154,19 @@ bool bl_failover_noted_since(struct bl_failover *f, const struct bl_session *s, 
 	return t && noted_since(f, &t->standing.noted_at, since);
 }
 
+bool bl_failover_silent_since(struct bl_failover *f, const struct bl_session *s, bl_time since)
+{
+	const struct bl_target *t = target_of(f, s);
+	bool silent;
+
+	if (!t)
+		return false;
+	pthread_mutex_lock(&f->mu);
+	silent = t->standing.noted_at > since && t->standing.noted_at > t->heard_at;
+	pthread_mutex_unlock(&f->mu);
+	return silent;
+}
+
 void bl_failover_heard(struct bl_failover *f, const struct bl_session *s)
 {
 	struct bl_target *t = target_of(f, s);

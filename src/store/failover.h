@@ -13,7 +13,7 @@
 struct bl_target {
 	struct bl_host host;
 	struct bl_standing standing;
-	bl_time heard_at; /* the last heartbeat that it answered; 0: none */
+	bl_time heard_at; /* when it gave its last answer that was noted; 0: none was */
 };
 
 struct bl_dial;
@@ -61,10 +61,13 @@ void bl_failover_note(struct bl_failover *f, const struct bl_session *s);
  * long again. */
 bool bl_failover_noted_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
 
-/* Its host has answered a heartbeat. */
+/* Was it, and has it not been heard of since? */
+bool bl_failover_silent_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Its host has answered. */
 void bl_failover_heard(struct bl_failover *f, const struct bl_session *s);
 
-/* Has its host answered a heartbeat after `since`? True for the only host. */
+/* Has its host answered after `since`? True for the only host. */
 bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
 
 /* Would a host that comes before the session's be tried first now? since: when the session was

@@ -58,6 +58,8 @@ struct bl_session {
 	uint32_t io_ms;    /* what each read has */
 	bool left;         /* gone because we gave it up, not because it was lost */
 	bool away;         /* gone because its server says that it is no place for us now */
+	bool silent;       /* gone because an answer did not come in time */
+	bl_time asked_at;  /* when it began to send, or to read an answer */
 	struct bl_mark mark;
 	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
 };

@@ -17,6 +17,7 @@ static void note_end(struct bl_session *s, const struct bl_err *err)
 
 	s->gone |= bl_class_ends_connection(class);
 	s->away |= class == BL_CLASS_AWAY || class == BL_CLASS_DOUBT;
+	s->silent |= class == BL_CLASS_GONE && bl_passed(s->asked_at + s->io_ms * BL_NS_PER_MS);
 }
 
 int bl_session_failed(struct bl_session *s, unsigned native, const char *text, struct bl_err *err)
@@ -57,6 +58,7 @@ int bl_session_check(struct bl_session *s, const char *what, unsigned long found
 
 int bl_session_ready(struct bl_session *s, struct bl_err *err)
 {
+	s->asked_at = bl_now();
 	if (!bl_connector_speaks(s->mysql))
 		return BIZLOCK_OK;
 	s->gone = true;
@@ -68,9 +70,11 @@ int bl_session_ready(struct bl_session *s, struct bl_err *err)
 
 static int read_rows(struct bl_session *s, struct bl_rows **ret, struct bl_err *err)
 {
-	int rc = bl_rows_read(s->mysql, bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms),
-	                      ret, err);
+	int rc;
 
+	s->asked_at = bl_now();
+	rc = bl_rows_read(s->mysql, bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms), ret,
+	                  err);
 	if (rc != BIZLOCK_OK && err->native)
 		note_end(s, err);
 	else if (rc != BIZLOCK_OK)
@@ -159,7 +163,7 @@ static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time u
 	if (mysql_send_query(s->mysql, sql, (unsigned long)len) != 0)
 		return bl_session_error(s, err);
 	if (!answers_by(s, until)) {
-		s->gone = true;
+		s->gone = s->silent = true;
 		return bl_err_set(err, BIZLOCK_CONN, "no answer in time");
 	}
 	return mysql_read_query_result(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;

@@ -186,6 +186,7 @@ static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, str
 		rc = BIZLOCK_OK;
 	}
 	*ret_text = rc == BIZLOCK_OK && !s->stmts[which];
+	s->asked_at = bl_now();
 	if (rc == BIZLOCK_OK && !*ret_text && mysql_stmt_execute(s->stmts[which]) != 0)
 		rc = stmt_error(s, s->stmts[which], err);
 	return rc;

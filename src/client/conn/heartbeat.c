@@ -2,49 +2,81 @@
 
 #include <string.h>
 
-static bl_time answer_ns(const struct bl_pool *p)
+/* Half of the time for one answer: so long ago may a host have been heard of. */
+static bl_time beat_ns(const struct bl_pool *p)
 {
-	return bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS;
+	return bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS / 2;
 }
 
 bl_time bl_heartbeat_at(const struct bl_pool *p)
 {
 	if (p->at_bells == 0 || p->failover->n < 2)
 		return BL_NEVER;
-	return p->beat_at + answer_ns(p) / 2;
+	return p->beat_at + beat_ns(p);
 }
 
-/* On any connection: most often all are of one host. */
-static void ask_a_host(struct bl_pool *p)
+/* Another connection to the sleeper's host: one that is idle, if there is any. NULL: none. */
+static struct bl_conn *other_at_host(const struct bl_pool *p, const struct bl_conn *sleeper)
+{
+	struct bl_conn *found = NULL;
+
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->id && !c->at_bell && c->session.host == sleeper->session.host &&
+		    (!found || !c->lent))
+			found = c;
+	}
+	return found;
+}
+
+/* On conn; NULL: on any connection, most often a new one to the first host that is there. The pool
+ * notes what comes of it. */
+static void ask(struct bl_pool *p, struct bl_conn *conn)
 {
 	static const char statement[] = "DO 0";
 	struct bl_patience patience = {.end = 0};
-	struct bl_conn *conn;
 	struct bl_err ignored;
-	int rc;
+	int rc = conn ? bl_pool_take_id(p, conn->id, patience, &conn, &ignored)
+	              : bl_pool_take(p, patience, &conn, &ignored);
 
-	if (bl_pool_take(p, patience, &conn, &ignored) != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK || !conn)
 		return;
 	pthread_mutex_unlock(p->mu);
-	rc = bl_session_run(&conn->session, statement, strlen(statement), NULL, &ignored);
+	bl_session_run(&conn->session, statement, strlen(statement), NULL, &ignored);
 	pthread_mutex_lock(p->mu);
-	if (rc == BIZLOCK_OK)
-		bl_failover_heard(p->failover, &conn->session);
 	bl_pool_put(p, conn);
+}
+
+/* Another connection that is at work there will tell by itself. Where there is none, and a new one
+ * does not lead there, the client uses another host by now. */
+static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time since)
+{
+	struct bl_conn *other = other_at_host(p, sleeper);
+	bool alone = !other;
+
+	if (bl_failover_heard_since(p->failover, &sleeper->session, since))
+		return false;
+	if (alone || !other->lent)
+		ask(p, other);
+	return alone ? !bl_failover_heard_since(p->failover, &sleeper->session, since)
+	             : bl_failover_silent_since(p->failover, &sleeper->session, sleeper->lent_at);
+}
+
+static bool sleeps_since(const struct bl_conn *c, bl_time since)
+{
+	return c->at_bell && c->lent_at < since;
 }
 
 void bl_heartbeat_send(struct bl_pool *p)
 {
-	bl_time since;
+	bl_time since = bl_now() - beat_ns(p);
 
 	p->beat_at = bl_now();
-	ask_a_host(p);
-	since = bl_now() - answer_ns(p);
 	for (unsigned i = 0; i < p->size; i++) {
 		struct bl_conn *c = &p->conns[i];
 
-		if (c->at_bell && c->lent_at < since &&
-		    !bl_failover_heard_since(p->failover, &c->session, since))
+		if (sleeps_since(c, since) && is_silent(p, c, since) && sleeps_since(c, since))
 			bl_conn_wake(c);
 	}
 }

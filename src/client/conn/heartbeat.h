@@ -11,8 +11,8 @@
 /* When it is due; BL_NEVER: not now. */
 bl_time bl_heartbeat_at(const struct bl_pool *p);
 
-/* Sends a statement, with the mutex free meanwhile. Wakes those that sleep at a host which has not
- * been heard of for too long: they look for another one. */
+/* Sends a statement to each host of theirs that has not been heard of lately, with the mutex free
+ * meanwhile. Wakes those whose host gives no answer: they look for another one. */
 void bl_heartbeat_send(struct bl_pool *p);
 
 #endif

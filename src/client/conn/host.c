@@ -2,10 +2,12 @@
 
 void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *c)
 {
-	bl_time answer = bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS;
+	const struct bl_session *s = &c->session;
 
-	if (c->session.away || (!c->session.left && c->took >= answer))
-		bl_failover_note(p->failover, &c->session);
+	if (c->id && !s->gone)
+		bl_failover_heard(p->failover, s);
+	else if (s->away || s->silent)
+		bl_failover_note(p->failover, s);
 }
 
 void bl_conn_leave_if_useless(const struct bl_pool *p, struct bl_conn *c)

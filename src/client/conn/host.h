@@ -6,7 +6,8 @@
 
 /* All with the mutex held. */
 
-/* It was lost: notes its host if that gave no answer in time, or said that it takes no writes. */
+/* As it is given back: its host has answered, or gave no answer in time, or said that it takes no
+ * writes. */
 void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *c);
 
 /* An idle connection that is likely to be of no use costs less now than when a statement is sent.

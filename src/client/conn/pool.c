@@ -348,8 +348,8 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	c->open = c->at_bell = false;
 	c->ringing = 0;
 	c->took = bl_now() - c->lent_at;
+	bl_conn_note_host(p, c);
 	if (c->session.gone) {
-		bl_conn_note_host(p, c);
 		bl_lost_conn_note(p, c);
 		disconnect(p, c);
 	}

@@ -218,7 +218,7 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 	if (rc == BIZLOCK_OK)
 		rc = renew_items(b, r->items, n, lease_ms, err);
 	if (r->session.gone) {
-		if (r->session.away || bl_passed(r->session.answer_by))
+		if (r->session.away || r->session.silent)
 			bl_failover_note(&b->failover, &r->session);
 		close_session(b);
 	}
