@@ -272,13 +272,13 @@ static void init_library(void)
 	mysql_library_init(0, NULL, NULL);
 }
 
-MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls)
+MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms)
 {
 	/* The first mysql_init() of a process initialises the connector, and is
 	 * not safe against a second one in another thread. */
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	unsigned connect_s = seconds(c->connect_timeout_ms);
-	unsigned io_s = seconds(bl_config_answer_ms(c));
+	unsigned io_s = seconds(io_ms);
 	unsigned long packet_max = PACKET_MAX;
 	unsigned none = 0;
 	MYSQL *mysql;

@@ -21,8 +21,9 @@ enum { BL_ROWS_ARE_CHECKED = 0 };
 
 /* A handle with all options set, to be connected to `host` (NULL: the default)
  * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,
- * with TLS or not at all, even with ssl_mode "preferred". NULL: out of memory. */
-MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls);
+ * with TLS or not at all, even with ssl_mode "preferred". io_ms: for each read and write. NULL: out
+ * of memory. */
+MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms);
 
 /* INVALID, CONN: this connector would ignore one of these options at `host`, so nobody must connect
  * there. */

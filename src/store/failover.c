@@ -25,7 +25,8 @@ int bl_failover_init(struct bl_failover *f, const struct bl_config *config, stru
 	struct bl_target *targets = calloc(n, sizeof(*targets));
 	const char *at = config->host;
 
-	*f = (struct bl_failover){.config = config, .targets = targets, .n = n};
+	*f = (struct bl_failover){
+	        .config = config, .io_ms = bl_config_answer_ms(config), .targets = targets, .n = n};
 	if (!targets || bl_cond_init(&f->ended) != 0) {
 		free(targets);
 		f->targets = NULL;
@@ -73,7 +74,7 @@ static int connect_to_the_only_one(struct bl_failover *f, struct bl_session *ret
 {
 	char before[BL_IDENTITY_MAX + 1];
 	bool shared;
-	int rc = bl_session_open(ret, f->config, &f->targets[0].host, f->in_group, err);
+	int rc = bl_session_open(ret, f->config, &f->targets[0].host, f->in_group, f->io_ms, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -106,6 +107,7 @@ int bl_failover_connect_once(const struct bl_config *config, struct bl_session *
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	f.io_ms = config->io_timeout_ms;
 	rc = bl_failover_connect(&f, NULL, ret, err);
 	bl_failover_free(&f, false);
 	return rc;

@@ -21,7 +21,8 @@ struct bl_dial;
 /* It has a mutex of its own, which is held for a moment. No other mutex is taken meanwhile. */
 struct bl_failover {
 	const struct bl_config *config;
-	bool in_group; /* open has found that it is a group's: does not change any more */
+	uint32_t io_ms; /* what each read has: the time for one answer */
+	bool in_group;  /* open has found that it is a group's: does not change any more */
 	struct bl_target *targets; /* in the order of the option */
 	unsigned n;
 	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
@@ -50,7 +51,8 @@ void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1]);
 int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct bl_session *ret,
                         struct bl_err *err);
 
-/* The same with a failover of its own, for somebody who connects once. */
+/* The same with a failover of its own, for somebody who connects once, and whose statements may
+ * take long: each read has io_timeout_ms, however many hosts there are. */
 int bl_failover_connect_once(const struct bl_config *config, struct bl_session *ret,
                              struct bl_err *err);
 

@@ -24,7 +24,8 @@ static struct bl_session *find(struct dials *d, const struct bl_config *config, 
 	for (bl_err_clear(err); d->n < DIALS; d->n++) {
 		struct bl_session *s = &d->sessions[d->n];
 
-		if (bl_session_open(s, config, &host, false, err) != BIZLOCK_OK)
+		if (bl_session_open(s, config, &host, false, bl_config_answer_ms(config), err) !=
+		    BIZLOCK_OK)
 			return NULL;
 		if (s->server[0] && same == (strcmp(s->server, server) == 0)) {
 			d->n++;

@@ -22,6 +22,7 @@ struct bl_dial {
 	struct bl_failover *failover;
 	struct bl_target *target;
 	bool in_group;
+	uint32_t io_ms;
 	struct bl_dial *next; /* of the strays */
 	bool stray, ended;
 	int rc;
@@ -109,7 +110,8 @@ static void *dial_run(void *arg)
 	struct bl_failover *f = d->failover;
 
 	bl_err_clear(&d->err);
-	d->rc = bl_session_open(&d->session, f->config, &d->target->host, d->in_group, &d->err);
+	d->rc = bl_session_open(&d->session, f->config, &d->target->host, d->in_group, d->io_ms,
+	                        &d->err);
 	dial_ended(d);
 	mysql_thread_end();
 	/* The last step: bl_failover_free() waits for it. */
@@ -131,6 +133,7 @@ static struct bl_dial *dial_start(struct bl_failover *f, struct bl_target *targe
 	d->failover = f;
 	d->target = target;
 	d->in_group = f->in_group;
+	d->io_ms = f->io_ms;
 	if (!bl_thread_start(&thread, dial_run, d)) {
 		free(d);
 		return NULL;

@@ -24,7 +24,7 @@ static bool dial_host(struct bl_session *s, const struct bl_config *c, const str
 	/* Affected rows must mean changed rows: no CLIENT_FOUND_ROWS. */
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
 
-	s->mysql = bl_connector_new(c, name, with_tls);
+	s->mysql = bl_connector_new(c, name, with_tls, s->io_ms);
 	return s->mysql && mysql_real_connect(s->mysql, name, c->user, c->password, database,
 	                                      host->port ? host->port : c->port, c->socket, flags);
 }
@@ -74,7 +74,7 @@ static int open_any(struct bl_session *s, const struct bl_config *c, const struc
 }
 
 static int open_at(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
-                   bool in_group, open_fn *open, struct bl_err *err)
+                   bool in_group, uint32_t io_ms, open_fn *open, struct bl_err *err)
 {
 	int rc;
 
@@ -82,7 +82,7 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 	s->in_group = in_group;
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
 	s->idle_max = s->answer_by = BL_NEVER;
-	s->io_ms = bl_config_answer_ms(c);
+	s->io_ms = io_ms;
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);
@@ -92,9 +92,9 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 }
 
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
-                    const struct bl_host *host, bool in_group, struct bl_err *err)
+                    const struct bl_host *host, bool in_group, uint32_t io_ms, struct bl_err *err)
 {
-	return open_at(ret, config, host, in_group, open_fit, err);
+	return open_at(ret, config, host, in_group, io_ms, open_fit, err);
 }
 
 int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err)
@@ -105,7 +105,7 @@ int bl_session_reach(struct bl_session *ret, const struct bl_config *config, str
 	do {
 		struct bl_host host = bl_hosts_next(&at);
 
-		rc = open_at(ret, config, &host, false, open_any, err);
+		rc = open_at(ret, config, &host, false, config->io_timeout_ms, open_any, err);
 	} while (rc == BIZLOCK_CONN && at && *at);
 	return rc;
 }

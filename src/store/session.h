@@ -67,9 +67,9 @@ struct bl_session {
 /* Connects to this host and fixes the settings. One of several has to take writes. ret must stay
  * where it is from its first prepared statement on, for which ret->sql has to be set. CONN, NOMEM;
  * DB when the settings are refused, as they are, with in_group, by a server that knows no groups.
- * store/failover.h chooses the host. */
+ * io_ms: how long each read may take. store/failover.h chooses the host. */
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
-                    const struct bl_host *host, bool in_group, struct bl_err *err);
+                    const struct bl_host *host, bool in_group, uint32_t io_ms, struct bl_err *err);
 
 /* Connects to the first host that is there, for a look at a server that may be of no use: no
  * default database, a replica will do, and settings that are refused stay as they are. */

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <bizlock_ops.h>
+
 #include "cr_test.h"
 
 TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 120);
@@ -92,6 +94,40 @@ Test(host_list, one_that_does_not_answer_is_passed_by)
 
 	works_with(list("127.0.0.1:%u,%s", port, good()));
 	close(fd);
+}
+
+static int count_migration(void *arg, const bizlock_migration *m)
+{
+	(void)m;
+	++*(int *)arg;
+	return 0;
+}
+
+/* A lock would be given 2 s. The tables may be large, or somebody may be at work on them. */
+Test(host_list, what_is_done_to_the_tables_may_take_longer_than_an_answer_for_a_lock)
+{
+	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REPLIES, .delay_ms = 4000};
+	struct proxy *p;
+	struct fault_trace trace;
+	const char *hosts;
+	bizlock *b;
+	int n = 0;
+
+	good();
+	p = proxy_start(&world.at, "127.0.0.1");
+	hosts = list("127.0.0.1:%u,%s", proxy_address(p).port, DEAD);
+	b = client_new(&world, OPTIONS("host", hosts, "io_timeout_ms", "30000", "lease_ms", "12000",
+	                               "ssl_mode", "disabled"));
+	expect(OK, b, bizlock_each_migration(b, count_migration, &n));
+	trace = proxy_trace(p);
+	for (unsigned i = 0, replies = 0; i < trace.count; i++)
+		if (trace.packets[i].side == FAULT_REPLIES)
+			fault.packet = replies++;
+	proxy_arm(p, &fault);
+	expect(OK, b, bizlock_each_migration(b, count_migration, &n));
+	cr_assert_eq(proxy_fired(p), 1);
+	bizlock_close(b);
+	proxy_stop(p);
 }
 
 /* ---- two servers -------------------------------------------------------------------- */
