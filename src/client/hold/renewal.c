@@ -36,12 +36,13 @@ static bool waits_for_this(const struct bl_hold *h, bl_time now)
 	       (h->renewing || h->due < bl_lease_give_up(now, h->expires, h->lease_ms));
 }
 
-/* Until when an answer is waited for: while there is time to renew by another connection. But a
- * server that is slow, and not gone, would be given up again and again: each failure in a row
- * doubles what it gets at least, up to 1.6 s. */
+/* Until when an answer is waited for: as long as for any, while there is time to renew by another
+ * connection. But a server that is slow, and not gone, would be given up again and again: each
+ * failure in a row doubles what it gets at least, up to 1.6 s. */
 static bl_time patience(struct bizlock *b)
 {
-	bl_time give_up = BL_NEVER, now = bl_now();
+	bl_time now = bl_now();
+	bl_time give_up = now + bl_config_answer_ms(&b->config) * BL_NS_PER_MS;
 	unsigned doublings = b->renewer.failures < 5 ? b->renewer.failures : 5;
 	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
 
@@ -60,19 +61,28 @@ static void set_patience(struct bizlock *b)
 	b->renewer.used_at = bl_now();
 }
 
+static bool is_useless(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	return bl_session_ended(&r->session) ||
+	       bl_failover_noted_since(&b->failover, &r->session, r->used_at) ||
+	       bl_failover_prefers_another(&b->failover, &r->session, r->connected_at);
+}
+
 static int connect_session(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
 	int rc = BIZLOCK_OK;
 
-	if (r->session.mysql && (bl_session_ended(&r->session) ||
-	                         bl_failover_noted_since(&b->failover, &r->session, r->used_at)))
+	if (r->session.mysql && is_useless(b))
 		close_session(b);
 	if (r->session.mysql)
 		return rc;
 	rc = bl_failover_connect(&b->failover, &b->sql, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	r->connected_at = bl_now();
 	bl_lock(b);
 	r->fd = bl_connector_fd(r->session.mysql);
 	if (r->worker.stop)

@@ -19,6 +19,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 
 	/* Its own. */
 	struct bl_session session;
+	bl_time connected_at;
 	bl_time used_at;    /* when it was last sent something */
 	bool plain;         /* the server does not take the statement that skips locked rows */
 	int64_t offset_us;  /* server's clock less ours, 0: not known yet */

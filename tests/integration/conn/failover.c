@@ -134,6 +134,49 @@ Test(failover, a_host_that_falls_silent_is_left_long_before_the_lease_ends)
 	way_end(&w);
 }
 
+static void held_is_renewed(void)
+{
+	long long end_us = row_of(&world, KEY("held")).timeout_us;
+
+	eventually(row_of(&world, KEY("held")).timeout_us > end_us);
+}
+
+/* There would be time for it to wait for another 8 s. */
+Test(failover, a_renewal_is_given_up_as_soon_as_other_answers)
+{
+	struct way w = way_begin("8");
+	int64_t begun;
+
+	expect(OK, w.b, acquire_renewed(w.b, "held", .lease_ms = 24000));
+	held_is_renewed();
+	proxy_hold_replies(w.proxy, true);
+	held_is_renewed(); /* which is not answered */
+	begun = now_ms();
+	held_is_renewed();
+	cr_assert_lt(now_ms() - begun, 6000);
+	way_end(&w);
+}
+
+/* Nothing but renewals is sent here. */
+Test(failover, renewals_go_back_to_the_first_host)
+{
+	struct way w = way_begin("8");
+	unsigned packets;
+
+	expect(OK, w.b, acquire_renewed(w.b, "held", .lease_ms = 9000));
+	proxy_hold_replies(w.proxy, true);
+	held_is_renewed();
+	held_is_renewed();
+	proxy_hold_replies(w.proxy, false);
+	do {
+		packets = proxy_packets(w.proxy);
+		pause_ms(1000); /* dials that came second end */
+	} while (proxy_packets(w.proxy) > packets);
+	eventually(proxy_packets(w.proxy) > packets);
+	expect(OK, w.b, bizlock_release(w.b, KEY("held"), NULL, NULL));
+	way_end(&w);
+}
+
 static const char *const ids[WAITERS] = {"k0", "k1", "k2", "k3"};
 
 /* Each key is acquired, and its doorbell held, on a connection of its own. */
