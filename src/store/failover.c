@@ -47,6 +47,8 @@ void bl_failover_free(struct bl_failover *f, bool forked)
 		while (f->dials > 0)
 			pthread_cond_wait(&f->ended, &f->mu);
 		pthread_mutex_unlock(&f->mu);
+		if (f->any_ended)
+			pthread_join(f->ended_last, NULL);
 		pthread_cond_destroy(&f->ended);
 		pthread_mutex_destroy(&f->mu);
 	}

@@ -30,6 +30,8 @@ struct bl_failover {
 	pthread_cond_t ended;   /* a dial has ended */
 	unsigned dials;         /* under way, each in a thread of its own (store/race.h) */
 	struct bl_dial *strays; /* those of them that nobody waits for */
+	bool any_ended;         /* one of their threads has ended, and is to be joined: */
+	pthread_t ended_last;
 };
 
 /* Of config's hosts. config has to stay until the end. NOMEM. */

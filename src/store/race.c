@@ -40,7 +40,8 @@ struct race {
 	struct bl_failover *failover;
 	struct entry *entries; /* one for each target */
 	unsigned under_way;
-	bl_time next_at;        /* when another host may be tried */
+	bl_time next_at; /* when another host may be tried */
+	bl_time end;
 	struct bl_session *ret; /* of the winner */
 	struct bl_err *err;     /* of the dial that failed last */
 };
@@ -104,43 +105,57 @@ static void dial_ended(struct bl_dial *d)
 		dial_free(d);
 }
 
+static void dial_open(struct bl_dial *d)
+{
+	bl_err_clear(&d->err);
+	d->rc = bl_session_open(&d->session, d->failover->config, &d->target->host, d->in_group,
+	                        d->io_ms, &d->err);
+	dial_ended(d);
+}
+
+/* Each thread joins the one that ended before it, and bl_failover_free() the last one: so none is
+ * in the library any more when that may be unloaded. */
 static void *dial_run(void *arg)
 {
-	struct bl_dial *d = arg;
-	struct bl_failover *f = d->failover;
+	struct bl_failover *f = ((struct bl_dial *)arg)->failover;
+	pthread_t before;
+	bool any;
 
-	bl_err_clear(&d->err);
-	d->rc = bl_session_open(&d->session, f->config, &d->target->host, d->in_group, d->io_ms,
-	                        &d->err);
-	dial_ended(d);
+	dial_open(arg);
 	mysql_thread_end();
-	/* The last step: bl_failover_free() waits for it. */
 	pthread_mutex_lock(&f->mu);
 	f->dials--;
+	any = f->any_ended;
+	before = f->ended_last;
+	f->any_ended = true;
+	f->ended_last = pthread_self();
 	pthread_cond_broadcast(&f->ended);
 	pthread_mutex_unlock(&f->mu);
+	if (any)
+		pthread_join(before, NULL);
 	return NULL;
 }
 
-/* NULL: no memory, or no thread. */
-static struct bl_dial *dial_start(struct bl_failover *f, struct bl_target *target)
+static struct bl_dial *dial_new(struct bl_failover *f, struct bl_target *target)
 {
 	struct bl_dial *d = calloc(1, sizeof(*d));
-	pthread_t thread;
 
-	if (!d)
-		return NULL;
-	d->failover = f;
-	d->target = target;
-	d->in_group = f->in_group;
-	d->io_ms = f->io_ms;
-	if (!bl_thread_start(&thread, dial_run, d)) {
-		free(d);
-		return NULL;
-	}
-	pthread_detach(thread);
-	f->dials++;
+	if (d)
+		*d = (struct bl_dial){.failover = f,
+		                      .target = target,
+		                      .in_group = f->in_group,
+		                      .io_ms = f->io_ms};
 	return d;
+}
+
+/* False: no thread can be had. */
+static bool dial_start(struct bl_dial *d)
+{
+	pthread_t thread;
+	bool started = bl_thread_start(&thread, dial_run, d);
+
+	d->failover->dials += started;
+	return started;
 }
 
 /* ---- a race ------------------------------------------------------------------------------ */
@@ -170,12 +185,24 @@ static void begin_round(struct race *r)
 	r->next_at = bl_now() + ROUND_NS;
 }
 
+/* Without a thread of its own, one after the other. The next one has as much time. */
+static void dial_here(struct race *r, struct bl_dial *d)
+{
+	bl_time begun = bl_now();
+
+	pthread_mutex_unlock(&r->failover->mu);
+	dial_open(d);
+	pthread_mutex_lock(&r->failover->mu);
+	r->next_at = bl_now();
+	r->end += r->next_at - begun;
+}
+
 /* CONN: all have failed; the last one said why. */
 static int start_next(struct race *r)
 {
 	struct bl_failover *f = r->failover;
 	unsigned i = next_target(r);
-	struct bl_dial *d;
+	struct bl_dial *stray, *d;
 
 	if (i == f->n && r->under_way == 0)
 		return BIZLOCK_CONN;
@@ -183,16 +210,17 @@ static int start_next(struct race *r)
 		begin_round(r);
 		return BIZLOCK_OK;
 	}
-	d = find_stray(f, &f->targets[i]);
-	if (d)
-		dial_take_over(d);
-	else
-		d = dial_start(f, &f->targets[i]);
+	stray = find_stray(f, &f->targets[i]);
+	d = stray ? stray : dial_new(f, &f->targets[i]);
 	if (!d)
-		return bl_err_set(r->err, BIZLOCK_NOMEM, "no thread can be started");
+		return bl_err_set(r->err, BIZLOCK_NOMEM, "out of memory");
 	r->entries[i] = (struct entry){.dial = d, .tried = true};
 	r->under_way++;
 	r->next_at = bl_now() + MOMENT_NS;
+	if (stray)
+		dial_take_over(stray);
+	else if (!dial_start(d))
+		dial_here(r, d);
 	return BIZLOCK_OK;
 }
 
@@ -232,7 +260,7 @@ static int too_late(const struct race *r)
 }
 
 /* The mutex is held, but while it waits. */
-static int race_run(struct race *r, bl_time end)
+static int race_run(struct race *r)
 {
 	struct bl_failover *f = r->failover;
 
@@ -246,9 +274,9 @@ static int race_run(struct race *r, bl_time end)
 			if (rc != BIZLOCK_OK)
 				return rc;
 		}
-		if (bl_passed(end))
+		if (bl_passed(r->end))
 			return too_late(r);
-		bl_cond_wait_until(&f->ended, &f->mu, bl_earlier(r->next_at, end));
+		bl_cond_wait_until(&f->ended, &f->mu, bl_earlier(r->next_at, r->end));
 	}
 }
 
@@ -279,11 +307,12 @@ int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err)
 	bl_time all_tried = bl_now() + (f->n + 1) * MOMENT_NS;
 	int rc;
 
+	r.end = end > all_tried ? end : all_tried;
 	r.entries = calloc(f->n, sizeof(*r.entries));
 	if (!r.entries)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	pthread_mutex_lock(&f->mu);
-	rc = race_run(&r, end > all_tried ? end : all_tried);
+	rc = race_run(&r);
 	race_end(&r);
 	return rc;
 }

@@ -1,52 +1,17 @@
 /* Several hosts, of which one is silent: how little that costs, and which host is tried next. */
 #define _GNU_SOURCE 1
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "cr_test.h"
+#include "mute.h"
 
 #define LONG "600000" /* for timeouts that a test would never wait for */
 #define LEASE "12000" /* one of several hosts then has 2 s for an answer */
 #define WAITERS 4
 
 TestSuite(failover, .init = world_begin, .fini = world_end, .timeout = 120);
-
-/* The kernel accepts connections, and nothing ever answers on them. */
-struct mute {
-	int fd;
-	unsigned port;
-};
-
-static struct mute mute_start(void)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(at);
-	struct mute m = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-
-	if (m.fd < 0 || bind(m.fd, (struct sockaddr *)&at, len) != 0 || listen(m.fd, 64) != 0 ||
-	    getsockname(m.fd, (struct sockaddr *)&at, &len) != 0)
-		die("no socket to listen on");
-	m.port = ntohs(at.sin_port);
-	return m;
-}
-
-/* How many connections were made to it. Their ends, too, so that nobody waits for them longer. */
-static unsigned mute_stop(struct mute *m)
-{
-	unsigned n = 0;
-	int fd;
-
-	while ((fd = accept(m->fd, NULL, NULL)) >= 0) {
-		close(fd);
-		n++;
-	}
-	close(m->fd);
-	return n;
-}
 
 static const char *both(unsigned first, unsigned second)
 {

@@ -1,15 +1,14 @@
 /* Several servers in the option host. Servers that are down, do not answer or refuse writes are
  * skipped. When the server in use is lost, the next one is used. */
 #define _GNU_SOURCE 1
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <bizlock_ops.h>
 
 #include "cr_test.h"
+#include "mute.h"
 
 TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -73,27 +72,12 @@ Test(host_list, if_all_are_down_it_says_so)
 	expect_open(CONN, &world, OPTIONS("host", DEAD ",127.0.0.1:2"), "127.0.0.1");
 }
 
-/* The kernel accepts connections, and nothing ever answers on them. */
-static int mute_server(unsigned *ret_port)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, 16) != 0 ||
-	    getsockname(fd, (struct sockaddr *)&at, &len) != 0)
-		die("no socket to listen on");
-	*ret_port = ntohs(at.sin_port);
-	return fd;
-}
-
 Test(host_list, one_that_does_not_answer_is_passed_by)
 {
-	unsigned port;
-	int fd = mute_server(&port);
+	struct mute m = mute_start();
 
-	works_with(list("127.0.0.1:%u,%s", port, good()));
-	close(fd);
+	works_with(list("127.0.0.1:%u,%s", m.port, good()));
+	mute_stop(&m);
 }
 
 static int count_migration(void *arg, const bizlock_migration *m)
