@@ -18,7 +18,7 @@
 #   cluster.sh rejoin DIR N             starts it if it does not run, and lets it join again if it
 #                                       was expelled; returns when it is a member
 #   cluster.sh primary DIR N            of a group with one primary: from now on it is N
-#   cluster.sh wait DIR                 returns when all three are members
+#   cluster.sh wait DIR                 returns when all three are members, and can commit
 #   cluster.sh stop DIR                 kills the servers and removes DIR
 #
 # A member is ONLINE (group) or Synced (Galera). How soon the others go on without a node that was
@@ -107,10 +107,20 @@ is_member_again() {
 	return 1
 }
 
+# Of a node that was cut off for a moment the others say that it is a member, and can commit nothing
+# until they have agreed on it.
+all_are_well() {
+	local n
+	all_are_members || return 1
+	for n in $NODES; do
+		"${kind}_commits" "$n" 2>>"$dir/sql.log" || return 1
+	done
+}
+
 await_all() {
-	eventually all_are_members || {
+	eventually all_are_well || {
 		state >&2
-		die "not all of them are members"
+		die "not all of them are members, or they cannot commit"
 	}
 }
 
@@ -159,6 +169,7 @@ start() {
 	export BIZLOCK_TEST_NEW_DATA=${BIZLOCK_TEST_NEW_DATA:-$dir/new}
 	echo "$kind" >"$dir/kind"
 	"${kind}_start"
+	sql 1 "CREATE DATABASE beats; CREATE TABLE beats.beats (node INT PRIMARY KEY)" "$PATIENCE_S"
 	await_all
 	nodes >"$dir/nodes"
 }

@@ -67,6 +67,10 @@ galera_member_of() {
 	galera_state "$1" | sed -n 's/^Synced //p'
 }
 
+galera_commits() {
+	sql "$1" "REPLACE INTO beats.beats VALUES ($1)"
+}
+
 # ---- group replication -------------------------------------------------------
 
 # Of the performance schema only what the tables of the group need.
@@ -111,8 +115,20 @@ group_start() {
 	group_found 3
 }
 
+# One that was killed is a member until the others have removed it, and is then not let in: it would
+# try for a minute and a half before it gives up, and starts anew.
+group_removed() {
+	local n
+	for n in ${NODES/$1/}; do
+		[[ $(sql "$n" "SELECT COUNT(*) FROM performance_schema.replication_group_members") != 2 ]] ||
+			return 0
+	done
+	return 1
+}
+
 # A node that was expelled tries once to come back, and then needs help.
 group_rejoin() {
+	is_running "$1" || group_removed "$1" || return 0
 	is_running "$1" || server start "$1" $(group_options "$1")
 	case $(group_state "$1") in
 	ONLINE* | RECOVERING*) ;;
@@ -135,4 +151,8 @@ group_state() {
 
 group_member_of() {
 	group_state "$1" | sed -n 's/^ONLINE [A-Z]* //p'
+}
+
+group_commits() {
+	[[ $(group_state "$1") == *SECONDARY* ]] || sql "$1" "REPLACE INTO beats.beats VALUES ($1)"
 }
