@@ -129,10 +129,14 @@ static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring 
 	return rc;
 }
 
-/* Fences that were drawn behind the doorbells, and answered promptly, are in order. */
+/* Fences that were drawn behind the doorbells, and answered promptly, are in order; but where
+ * several members take writes, a doorbell is known to one of them alone: between the draw and the
+ * row, another member's contender may have had a larger one and released it. */
 static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
-	return ring.bells && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
+	bool alone = ring.bells && !c->client->server.several_primaries;
+
+	return alone && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
 }
 
 /* It keeps the doorbell that it has rung, with the row or without. */

@@ -5,6 +5,7 @@
 #include "cr_crew.h"
 #include "cr_galera.h"
 #include "keyset.h"
+#include "proxy.h"
 
 TestSuite(galera, .fini = galera_end, .timeout = 300);
 
@@ -41,6 +42,32 @@ Test(galera, fences_grow_across_takeovers)
 	takeovers_in_turn(b, 2);
 	bizlock_close(b[0]);
 	bizlock_close(b[1]);
+}
+
+/* A doorbell keeps away the contenders of its node alone. Those of the other one may have had the
+ * lock, with a larger fence, between the draw and the row. So it is drawn again with the row in
+ * hand. */
+Test(galera, fences_are_drawn_with_the_row_in_hand)
+{
+	struct server at;
+	struct proxy *p;
+	struct world w;
+	unsigned before;
+	bizlock *b;
+
+	galera_begin();
+	at = server_over_tcp(galera_nodes[0].at, "127.0.0.1", galera_nodes[0].at.port);
+	p = proxy_start(&at, "127.0.0.1");
+	w = world;
+	w.at = proxy_address(p);
+	b = client_open(&w, NULL);
+	works(b); /* statements are prepared */
+	before = proxy_packets(p);
+	expect(OK, b, acquire(b, "k"));
+	cr_assert_eq(proxy_packets(p) - before, 2);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	bizlock_close(b);
+	proxy_stop(p);
 }
 
 static uint64_t conflicts(bizlock *b)
