@@ -85,6 +85,8 @@ static int build(struct bizlock *b, struct bl_err *err)
 	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
 	                     b->bells, err);
 
+	b->sql.galera = b->server.galera;
+	b->sql.group = b->server.group;
 	b->bell_seed = bl_bell_seed(b->server.database, b->sql.table);
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

@@ -105,6 +105,41 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	return rc;
 }
 
+int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
+{
+	int rc;
+
+	*ret = false;
+	if (!s->sql->galera && !s->sql->group)
+		return BIZLOCK_OK;
+	bl_buf_reset(&s->text);
+	if (s->sql->galera)
+		bl_buf_adds(&s->text, "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1");
+	else
+		bl_buf_addf(&s->text,
+		            "SET @bizlock_before = @@group_replication_consistency, "
+		            "SESSION group_replication_consistency = 'BEFORE';"
+		            "SELECT 1 FROM %s LIMIT 1;"
+		            "SET SESSION group_replication_consistency = @bizlock_before",
+		            s->sql->table);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	*ret = rc == BIZLOCK_OK;
+	return rc;
+}
+
+int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence, struct bl_row *ret,
+                 struct bl_err *err)
+{
+	bool again = false;
+	int rc = bl_lock_look(s, key, NULL, ret, err);
+
+	if (rc == BIZLOCK_OK && (!ret->found || ret->fence != fence))
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? bl_lock_look(s, key, NULL, ret, err) : rc;
+}
+
 static int found(void *arg)
 {
 	*(bool *)arg = true;
@@ -129,8 +164,8 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	return rc;
 }
 
-static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
-                        bool *ret_matched, struct bl_err *err)
+static int run_once(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold, bool *ret_matched,
+                    struct bl_err *err)
 {
 	struct bl_done done;
 	int rc;
@@ -143,6 +178,17 @@ static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref h
 	if (rc == BIZLOCK_OK)
 		*ret_matched = done.affected > 0;
 	return rc;
+}
+
+static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
+                        bool *ret_matched, struct bl_err *err)
+{
+	bool again = false;
+	int rc = run_once(s, stmt, hold, ret_matched, err);
+
+	if (rc == BIZLOCK_OK && !*ret_matched)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? run_once(s, stmt, hold, ret_matched, err) : rc;
 }
 
 int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint32_t lease_ms,
@@ -160,15 +206,12 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
 }
 
-int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
-                 bool *ret_matched, struct bl_err *err)
+static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
+                     bool *ret_matched, struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
 
-	if (!bell && rest_us <= 0)
-		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
-		                    err);
 	bl_buf_reset(&s->text);
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell, rest_us);
 	if (s->text.failed)
@@ -179,8 +222,24 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return rc;
 }
 
-int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
-                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
+int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
+                 bool *ret_matched, struct bl_err *err)
+{
+	bool again = false;
+	int rc;
+
+	if (!bell && rest_us <= 0)
+		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
+		                    err);
+	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
+	if (rc == BIZLOCK_OK && !*ret_matched)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? drop_once(s, hold, NULL, rest_us, ret_matched, err) : rc;
+}
+
+static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_owner,
+                     uint32_t depth, uint32_t lease_ms, bool exported, bool *ret_matched,
+                     struct bl_err *err)
 {
 	uint64_t affected;
 	int rc;
@@ -197,6 +256,18 @@ int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;
+}
+
+int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
+                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
+{
+	bool again = false;
+	int rc = give_once(s, hold, new_owner, depth, lease_ms, exported, ret_matched, err);
+
+	if (rc == BIZLOCK_OK && !*ret_matched)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? give_once(s, hold, new_owner, depth, lease_ms, exported, ret_matched, err)
+	             : rc;
 }
 
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)

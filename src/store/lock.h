@@ -30,6 +30,16 @@ void bl_row_describe(const struct bl_row *row, char *ret, size_t size);
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err);
 
+/* A member of a cluster may be asked before it has applied what another one has committed, and
+ * does not find a row that is there. Waits until it has applied all that was committed up to now.
+ * *ret: it has, and may find more than before; false: the server is no member of a cluster. */
+int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err);
+
+/* As bl_lock_look(), for a row that should be there with that fence: not found means that no member
+ * has it. */
+int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence, struct bl_row *ret,
+                 struct bl_err *err);
+
 /* Asks whether the row that was just seen is locked, without waiting. */
 int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_locked,
                   struct bl_err *err);
@@ -41,7 +51,7 @@ struct bl_ref {
 	uint64_t fence;
 };
 
-/* *ret_matched false: no such row, or (depth, renew) its lease is over.
+/* *ret_matched false: no such row, at any member of a cluster; or (depth, renew) its lease is over.
  * lease_ms 0 leaves the lease as it is; depth never shortens it. */
 int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint32_t lease_ms,
                   bool *ret_matched, struct bl_err *err);

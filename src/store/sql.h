@@ -48,6 +48,7 @@ enum bl_param {
 
 struct bl_sql {
 	bool mariadb;
+	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
 	char *text[BL_STMT_COUNT];
 	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
 

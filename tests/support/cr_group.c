@@ -47,6 +47,19 @@ void group_catches_up(int with)
 	free(done);
 }
 
+MYSQL *group_hold_up(void)
+{
+	MYSQL *late = db_open(&group.nodes[0], world.schema), *db = group_admin(1);
+
+	db_run(late, "CREATE TABLE IF NOT EXISTS apart (id INT PRIMARY KEY) ENGINE=InnoDB");
+	group_catches_up(0);
+	db_run(late, "START TRANSACTION");
+	db_number(late, "SELECT COUNT(*) FROM apart");
+	db_run(db, "ALTER TABLE `%s`.apart COMMENT = 'changed'", world.schema);
+	mysql_close(db);
+	return late;
+}
+
 bizlock *group_client(int member)
 {
 	struct world w = group_world(member);

@@ -15,6 +15,11 @@ void group_end(void); /* for .fini */
 /* All members that run have caught up with this one. */
 void group_catches_up(int with);
 
+/* Of a group with several primaries: member 0 applies nothing any more, until what this returns is
+ * closed. For an ALTER TABLE of another member has to wait there, and nothing that comes after one
+ * is applied before it. */
+MYSQL *group_hold_up(void);
+
 /* The world by way of that member. */
 struct world group_world(int member);
 

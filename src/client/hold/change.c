@@ -12,7 +12,7 @@ static int look_first(struct bl_call *call, struct bl_session *s, struct bl_hold
 	int rc = bl_lock_probe(s, &call->key, &locked, call->err);
 
 	if (rc == BIZLOCK_OK && locked)
-		rc = bl_lock_look(s, &call->key, NULL, &row, call->err);
+		rc = bl_lock_find(s, &call->key, h->fence, &row, call->err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	h->fenced = locked;

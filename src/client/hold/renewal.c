@@ -7,6 +7,7 @@
 
 #include "core/lease.h"
 #include "store/errclass.h"
+#include "store/lock.h"
 #include "store/renew.h"
 
 /* A server's clock that has moved by more than this against ours was set. */
@@ -159,14 +160,19 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 	bl_unlock(b);
 }
 
-/* One that was not renewed: gone, or skipped because its row is locked. */
+/* One that was not renewed: gone, or skipped because its row is locked, or has not reached this
+ * member of a cluster yet. */
 static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time sent,
                        uint32_t lease_ms, struct bl_err *err)
 {
 	int64_t there = 0;
+	bool caught_up;
 	int rc;
 
 	set_patience(b);
+	rc = bl_lock_catch_up(&b->renewer.session, &caught_up, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
 	rc = bl_many_count(&b->renewer.session, item, 1, b->process.suffix, true, &there, err);
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -156,15 +156,13 @@ static void drop_gathered(struct all *a, size_t n)
 		struct bl_member *m = a->plain[i];
 
 		m->hold->bell = bell;
-		/* Somebody has locked at least one of them, which must not keep the others: each
-		 * goes alone, after a look. */
-		if (locked) {
+		/* Somebody has locked at least one of them, which must not keep the others, or this
+		 * one was not found: each goes alone, after a look. */
+		if (locked || (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))) {
 			m->hold->fenced = true;
 			continue;
 		}
 		m->rc = rc;
-		if (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))
-			m->rc = bl_hold_lost(&m->call, m->hold);
 		end_one(a, m, true);
 	}
 }

@@ -63,22 +63,35 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 	return rc;
 }
 
+struct search {
+	struct bl_ref ref;
+	struct bl_row row;
+};
+
+static int find_row(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct search *f = arg;
+
+	return bl_lock_find(s, f->ref.key, f->ref.fence, &f->row, err);
+}
+
 static int verify_hold(struct bl_call *call, struct bl_hold *h)
 {
 	bl_time sent = bl_now(), before = h->expires;
-	struct bl_row row;
+	struct search f = {.ref = bl_hold_ref(call, h)};
+	const struct bl_row *row = &f.row;
 	int rc;
 
 	if (h->state != BL_HOLD_HELD)
 		return bl_hold_lost(call, h);
 	bl_hold_let_renew(call->client, h);
-	rc = bl_look(call, &row);
+	rc = bl_read(call, find_row, &f);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (h->state != BL_HOLD_HELD || !row.found || row.fence != h->fence || row.left_us <= 0)
+	if (h->state != BL_HOLD_HELD || !row->found || row->fence != h->fence || row->left_us <= 0)
 		return bl_hold_lost(call, h);
 	if (h->expires == before) { /* else a renewal knows better by now */
-		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row.left_us));
+		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row->left_us));
 		bl_worker_by(&call->client->loss_watch.worker, h->expires);
 	}
 	return rc;

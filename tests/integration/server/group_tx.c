@@ -97,25 +97,6 @@ static long long waiting_at(MYSQL *db)
 	                     " WHERE MEMBER_ID = @@server_uuid");
 }
 
-/* Member 0 applies nothing any more: first of all an ALTER TABLE of another member, for which it
- * waits here, and nothing that comes after one is applied before it. */
-static void hold_up(void)
-{
-	MYSQL *db = group_admin(1);
-
-	late = db_open(&group.nodes[0], world.schema);
-	db_run(late, "START TRANSACTION");
-	db_number(late, "SELECT COUNT(*) FROM apart");
-	db_run(db, "ALTER TABLE `%s`.apart COMMENT = 'changed'", world.schema);
-	mysql_close(db);
-}
-
-static void let_go(void)
-{
-	mysql_close(late);
-	late = NULL;
-}
-
 /* Member 0 knows of the takeover, and has not applied it. So nothing there ends the transaction. */
 static void a_fence_holds_where_the_takeover_is_not_applied(bizlock *b)
 {
@@ -123,12 +104,13 @@ static void a_fence_holds_where_the_takeover_is_not_applied(bizlock *b)
 
 	begin("late", 3, SHORT_MS, b);
 	expect(OK, b, bizlock_fence(b, KEY("late"), NULL, tx));
-	hold_up();
+	late = group_hold_up();
 	waiting = waiting_at(world.admin);
 	taken_over_elsewhere("late");
 	eventually(waiting_at(world.admin) > waiting);
 	cr_assert(!db_try(tx, "COMMIT"));
-	let_go();
+	mysql_close(late);
+	late = NULL;
 	cr_assert_eq(ledger_at(0, 3), 0);
 	cr_assert_eq(ledger_at(1, 3), 0);
 }
@@ -136,8 +118,7 @@ static void a_fence_holds_where_the_takeover_is_not_applied(bizlock *b)
 static bizlock *begin_group(const char *args)
 {
 	group_begin(args);
-	db_run(world.admin, "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB;"
-	                    "CREATE TABLE apart (id INT PRIMARY KEY) ENGINE=InnoDB");
+	db_run(world.admin, "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB");
 	group_catches_up(0);
 	return group_client(0);
 }
