@@ -32,7 +32,8 @@
 
 static const struct chaos_bounds bounds = {
         .acquire_us = 3000000,
-        .release_us = 16000000, /* of the client's options: connect_timeout_ms, io_timeout_ms */
+        .release_us = 36000000, /* of the client's options: connect_timeout_ms, and io_timeout_ms
+                                   three times, where there are several hosts */
         .told_us = 1000000,
         .stuck_us = CHAOS_LEASE_MS * 1000 + FAILOVER_S * 1000000,
 };

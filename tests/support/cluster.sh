@@ -33,6 +33,7 @@ source "$here/cluster_kinds.sh"
 
 PATH="$here:$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec" # here: wsrep_sst_nothing
 PATIENCE_S=120
+declare -A SETTLED_S=([galera]=0 [group]=6)
 NODES="1 2 3"
 
 die() {
@@ -117,8 +118,19 @@ all_are_well() {
 	done
 }
 
+# A group may remove a member that it has heard of again: what was decided before comes later.
+stay_well() {
+	local end=$((SECONDS + SETTLED_S[$kind]))
+	while all_are_well; do
+		((SECONDS < end)) || return 0
+		sleep 0.5
+	done
+	return 1
+}
+
+# await_all all_are_well|stay_well
 await_all() {
-	eventually all_are_well || {
+	eventually "$1" || {
 		state >&2
 		die "not all of them are members, or they cannot commit"
 	}
@@ -170,7 +182,7 @@ start() {
 	echo "$kind" >"$dir/kind"
 	"${kind}_start"
 	sql 1 "CREATE DATABASE beats; CREATE TABLE beats.beats (node INT PRIMARY KEY)" "$PATIENCE_S"
-	await_all
+	await_all all_are_well
 	nodes >"$dir/nodes"
 }
 
@@ -229,7 +241,7 @@ cut | join) "node_$command" "$1" ;;
 fill | empty) "disk_$command" "$1" ;;
 rejoin) in_a_group rejoin "$1" ;;
 primary) "${kind}_primary" "$1" ;;
-wait) await_all ;;
+wait) await_all stay_well ;;
 stop) stop ;;
 *) die "unknown command: $command" ;;
 esac

@@ -116,6 +116,13 @@ static int verify(bizlock *b)
 	return bizlock_verify(b, KEY("k-000"), NULL);
 }
 
+static int export(bizlock *b)
+{
+	char ticket[BIZLOCK_EXPORT_MAX + 1];
+
+	return bizlock_export(b, KEY("k-000"), NULL, ticket, sizeof(ticket));
+}
+
 /* The renewer's part: longer than the lease is. */
 #define LEASE_MS 9000
 
@@ -129,14 +136,19 @@ static int keep_holding(bizlock *b)
 
 typedef int holder_fn(bizlock *b);
 
-static void is_not_lost(struct keeper (*hold_up)(void), const struct server *lagging, holder_fn *fn)
+static void is_not_lost(struct keeper (*hold_up)(void), const struct server *lagging, holder_fn *fn,
+                        uint32_t min_hold_ms)
 {
 	bizlock *b = client_of_both(lagging);
 	struct keeper keeper = hold_up();
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 	struct keyset s;
 
+	opts.wait_ms = PATIENCE_MS;
+	opts.lease_ms = LEASE_MS;
+	opts.min_hold_ms = min_hold_ms;
 	keyset_make(&s, 3, "k");
-	expect(OK, b, keyset_acquire(b, &s, .wait_ms = PATIENCE_MS, .lease_ms = LEASE_MS));
+	expect(OK, b, bizlock_acquire_all(b, s.keys, s.n, &opts, s.grants));
 	lose_way();
 	if (pthread_create(&keeper.thread, NULL, let_go_when_asked, &keeper) != 0)
 		die("no thread");
@@ -147,17 +159,19 @@ static void is_not_lost(struct keeper (*hold_up)(void), const struct server *lag
 
 Test(lagging, member_of_a_group)
 {
-	static holder_fn *const all[] = {release_one, release_several, renew, verify, keep_holding};
+	static holder_fn *const all[] = {release_one, release_several, renew,
+	                                 verify,      export,          keep_holding};
 
 	group_begin("--several");
 	open_way(&group.nodes[1]);
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		is_not_lost(keep_group, &group.nodes[0], all[i]);
+		is_not_lost(keep_group, &group.nodes[0], all[i], 0);
+	is_not_lost(keep_group, &group.nodes[0], release_one, 600000);
 }
 
 Test(lagging, node_of_galera)
 {
 	galera_begin();
 	open_way(&galera_nodes[1].at);
-	is_not_lost(keep_galera, &galera_nodes[0].at, verify);
+	is_not_lost(keep_galera, &galera_nodes[0].at, verify, 0);
 }
