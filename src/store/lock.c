@@ -135,7 +135,7 @@ int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence,
 	bool again = false;
 	int rc = bl_lock_look(s, key, NULL, ret, err);
 
-	if (rc == BIZLOCK_OK && (!ret->found || ret->fence != fence))
+	if (rc == BIZLOCK_OK && (!ret->found || ret->fence != fence || ret->left_us <= 0))
 		rc = bl_lock_catch_up(s, &again, err);
 	return again ? bl_lock_look(s, key, NULL, ret, err) : rc;
 }

@@ -35,8 +35,8 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
  * *ret: it has, and may find more than before; false: the server is no member of a cluster. */
 int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err);
 
-/* As bl_lock_look(), for a row that should be there with that fence: not found means that no member
- * has it. */
+/* As bl_lock_look(), for a row that should be there with that fence, and alive: if it is not, it is
+ * so at no member. */
 int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence, struct bl_row *ret,
                  struct bl_err *err);
 

@@ -18,7 +18,7 @@
 #   cluster.sh rejoin DIR N             starts it if it does not run, and lets it join again if it
 #                                       was expelled; returns when it is a member
 #   cluster.sh primary DIR N            of a group with one primary: from now on it is N
-#   cluster.sh wait DIR                 returns when all three are members, and can commit
+#   cluster.sh wait DIR N               returns when all three are members, and can commit; N was away
 #   cluster.sh stop DIR                 kills the servers and removes DIR
 #
 # A member is ONLINE (group) or Synced (Galera). How soon the others go on without a node that was
@@ -126,6 +126,14 @@ stay_well() {
 		sleep 0.5
 	done
 	return 1
+}
+
+# A member that came back soon may be unreachable to one of the others, and to that one alone, for
+# ever: it joins anew.
+settle() {
+	[[ $kind == galera ]] || PATIENCE_S=40 eventually stay_well ||
+		sql "$1" "STOP GROUP_REPLICATION; START GROUP_REPLICATION" "$PATIENCE_S"
+	await_all stay_well
 }
 
 # await_all all_are_well|stay_well
@@ -241,7 +249,7 @@ cut | join) "node_$command" "$1" ;;
 fill | empty) "disk_$command" "$1" ;;
 rejoin) in_a_group rejoin "$1" ;;
 primary) "${kind}_primary" "$1" ;;
-wait) await_all stay_well ;;
+wait) settle "$1" ;;
 stop) stop ;;
 *) die "unknown command: $command" ;;
 esac
