@@ -124,6 +124,29 @@ static void tell_of(const struct chaos_clients *clients, unsigned fault, int64_t
 	chaos_report_fault(&h, &faults[fault], since_us);
 }
 
+static bool all_granted_since(const struct chaos_clients *clients, int64_t us)
+{
+	struct chaos_history h = chaos_clients_history(clients);
+	bool granted[CHAOS_KEYS] = {false};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < h.n_holds; i++)
+		granted[h.holds[i].key] |= h.holds[i].from_us > us;
+	for (unsigned key = 0; key < CHAOS_KEYS; key++)
+		n += granted[key];
+	return n == CHAOS_KEYS;
+}
+
+/* A cluster whose members are well may not have served its clients again. A fault that came sooner
+ * would be a second one at the same time, and no majority be left. */
+static void await_grants(const struct chaos_clients *clients, int64_t since_us)
+{
+	int64_t end = now_ms() + bounds.stuck_us / 1000;
+
+	while (!all_granted_since(clients, since_us) && now_ms() < end)
+		pause_ms(100);
+}
+
 /* Returns how many faults there were. */
 static unsigned suffer(const struct options *o, const struct chaos_clients *clients,
                        int64_t since_us, bool *ret_healed)
@@ -138,6 +161,7 @@ static unsigned suffer(const struct options *o, const struct chaos_clients *clie
 	while (*ret_healed && n < FAULTS_MAX && (o->three || now_ms() < end) &&
 	       (plan = next_fault(o, n, &drawn)) != NULL) {
 		*ret_healed = chaos_inject(&site, plan, &faults[n]);
+		await_grants(clients, faults[n].mended_us);
 		if (n++ > 0)
 			tell_of(clients, n - 2, since_us);
 	}
