@@ -37,6 +37,8 @@ static unsigned kinds_of(const struct cluster *c, bool with_full, enum chaos_fau
 	return n;
 }
 
+#define WAY_MAX_MS (CHAOS_WAIT_MS / 2)
+
 /* Some faults last longer than any cluster takes to go on without the node; most do not. */
 struct chaos_plan chaos_draw(uint64_t seed, unsigned number, const struct cluster *c,
                              bool with_full)
@@ -52,6 +54,10 @@ struct chaos_plan chaos_draw(uint64_t seed, unsigned number, const struct cluste
 
 	if (plan.kind != CHAOS_SWITCH && below(&random, 2))
 		plan.node = -1;
+	/* However well the group is, clients that do not reach its only primary get nothing. */
+	if (c->has_one_primary && (plan.kind == CHAOS_CUT || plan.kind == CHAOS_SILENCE) &&
+	    plan.for_ms > WAY_MAX_MS)
+		plan.for_ms = WAY_MAX_MS;
 	return plan;
 }
 
