@@ -114,6 +114,7 @@ Test(failover, a_renewal_is_given_up_as_soon_as_other_answers)
 
 	expect(OK, w.b, acquire_renewed(w.b, "held", .lease_ms = 24000));
 	held_is_renewed();
+	eventually(bizlock_left_ms(w.b, KEY("held"), NULL) > 20000);
 	proxy_hold_replies(w.proxy, true);
 	held_is_renewed(); /* which is not answered */
 	begun = now_ms();
