@@ -104,6 +104,8 @@ static bool run(MYSQL *db, const char *text, MYSQL_RES **ret)
 	if (mysql_query(db, text) != 0)
 		return false;
 	*ret = mysql_store_result(db);
+	if (!*ret && mysql_errno(db))
+		return false;
 	while ((more = mysql_next_result(db)) == 0)
 		mysql_free_result(mysql_store_result(db));
 	return more < 0;
@@ -118,13 +120,18 @@ static char *text_of(const char *fmt, va_list args)
 	return text;
 }
 
+/* MySQL's process list refuses while somebody runs a statement with characters of four bytes. */
+#define CANNOT_CONVERT_STRING 3854
+
 static MYSQL_RES *run_or_die(MYSQL *db, const char *fmt, va_list args)
 {
 	char *text = text_of(fmt, args);
 	MYSQL_RES *rows = NULL;
+	int64_t end = now_ms() + PATIENCE_MS;
 
-	if (!run(db, text, &rows))
-		die("%s: %s", text, mysql_error(db));
+	while (!run(db, text, &rows))
+		if (mysql_errno(db) != CANNOT_CONVERT_STRING || !pause_before(end))
+			die("%s: %s", text, mysql_error(db));
 	free(text);
 	return rows;
 }
