@@ -3,7 +3,7 @@
 #
 # bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu;
 # MariaDB, unless MySQL is installed), builds, starts every server below a folder of its own, measures all contenders in turn,
-# and stops them again. 20 minutes; with --quick 2, for a look and for CI.
+# and stops them again. 20 minutes; with --quick 2, for a look.
 #
 # A whole run writes tests/bench/results/ and the figures in tests/bench/README.md and
 # README.md. A quick one writes to BUILD/bench-quick alone, and prints.
