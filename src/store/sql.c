@@ -62,12 +62,15 @@ static const struct {
 } templates[BL_STMT_COUNT] = {
         /* A NULL biz_type is refused (1048) before any row is touched. */
         [BL_STMT_TAKE_RING] = {TAKE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
-                               {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE}},
+                               {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
+                               0},
         [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
-                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE}},
+                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE},
+                          0},
         [BL_STMT_HAND_OVER] = {HAND_OVER,
                                {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
-                                BL_P_GIVER, BL_P_FENCE}},
+                                BL_P_GIVER, BL_P_FENCE},
+                               0},
         [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
                           "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
                           "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
@@ -81,19 +84,24 @@ static const struct {
         [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
                            ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
                            "WHERE " MINE " AND timeout > " NOW,
-                           {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+                           {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+                           0},
         [BL_STMT_RENEW] = {"UPDATE @T SET gmt_modified = " NOW ", timeout = " NOW
                            " + INTERVAL ? MICROSECOND WHERE " MINE " AND timeout > " NOW,
-                           {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+                           {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+                           0},
         [BL_STMT_DROP] = {"DELETE FROM @T WHERE " MINE,
-                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+                          0},
         /* Of an owner that may have a row it does not know of; but not one that an
          * ended thread of the same number left. */
         [BL_STMT_SWEEP] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND owner = ? AND "
                            "fence <> ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}},
+                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+                           0},
         [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_FENCE}},
+                           {BL_P_ID, BL_P_TYPE, BL_P_FENCE},
+                           0},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
         [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
                           {BL_P_ID, BL_P_ID, BL_P_TYPE},
