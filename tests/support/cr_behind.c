@@ -81,10 +81,13 @@ void commits_are_fenced_behind(const struct between *x)
 	bizlock_close(b);
 }
 
-void late_requests_are_ended_behind(const struct between *x)
+#define LATE_MS 5000 /* when the request arrives: after two timeouts of a second */
+
+void take_comes_late(const struct server *at, unsigned again)
 {
-	struct fault late = {.what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = 5000};
-	struct proxy *p = proxy_start(&x->at, "127.0.0.1");
+	struct fault late = {
+	        .what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = LATE_MS, .again = again};
+	struct proxy *p = proxy_start(at, "127.0.0.1");
 	bizlock *b = client_through(p, OPTIONS("max_connections", "1", "io_timeout_ms", "1000",
 	                                       "connect_timeout_ms", "1000"));
 
@@ -98,4 +101,9 @@ void late_requests_are_ended_behind(const struct between *x)
 	steadily(!row_of(&world, KEY("k")).there, 300);
 	works(b);
 	proxy_stop(p);
+}
+
+void late_requests_are_ended_behind(const struct between *x)
+{
+	take_comes_late(&x->at, 0);
 }

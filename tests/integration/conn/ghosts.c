@@ -1,40 +1,17 @@
 /* A client with one connection loses it while its request to acquire is still on the way. It loses
  * the next connection, too, while it cleans up after the first. */
 #define _GNU_SOURCE 1
+#include "cr_behind.h"
 #include "cr_test.h"
 
 TestSuite(ghosts, .init = world_begin, .fini = world_end, .timeout = 120);
-
-#define LATE_MS 5000 /* when the request arrives: after two timeouts of a second */
-#define WAIT_MS 30000
-
-/* The second loss is `again` packets after the first. */
-static void take_comes_late(unsigned again)
-{
-	struct fault fault = {
-	        .what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = LATE_MS, .again = again};
-	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, OPTIONS("max_connections", "1", "io_timeout_ms", "1000",
-	                                       "connect_timeout_ms", "1000"));
-
-	for (int i = 0; i < 3; i++)
-		works(b);
-	proxy_arm(p, &fault);
-	expect(OK, b, acquire(b, "k", .wait_ms = WAIT_MS, .lease_ms = 600000));
-	cr_assert_gt(proxy_fired(p), 0);
-	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	eventually(!proxy_is_late(p));
-	steadily(!row_of(&world, KEY("k")).there, 300);
-	works(b);
-	proxy_stop(p);
-}
 
 /* The second loss comes at the answer to the handshake, at the settings, at the mark, or at the
  * statement that ends the first connection. */
 #define SECOND_LOSS_AT(n)                                                                          \
 	Test(ghosts, none_is_forgotten_when_packet_##n##_is_late_too)                              \
 	{                                                                                          \
-		take_comes_late(n);                                                                \
+		take_comes_late(&world.at, n);                                                     \
 	}
 
 SECOND_LOSS_AT(1)
