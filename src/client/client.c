@@ -58,12 +58,14 @@ static bool find_bells(const struct bizlock *b, struct bl_session *s)
 static int inspect(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_session s;
-	int rc = bl_failover_connect(&b->failover, NULL, &s, err);
+	int rc = bl_failover_connect(b->failover, NULL, &s, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_server_probe(&s, &b->server, err);
-	b->failover.in_group = b->server.group;
+	rc = bl_session_guard(&s, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_server_probe(&s, &b->server, err);
+	b->failover->in_group = b->server.group;
 	/* Where several members take writes, a batch loses as a whole against any one change of
 	 * another member's. And a node of Galera can undo a transaction in the middle of a packet
 	 * and go on behind it: rows that a batch has deleted would still be there, and be nobody's.
@@ -71,7 +73,7 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	b->config.combine &= !b->server.several_primaries;
 	/* Of several hosts the next connection may be to another one. */
 	if (!bl_hosts_several(b->config.host))
-		bl_failover_leads_to(&b->failover, b->server.identity);
+		bl_failover_leads_to(b->failover, b->server.identity);
 	if (rc == BIZLOCK_OK)
 		rc = bl_schema_check(&s, b->config.table_prefix, err);
 	if (rc == BIZLOCK_OK)
@@ -91,7 +93,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)
-		rc = bl_pool_init(&b->pool, &b->mu, &b->failover, &b->sql, &b->numbers, err);
+		rc = bl_pool_init(&b->pool, &b->mu, b->failover, &b->sql, &b->numbers, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_renewer_start(b, err);
 	if (rc == BIZLOCK_OK)
@@ -111,7 +113,8 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 		bl_loss_watch_stop(b);
 	}
 	bl_pool_free(&b->pool, forked);
-	bl_failover_free(&b->failover, forked);
+	bl_failover_free(b->failover, forked);
+	b->failover = NULL;
 	bl_held_free(&b->held);
 	bl_sql_free(&b->sql);
 }
@@ -124,7 +127,7 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 		return rc;
 	rc = make_identity(b, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_failover_init(&b->failover, &b->config, err);
+		rc = bl_failover_new(&b->failover, &b->config, err);
 	if (rc == BIZLOCK_OK)
 		rc = inspect(b, err);
 	if (rc == BIZLOCK_OK)

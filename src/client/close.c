@@ -15,9 +15,6 @@
  * for, because the leases end anyway. */
 #define ATTEMPTS 8
 
-/* How much longer than it should closing may take, at most. */
-#define SLACK_MS 200
-
 static void pause_before(struct bizlock *b, unsigned attempt)
 {
 	bl_time pause;
@@ -220,16 +217,13 @@ static void close_holds(struct bizlock *b, struct bl_patience patience)
 
 static void leave_open_state(struct bizlock *b)
 {
-	int64_t io_ms = b->config.io_timeout_ms, connect_ms = b->config.connect_timeout_ms;
-	bl_time deadline = bl_deadline_in_ms(io_ms);
+	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
 
 	bl_lock(b);
 	b->state = BL_CLIENT_CLOSING;
 	bl_client_interrupt(b);
-	b->pool.connect_by =
-	        bl_deadline_in_ms((io_ms > connect_ms ? io_ms - connect_ms : 0) + SLACK_MS);
 	b->loss_watch.cut_at = deadline;
-	bl_worker_by(&b->loss_watch.worker, deadline);
+	bl_worker_by(b->pool.watch, deadline);
 	bl_renewer_stop_soon(b);
 	bl_worker_stop_soon(&b->janitor.worker);
 	while (b->calls > 0)

@@ -3,7 +3,9 @@
  * Threads. Callers come and go, any number of them. Three threads are the client's own. Each
  * has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
- *     sends nothing, so that no server can keep it from telling a loss in time;
+ *     sends nothing, so that no server can keep it from telling a loss in time. So it also ends
+ *     connections that keep the others busy for too long (conn/cut.c). While it is in the user's
+ *     function, which may send, another thread stands in for that;
  *   - the renewer (hold/renewer.c) sends renewals and nothing else, on a connection of its
  *     own: whatever else it waited for would cost leases;
  *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
@@ -14,6 +16,7 @@
  * what does not change between open and close (config, process, server, sql, bell_seed,
  * serial, stamp). There is one more, that of store/failover.c, which chooses among several hosts.
  * It is taken last, and for a moment. Each dial has a thread, which ends with it (store/race.c).
+ * Nobody waits for one that its server does not let end.
  *
  * The client is a monitor: a call takes the mutex, and lets go of it only
  *   - while a statement is under way, on a connection that is lent to it;
@@ -84,7 +87,7 @@ struct bizlock {
 
 	struct bl_config set;    /* by bizlock_set() */
 	struct bl_config config; /* in force since the client is open: does not change */
-	struct bl_failover failover;
+	struct bl_failover *failover;
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;

@@ -391,3 +391,8 @@ uint32_t bl_config_answer_ms(const struct bl_config *c)
 
 	return bl_hosts_several(c->host) && several < c->io_timeout_ms ? several : c->io_timeout_ms;
 }
+
+int64_t bl_config_connect_ns(const struct bl_config *c)
+{
+	return ((int64_t)c->connect_timeout_ms + 999) / 1000 * 1000000000;
+}

@@ -103,6 +103,9 @@ bool bl_config_known(const char *option);
  * at least, for a row may be locked for one. */
 uint32_t bl_config_answer_ms(const struct bl_config *c);
 
+/* How long connecting may take, in nanoseconds: the connectors know seconds. */
+int64_t bl_config_connect_ns(const struct bl_config *c);
+
 /* "lease_ms" for BL_OPT_LEASE_MS. */
 const char *bl_option_name(enum bl_option option);
 

@@ -61,11 +61,10 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 {
 	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;
-	int rc;
+	int rc = bl_session_await(s, err);
 
-	s->asked_at = bl_now();
-	rc = mysql_read_query_result(s->mysql) ? bl_session_error(s, err)
-	                                       : bl_session_answer(s, 1, &rows, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_answer(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK) {
 		enum bl_class class = bl_classify(err->native);
 
@@ -91,8 +90,8 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (bl_session_ready(s, err) != BIZLOCK_OK)
 		return err->code;
-	if (mysql_send_query(s->mysql, s->text.data, (unsigned long)s->text.len) != 0)
-		return bl_session_error(s, err);
+	if (bl_session_post(s, s->text.data, s->text.len, err) != BIZLOCK_OK)
+		return err->code;
 	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
 	if (ready == READY_ANSWER)
 		return read_ring(s, ret, err);

@@ -25,6 +25,10 @@ enum { BL_ROWS_ARE_CHECKED = 0 };
  * of memory. */
 MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms);
 
+/* Connects. */
+bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
+                       const char *database, unsigned long flags);
+
 /* INVALID, CONN: this connector would ignore one of these options at `host`, so nobody must connect
  * there. */
 int bl_connector_check(const struct bl_config *c, const char *host, struct bl_err *err);

@@ -82,15 +82,17 @@ static bool reach(struct bl_doctor *d)
 {
 	struct bl_err err;
 
-	if (bl_failover_connect_once(d->config, &d->session, &d->refused) == BIZLOCK_OK) {
+	if (bl_failover_connect_once(d->config, false, &d->session, &d->refused) == BIZLOCK_OK) {
 		bl_err_clear(&d->refused); /* what the hosts before this one said */
 		return true;
 	}
 	if (d->refused.code == BIZLOCK_NOMEM ||
-	    bl_session_reach(&d->session, d->config, &err) != BIZLOCK_OK)
+	    bl_failover_connect_once(d->config, true, &d->session, &err) != BIZLOCK_OK)
 		return false;
+	bl_session_begin(&d->session);
 	if (mysql_select_db(d->session.mysql, d->config->database) != 0)
 		bl_session_error(&d->session, &d->no_database);
+	bl_session_end(&d->session);
 	return true;
 }
 

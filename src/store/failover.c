@@ -19,41 +19,99 @@ static unsigned count_hosts(const char *list)
 	return n;
 }
 
-int bl_failover_init(struct bl_failover *f, const struct bl_config *config, struct bl_err *err)
+static void free_all(struct bl_failover *f, bool forked)
+{
+	if (!forked) {
+		pthread_cond_destroy(&f->ended);
+		pthread_mutex_destroy(&f->mu);
+	}
+	bl_config_free(&f->config);
+	free(f->targets);
+	free(f);
+}
+
+int bl_failover_new(struct bl_failover **ret, const struct bl_config *config, struct bl_err *err)
 {
 	unsigned n = count_hosts(config->host);
+	struct bl_failover *f = calloc(1, sizeof(*f));
 	struct bl_target *targets = calloc(n, sizeof(*targets));
 	const char *at = config->host;
 
-	*f = (struct bl_failover){
-	        .config = config, .io_ms = bl_config_answer_ms(config), .targets = targets, .n = n};
-	if (!targets || bl_cond_init(&f->ended) != 0) {
+	if (!f || !targets || bl_cond_init(&f->ended) != 0) {
 		free(targets);
-		f->targets = NULL;
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+		free(f);
+		bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+		return BIZLOCK_NOMEM;
 	}
 	for (unsigned i = 0; i < n; i++)
 		targets[i].host = bl_hosts_next(&at);
+	f->io_ms = bl_config_answer_ms(config);
+	f->targets = targets;
+	f->n = n;
 	pthread_mutex_init(&f->mu, NULL);
+	if (bl_config_copy(&f->config, config, err) != BIZLOCK_OK) {
+		free_all(f, false);
+		return BIZLOCK_NOMEM;
+	}
+	*ret = f;
 	return BIZLOCK_OK;
+}
+
+/* Are there dials that do not end, or that nobody has time for? */
+static bool leave(struct bl_failover *f)
+{
+	bl_time until;
+	bool left;
+
+	pthread_mutex_lock(&f->mu);
+	until = f->dialed_at + bl_config_connect_ns(&f->config);
+	while (f->dials > 0 && !f->stopped && !bl_passed(until))
+		bl_cond_wait_until(&f->ended, &f->mu, until);
+	left = f->left = f->dials > 0;
+	pthread_mutex_unlock(&f->mu);
+	return left;
 }
 
 void bl_failover_free(struct bl_failover *f, bool forked)
 {
-	if (!f->targets)
+	if (!f || (!forked && leave(f)))
 		return;
-	if (!forked) {
-		pthread_mutex_lock(&f->mu);
-		while (f->dials > 0)
-			pthread_cond_wait(&f->ended, &f->mu);
-		pthread_mutex_unlock(&f->mu);
-		if (f->any_ended)
-			pthread_join(f->ended_last, NULL);
-		pthread_cond_destroy(&f->ended);
-		pthread_mutex_destroy(&f->mu);
-	}
-	free(f->targets);
-	f->targets = NULL;
+	if (!forked && f->any_ended)
+		pthread_join(f->ended_last, NULL);
+	free_all(f, forked);
+}
+
+/* Each thread joins the one that ended before it, and bl_failover_free() the last one: so none is
+ * in the library any more when that may be unloaded. Of dials that did not end in time the last
+ * frees everything, and nobody joins it. */
+void bl_failover_dialed(struct bl_failover *f)
+{
+	pthread_t before;
+	bool any, last;
+
+	pthread_mutex_lock(&f->mu);
+	f->dials--;
+	last = f->left && f->dials == 0;
+	any = f->any_ended;
+	before = f->ended_last;
+	f->any_ended = true;
+	f->ended_last = pthread_self();
+	pthread_cond_broadcast(&f->ended);
+	pthread_mutex_unlock(&f->mu);
+	if (any)
+		pthread_join(before, NULL);
+	if (!last)
+		return;
+	pthread_detach(pthread_self());
+	free_all(f, false);
+}
+
+void bl_failover_stop(struct bl_failover *f)
+{
+	pthread_mutex_lock(&f->mu);
+	f->stopped = true;
+	pthread_cond_broadcast(&f->ended);
+	pthread_mutex_unlock(&f->mu);
 }
 
 void bl_failover_leads_to(struct bl_failover *f, const char *server)
@@ -71,19 +129,19 @@ void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1])
 }
 
 /* Its address may be that of a proxy. */
-static int connect_to_the_only_one(struct bl_failover *f, struct bl_session *ret,
-                                   struct bl_err *err)
+static int dial_the_only_one(struct bl_failover *f, bool in_group, struct bl_session *ret,
+                             struct bl_err *err)
 {
 	char before[BL_IDENTITY_MAX + 1];
 	bool shared;
-	int rc = bl_session_open(ret, f->config, &f->targets[0].host, f->in_group, f->io_ms, err);
+	int rc = bl_session_open(ret, &f->config, &f->targets[0].host, in_group, f->io_ms, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_failover_server(f, before);
 	if (!before[0] || !ret->server[0] || strcmp(before, ret->server) == 0)
 		return BIZLOCK_OK;
-	rc = bl_one_server_check(f->config, before, ret, &shared, err);
+	rc = bl_one_server_check(&f->config, before, ret, &shared, err);
 	if (rc == BIZLOCK_OK)
 		bl_failover_leads_to(f, shared ? "" : ret->server);
 	else
@@ -91,27 +149,42 @@ static int connect_to_the_only_one(struct bl_failover *f, struct bl_session *ret
 	return rc;
 }
 
+int bl_failover_dial(struct bl_failover *f, const struct bl_host *host, bool in_group,
+                     struct bl_session *ret, struct bl_err *err)
+{
+	if (f->any)
+		return bl_session_reach(ret, &f->config, host, err);
+	return f->n > 1 ? bl_session_open(ret, &f->config, host, in_group, f->io_ms, err)
+	                : dial_the_only_one(f, in_group, ret, err);
+}
+
 int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct bl_session *ret,
                         struct bl_err *err)
 {
-	int rc = f->n > 1 ? bl_race(f, ret, err) : connect_to_the_only_one(f, ret, err);
+	int rc = bl_race(f, ret, err);
 
 	if (rc == BIZLOCK_OK)
 		ret->sql = sql;
 	return rc;
 }
 
-int bl_failover_connect_once(const struct bl_config *config, struct bl_session *ret,
+int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl_session *ret,
                              struct bl_err *err)
 {
-	struct bl_failover f;
-	int rc = bl_failover_init(&f, config, err);
+	struct bl_failover *f;
+	int rc = bl_failover_new(&f, config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	f.io_ms = config->io_timeout_ms;
-	rc = bl_failover_connect(&f, NULL, ret, err);
-	bl_failover_free(&f, false);
+	f->any = any;
+	f->io_ms = config->io_timeout_ms;
+	rc = bl_failover_connect(f, NULL, ret, err);
+	bl_failover_free(f, false);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_session_guard(ret, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_close(ret);
 	return rc;
 }
 

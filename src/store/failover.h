@@ -20,26 +20,34 @@ struct bl_dial;
 
 /* It has a mutex of its own, which is held for a moment. No other mutex is taken meanwhile. */
 struct bl_failover {
-	const struct bl_config *config;
-	uint32_t io_ms; /* what each read has: the time for one answer */
-	bool in_group;  /* open has found that it is a group's: does not change any more */
+	struct bl_config config; /* a copy: dials may outlive whoever opened this */
+	uint32_t io_ms;          /* what each read has: the time for one answer */
+	bool any;      /* of use is any server that can be looked at: see bl_session_reach() */
+	bool in_group; /* open has found that it is a group's: does not change any more */
 	struct bl_target *targets; /* in the order of the option */
 	unsigned n;
 	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
 	pthread_mutex_t mu;
 	pthread_cond_t ended;   /* a dial has ended */
 	unsigned dials;         /* under way, each in a thread of its own (store/race.h) */
+	bl_time dialed_at;      /* when the last one began */
+	bool stopped;           /* nobody waits for a dial any more */
+	bool left;              /* its owner is gone: the last dial frees it */
 	struct bl_dial *strays; /* those of them that nobody waits for */
 	bool any_ended;         /* one of their threads has ended, and is to be joined: */
 	pthread_t ended_last;
 };
 
-/* Of config's hosts. config has to stay until the end. NOMEM. */
-int bl_failover_init(struct bl_failover *f, const struct bl_config *config, struct bl_err *err);
+/* Of config's hosts. NOMEM. */
+int bl_failover_new(struct bl_failover **ret, const struct bl_config *config, struct bl_err *err);
 
-/* Waits for dials that nobody waits for any more, which takes connect_timeout_ms at most; but not
- * in a forked child. Takes an all-zero one. */
+/* Waits for dials that nobody waits for any more, but not longer than connecting may take; and not
+ * in a forked child. What is still under way then goes on until its server lets it end. Takes NULL.
+ */
 void bl_failover_free(struct bl_failover *f, bool forked);
+
+/* From now on nobody waits for a dial. */
+void bl_failover_stop(struct bl_failover *f);
 
 /* The only host leads to this server, until a failover; "": to any of several that share their
  * tables. Connections to another one are looked at (store/one_server.h). */
@@ -54,9 +62,15 @@ int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct 
                         struct bl_err *err);
 
 /* The same with a failover of its own, for somebody who connects once, and whose statements may
- * take long: each read has io_timeout_ms, however many hosts there are. */
-int bl_failover_connect_once(const struct bl_config *config, struct bl_session *ret,
+ * take long: each read has io_timeout_ms, however many hosts there are. The session is guarded, and
+ * has to stay where it is. any: see there. */
+int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl_session *ret,
                              struct bl_err *err);
+
+/* One dial, and the last step of its thread: for store/race.c. */
+int bl_failover_dial(struct bl_failover *f, const struct bl_host *host, bool in_group,
+                     struct bl_session *ret, struct bl_err *err);
+void bl_failover_dialed(struct bl_failover *f);
 
 /* The host of this session has not answered, or it says that it is no place for us now. */
 void bl_failover_note(struct bl_failover *f, const struct bl_session *s);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/failover.h"
+
 /* A proxy that takes turns between two servers leads to the other one next. One that prefers the
  * server with the fewest connections soon does, for all of these stay until the last is made. Where
  * many clients connect at the same time, each connection goes either way by chance. */
@@ -18,14 +20,10 @@ struct dials {
 static struct bl_session *find(struct dials *d, const struct bl_config *config, const char *server,
                                bool same, struct bl_err *err)
 {
-	const char *at = config->host;
-	struct bl_host host = bl_hosts_next(&at);
-
 	for (bl_err_clear(err); d->n < DIALS; d->n++) {
 		struct bl_session *s = &d->sessions[d->n];
 
-		if (bl_session_open(s, config, &host, false, bl_config_answer_ms(config), err) !=
-		    BIZLOCK_OK)
+		if (bl_failover_connect_once(config, false, s, err) != BIZLOCK_OK)
 			return NULL;
 		if (s->server[0] && same == (strcmp(s->server, server) == 0)) {
 			d->n++;

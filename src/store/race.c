@@ -1,8 +1,9 @@
-/* A connector's function that connects blocks, and nobody can cut it off. So each dial is made by a
- * thread of its own. A thread that wants a connection waits for the first dial that is of use, and
- * leaves the others as strays. The next one that wants the same host takes the stray over, so that
- * a host which is slow has no more dials to answer than there are threads that want a connection.
- * What ends as a stray is closed by its thread.
+/* A connector's function that connects blocks, and nobody can cut it off: a server that says a
+ * little from time to time keeps it busy as long as it likes. So each dial is made by a thread of
+ * its own, which is left alone with such a server. A thread that wants a connection waits for the
+ * first dial that is of use, and leaves the others as strays. The next one that wants the same host
+ * takes the stray over, so that a host which is slow has no more dials to answer than there are
+ * threads that want a connection. What ends as a stray is closed by its thread.
  *
  * A dial belongs to its thread until it has ended. Then it belongs to the race that waits for it,
  * or, if it is a stray, to its thread again. The mutex decides between the two. */
@@ -22,7 +23,6 @@ struct bl_dial {
 	struct bl_failover *failover;
 	struct bl_target *target;
 	bool in_group;
-	uint32_t io_ms;
 	struct bl_dial *next; /* of the strays */
 	bool stray, ended;
 	int rc;
@@ -108,31 +108,17 @@ static void dial_ended(struct bl_dial *d)
 static void dial_open(struct bl_dial *d)
 {
 	bl_err_clear(&d->err);
-	d->rc = bl_session_open(&d->session, d->failover->config, &d->target->host, d->in_group,
-	                        d->io_ms, &d->err);
+	d->rc = bl_failover_dial(d->failover, &d->target->host, d->in_group, &d->session, &d->err);
 	dial_ended(d);
 }
 
-/* Each thread joins the one that ended before it, and bl_failover_free() the last one: so none is
- * in the library any more when that may be unloaded. */
 static void *dial_run(void *arg)
 {
 	struct bl_failover *f = ((struct bl_dial *)arg)->failover;
-	pthread_t before;
-	bool any;
 
 	dial_open(arg);
 	mysql_thread_end();
-	pthread_mutex_lock(&f->mu);
-	f->dials--;
-	any = f->any_ended;
-	before = f->ended_last;
-	f->any_ended = true;
-	f->ended_last = pthread_self();
-	pthread_cond_broadcast(&f->ended);
-	pthread_mutex_unlock(&f->mu);
-	if (any)
-		pthread_join(before, NULL);
+	bl_failover_dialed(f);
 	return NULL;
 }
 
@@ -141,10 +127,7 @@ static struct bl_dial *dial_new(struct bl_failover *f, struct bl_target *target)
 	struct bl_dial *d = calloc(1, sizeof(*d));
 
 	if (d)
-		*d = (struct bl_dial){.failover = f,
-		                      .target = target,
-		                      .in_group = f->in_group,
-		                      .io_ms = f->io_ms};
+		*d = (struct bl_dial){.failover = f, .target = target, .in_group = f->in_group};
 	return d;
 }
 
@@ -154,7 +137,10 @@ static bool dial_start(struct bl_dial *d)
 	pthread_t thread;
 	bool started = bl_thread_start(&thread, dial_run, d);
 
-	d->failover->dials += started;
+	if (started) {
+		d->failover->dials++;
+		d->failover->dialed_at = bl_now();
+	}
 	return started;
 }
 
@@ -207,7 +193,10 @@ static int start_next(struct race *r)
 	if (i == f->n && r->under_way == 0)
 		return BIZLOCK_CONN;
 	if (i == f->n) {
-		begin_round(r);
+		if (f->n > 1)
+			begin_round(r);
+		else
+			r->next_at = BL_NEVER;
 		return BIZLOCK_OK;
 	}
 	stray = find_stray(f, &f->targets[i]);
@@ -240,7 +229,7 @@ static int judge(struct race *r)
 		rc = d->rc;
 		if (rc == BIZLOCK_OK) {
 			*r->ret = d->session;
-			r->ret->host = &d->target->host;
+			r->ret->host = r->failover->n > 1 ? &d->target->host : NULL;
 		} else {
 			*r->err = d->err;
 		}
@@ -255,8 +244,10 @@ static int too_late(const struct race *r)
 
 	while (i + 1 < r->failover->n && !r->entries[i].dial)
 		i++;
-	return bl_err_set(r->err, BIZLOCK_CONN, "%s: connect: no answer in time",
-	                  r->failover->targets[i].host.name);
+	bl_err_set(r->err, BIZLOCK_CONN, "connect: no answer in time");
+	if (r->failover->n > 1)
+		bl_err_wrap(r->err, "%s", r->failover->targets[i].host.name);
+	return BIZLOCK_CONN;
 }
 
 /* The mutex is held, but while it waits. */
@@ -269,13 +260,13 @@ static int race_run(struct race *r)
 
 		if (rc != BIZLOCK_CONN)
 			return rc;
+		if (bl_passed(r->end) || f->stopped)
+			return too_late(r);
 		if (bl_passed(r->next_at)) {
 			rc = start_next(r);
 			if (rc != BIZLOCK_OK)
 				return rc;
 		}
-		if (bl_passed(r->end))
-			return too_late(r);
 		bl_cond_wait_until(&f->ended, &f->mu, bl_earlier(r->next_at, r->end));
 	}
 }
@@ -300,14 +291,24 @@ static void race_end(struct race *r)
 	free(r->entries);
 }
 
+/* Where there is no other host to go to, the only one has time for an answer to what it is asked at
+ * first, too. */
+static bl_time race_end_at(const struct bl_failover *f)
+{
+	bl_time end = bl_now() + bl_config_connect_ns(&f->config);
+	bl_time all_tried = bl_now() + (f->n + 1) * MOMENT_NS;
+
+	if (f->n == 1)
+		return end + bl_config_answer_ms(&f->config) * BL_NS_PER_MS;
+	return end > all_tried ? end : all_tried;
+}
+
 int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err)
 {
 	struct race r = {.failover = f, .ret = ret, .err = err};
-	bl_time end = bl_deadline_in_ms((f->config->connect_timeout_ms + 999) / 1000 * 1000);
-	bl_time all_tried = bl_now() + (f->n + 1) * MOMENT_NS;
 	int rc;
 
-	r.end = end > all_tried ? end : all_tried;
+	r.end = race_end_at(f);
 	r.entries = calloc(f->n, sizeof(*r.entries));
 	if (!r.entries)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

@@ -16,7 +16,9 @@ struct bl_rows {
 	struct bl_stored_row *first, *last, *next;
 };
 
-/* All rows of an answer have 10 times as long to come in as each read has. */
+/* All rows of an answer have 10 times as long to come in as each read has. A row that comes is no
+ * reason to wait longer: a server could send them for ever. A long list is read page by page, each
+ * an answer of its own, so its length does not matter. */
 #define BL_ROWS_PATIENCE 10
 
 /* Reads the present answer. *ret: NULL if it has no rows. until: when to give up an answer that

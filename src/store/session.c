@@ -25,8 +25,8 @@ static bool dial_host(struct bl_session *s, const struct bl_config *c, const str
 	unsigned long flags = CLIENT_MULTI_STATEMENTS;
 
 	s->mysql = bl_connector_new(c, name, with_tls, s->io_ms);
-	return s->mysql && mysql_real_connect(s->mysql, name, c->user, c->password, database,
-	                                      host->port ? host->port : c->port, c->socket, flags);
+	return s->mysql && bl_connector_dial(s->mysql, c, name, host->port ? host->port : c->port,
+	                                     database, flags);
 }
 
 static int connect_to(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
@@ -82,7 +82,8 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 	s->in_group = in_group;
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
 	s->idle_max = s->answer_by = BL_NEVER;
-	s->io_ms = io_ms;
+	s->idle_max = s->answer_by = s->due = BL_NEVER;
+	s->io_ms = (io_ms + 999) / 1000 * 1000; /* they know seconds */
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);
@@ -97,21 +98,15 @@ int bl_session_open(struct bl_session *ret, const struct bl_config *config,
 	return open_at(ret, config, host, in_group, io_ms, open_fit, err);
 }
 
-int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err)
+int bl_session_reach(struct bl_session *ret, const struct bl_config *config,
+                     const struct bl_host *host, struct bl_err *err)
 {
-	const char *at = config->host;
-	int rc;
-
-	do {
-		struct bl_host host = bl_hosts_next(&at);
-
-		rc = open_at(ret, config, &host, false, config->io_timeout_ms, open_any, err);
-	} while (rc == BIZLOCK_CONN && at && *at);
-	return rc;
+	return open_at(ret, config, host, false, config->io_timeout_ms, open_any, err);
 }
 
 void bl_session_close(struct bl_session *s)
 {
+	bl_session_unguard(s);
 	/* First the connection, which detaches its statements: closing those
 	 * first would send a packet for each. */
 	if (s->mysql && bl_connector_speaks(s->mysql))

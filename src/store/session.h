@@ -3,11 +3,13 @@
 #ifndef BL_STORE_SESSION_H
 #define BL_STORE_SESSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/socket.h"
 #include "core/hosts.h"
 #include "core/owner.h"
 #include "store/connector.h"
@@ -50,16 +52,18 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
-	bool in_group;     /* its server is one of a group */
-	bool unprepared;   /* the server prepares no more: what is not yet goes as text */
-	bool gone;         /* of no use any more: close it */
-	bl_time idle_max;  /* the server ends it after so long without a statement */
-	bl_time answer_by; /* an answer to a text that comes later costs the session */
-	uint32_t io_ms;    /* what each read has */
-	bool left;         /* gone because we gave it up, not because it was lost */
-	bool away;         /* gone because its server says that it is no place for us now */
-	bool silent;       /* gone because an answer did not come in time */
-	bl_time asked_at;  /* when it began to send, or to read an answer */
+	bool in_group;          /* its server is one of a group */
+	bool unprepared;        /* the server prepares no more: what is not yet goes as text */
+	bool gone;              /* of no use any more: close it */
+	bl_time idle_max;       /* the server ends it after so long without a statement */
+	bl_time answer_by;      /* an answer to a text that comes later costs the session */
+	uint32_t io_ms;         /* what each read has */
+	bl_time asked_at;       /* when the connector's last call began, */
+	_Atomic bl_time due;    /* and when one that is under way is over; see bl_session_begin() */
+	struct bl_guard *guard; /* NULL: somebody else looks at `due` */
+	bool left;              /* gone because we gave it up, not because it was lost */
+	bool away;              /* gone because its server says that it is no place for us now */
+	bool silent;            /* gone because an answer did not come in time */
 	struct bl_mark mark;
 	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
 };
@@ -71,15 +75,35 @@ struct bl_session {
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
                     const struct bl_host *host, bool in_group, uint32_t io_ms, struct bl_err *err);
 
-/* Connects to the first host that is there, for a look at a server that may be of no use: no
- * default database, a replica will do, and settings that are refused stay as they are. */
-int bl_session_reach(struct bl_session *ret, const struct bl_config *config, struct bl_err *err);
+/* The same for a look at a server that may be of no use: no default database, a replica will do,
+ * and settings that are refused stay as they are. */
+int bl_session_reach(struct bl_session *ret, const struct bl_config *config,
+                     const struct bl_host *host, struct bl_err *err);
 
 /* Takes an all-zero session. */
 void bl_session_close(struct bl_session *s);
 
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
+
+/* The connectors know how long one read may take. A server that goes on to say a little, in time
+ * for each read, could keep a call of theirs busy for ever. So such a call stands between these
+ * two, and another thread ends the connection when the call is not over in time. That is twice what
+ * one read has: once to send the statement, once for the answer to begin, of which the rest comes
+ * at once. The rows of an answer have a time of their own. */
+#define BL_CALL_PATIENCE 2
+void bl_session_begin(struct bl_session *s);
+void bl_session_begin_rows(struct bl_session *s, bl_time until);
+void bl_session_end(struct bl_session *s);
+
+/* For the other thread. Ends the connection if its call is late. When to look again: a call that
+ * begins later has time until then. */
+bl_time bl_session_cut_late(const struct bl_session *s, struct bl_socket socket);
+
+/* For a session that nobody else looks after: a thread of its own does, until it is closed. NOMEM.
+ */
+int bl_session_guard(struct bl_session *s, struct bl_err *err);
+void bl_session_unguard(struct bl_session *s); /* takes one without */
 
 /* Gives the connection its mark, and learns how long it may be idle, and to which server it leads.
  * CONN, NOMEM. */
@@ -126,6 +150,11 @@ int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, st
 int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err);
 int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                       struct bl_err *err);
+
+/* The first half in two, for one who waits between them: sends, and no more; and reads how the
+ * answer begins. */
+int bl_session_post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err);
+int bl_session_await(struct bl_session *s, struct bl_err *err);
 
 /* A server that announces other columns than were asked for would have them written where there is
  * no room. OK if there are as many; else DB, and the session is given up. */

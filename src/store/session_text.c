@@ -58,7 +58,6 @@ int bl_session_check(struct bl_session *s, const char *what, unsigned long found
 
 int bl_session_ready(struct bl_session *s, struct bl_err *err)
 {
-	s->asked_at = bl_now();
 	if (!bl_connector_speaks(s->mysql))
 		return BIZLOCK_OK;
 	s->gone = true;
@@ -66,15 +65,35 @@ int bl_session_ready(struct bl_session *s, struct bl_err *err)
 	return bl_err_native(err, CR_SERVER_GONE_ERROR, "the server has ended the connection");
 }
 
+/* A call of the connector has. */
+static int ended(struct bl_session *s, bool failed, struct bl_err *err)
+{
+	bl_session_end(s);
+	return failed ? bl_session_error(s, err) : BIZLOCK_OK;
+}
+
+int bl_session_post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
+{
+	bl_session_begin(s);
+	return ended(s, mysql_send_query(s->mysql, sql, (unsigned long)len) != 0, err);
+}
+
+int bl_session_await(struct bl_session *s, struct bl_err *err)
+{
+	bl_session_begin(s);
+	return ended(s, mysql_read_query_result(s->mysql) != 0, err);
+}
+
 /* ---- one answer --------------------------------------------------------------------------- */
 
 static int read_rows(struct bl_session *s, struct bl_rows **ret, struct bl_err *err)
 {
+	bl_time until = bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms);
 	int rc;
 
-	s->asked_at = bl_now();
-	rc = bl_rows_read(s->mysql, bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms), ret,
-	                  err);
+	bl_session_begin_rows(s, until);
+	rc = bl_rows_read(s->mysql, until, ret, err);
+	bl_session_end(s);
 	if (rc != BIZLOCK_OK && err->native)
 		note_end(s, err);
 	else if (rc != BIZLOCK_OK)
@@ -121,7 +140,10 @@ static int next_answer(struct bl_session *s, unsigned i, unsigned n, struct bl_e
 		return bl_session_error(s, err);
 	if (more != (i + 1 < n))
 		return bl_session_check(s, "answers", i + 1 + more, n, err);
-	return more && mysql_next_result(s->mysql) != 0 ? bl_session_error(s, err) : BIZLOCK_OK;
+	if (!more)
+		return BIZLOCK_OK;
+	bl_session_begin(s);
+	return ended(s, mysql_next_result(s->mysql) != 0, err);
 }
 
 /* From statement i on. */
@@ -160,13 +182,13 @@ static bool answers_by(const struct bl_session *s, bl_time until)
 static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time until,
                     struct bl_err *err)
 {
-	if (mysql_send_query(s->mysql, sql, (unsigned long)len) != 0)
-		return bl_session_error(s, err);
+	if (bl_session_post(s, sql, len, err) != BIZLOCK_OK)
+		return err->code;
 	if (!answers_by(s, until)) {
 		s->gone = s->silent = true;
 		return bl_err_set(err, BIZLOCK_CONN, "no answer in time");
 	}
-	return mysql_read_query_result(s->mysql) ? bl_session_error(s, err) : BIZLOCK_OK;
+	return bl_session_await(s, err);
 }
 
 int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
@@ -175,8 +197,8 @@ int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl
 		return err->code;
 	if (s->answer_by != BL_NEVER)
 		return query_by(s, sql, len, s->answer_by, err);
-	return mysql_real_query(s->mysql, sql, (unsigned long)len) ? bl_session_error(s, err)
-	                                                           : BIZLOCK_OK;
+	bl_session_begin(s);
+	return ended(s, mysql_real_query(s->mysql, sql, (unsigned long)len) != 0, err);
 }
 
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,

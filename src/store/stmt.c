@@ -107,6 +107,26 @@ static int stmt_error(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err
 	return bl_session_failed(s, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), err);
 }
 
+static int send_prepare(struct bl_session *s, MYSQL_STMT *stmt, const char *sql, struct bl_err *err)
+{
+	int failed;
+
+	bl_session_begin(s);
+	failed = mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql));
+	bl_session_end(s);
+	return failed ? stmt_error(s, stmt, err) : BIZLOCK_OK;
+}
+
+static int send_execute(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err)
+{
+	int failed;
+
+	bl_session_begin(s);
+	failed = mysql_stmt_execute(stmt);
+	bl_session_end(s);
+	return failed ? stmt_error(s, stmt, err) : BIZLOCK_OK;
+}
+
 /* Closing a statement sends a packet. */
 static void close_stmt(struct bl_session *s, MYSQL_STMT *stmt)
 {
@@ -122,15 +142,14 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 	MYSQL_BIND binds[BL_PARAMS_MAX];
 	MYSQL_STMT *stmt = mysql_stmt_init(s->mysql);
 	unsigned n = 0;
-	int rc = BIZLOCK_OK;
+	int rc;
 
 	if (!stmt)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	memset(binds, 0, sizeof(binds));
 	for (; n < BL_PARAMS_MAX && params[n] != BL_P_END; n++)
 		bind_param(&binds[n], params[n], &s->params);
-	if (mysql_stmt_prepare(stmt, text, (unsigned long)strlen(text)) != 0)
-		rc = stmt_error(s, stmt, err);
+	rc = send_prepare(s, stmt, text, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_check(s, "parameters", mysql_stmt_param_count(stmt), n, err);
 	if (rc == BIZLOCK_OK && mysql_stmt_bind_param(stmt, binds) != 0)
@@ -167,8 +186,8 @@ int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err
 	if (!stmt)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ready(s, err);
-	if (rc == BIZLOCK_OK && mysql_stmt_prepare(stmt, sql, (unsigned long)strlen(sql)) != 0)
-		rc = stmt_error(s, stmt, err);
+	if (rc == BIZLOCK_OK)
+		rc = send_prepare(s, stmt, sql, err);
 	close_stmt(s, stmt);
 	return no_room(rc, err) ? explain(s, sql, err) : rc;
 }
@@ -186,9 +205,8 @@ static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, str
 		rc = BIZLOCK_OK;
 	}
 	*ret_text = rc == BIZLOCK_OK && !s->stmts[which];
-	s->asked_at = bl_now();
-	if (rc == BIZLOCK_OK && !*ret_text && mysql_stmt_execute(s->stmts[which]) != 0)
-		rc = stmt_error(s, s->stmts[which], err);
+	if (rc == BIZLOCK_OK && !*ret_text)
+		rc = send_execute(s, s->stmts[which], err);
 	return rc;
 }
 
@@ -219,7 +237,7 @@ static void stop_fetching(struct bl_session *s)
 }
 
 /* Row by row: the connector would store all that a server sends. */
-static int fetch_rows(struct bl_session *s, enum bl_stmt stmt, int (*fn)(void *arg), void *arg,
+static int fetch_each(struct bl_session *s, enum bl_stmt stmt, int (*fn)(void *arg), void *arg,
                       struct bl_err *err)
 {
 	MYSQL_STMT *st = s->stmts[stmt];
@@ -237,6 +255,17 @@ static int fetch_rows(struct bl_session *s, enum bl_stmt stmt, int (*fn)(void *a
 		else if ((rc = fn(arg)) != BIZLOCK_OK) /* cut-off data shows in the lengths */
 			stop_fetching(s);
 	}
+	return rc;
+}
+
+static int fetch_rows(struct bl_session *s, enum bl_stmt stmt, int (*fn)(void *arg), void *arg,
+                      struct bl_err *err)
+{
+	int rc;
+
+	bl_session_begin_rows(s, bl_deadline_in_ms(BL_ROWS_PATIENCE * (int64_t)s->io_ms));
+	rc = fetch_each(s, stmt, fn, arg, err);
+	bl_session_end(s);
 	return rc;
 }
 

@@ -39,6 +39,8 @@ static void numbers_below(unsigned n, char ret[NUMBERS_MAX])
 	         n);
 }
 
+#define DEAD "1@2.0123456789abcdef@gone"
+
 static void locks(MYSQL *db, struct stale_args args, const char *owner)
 {
 	char numbers[NUMBERS_MAX];
@@ -54,7 +56,17 @@ static void locks(MYSQL *db, struct stale_args args, const char *owner)
 
 void stale_leases_with(MYSQL *db, struct stale_args args)
 {
-	locks(db, args, "1@2.0123456789abcdef@gone");
+	locks(db, args, DEAD);
+}
+
+void stale_lease(MYSQL *db, const char *id, long long ago_ms)
+{
+	db_run(db,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
+	       " gmt_modified) VALUES (%s, 'test', '" DEAD "', 1,"
+	       " UTC_TIMESTAMP(6) - INTERVAL %lld MICROSECOND, UTC_TIMESTAMP(6),"
+	       " UTC_TIMESTAMP(6))",
+	       db_literal(id), ago_ms * 1000);
 }
 
 void stale_rests_with(MYSQL *db, struct stale_args args)

@@ -16,6 +16,9 @@ struct stale_args {
 #define stale_leases(db, ...) stale_leases_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_leases_with(MYSQL *db, struct stale_args args);
 
+/* One of these locks, with this very id. */
+void stale_lease(MYSQL *db, const char *id, long long ago_ms);
+
 /* The same locks, released, and resting until that time. */
 #define stale_rests(db, ...) stale_rests_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_rests_with(MYSQL *db, struct stale_args args);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE 1
 #include "swarm.h"
 
+#include <bizlock.h>
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +28,16 @@ struct board {
 	} workers[SWARM_MAX];
 	char lines[SHOWN_MAX][SWARM_WHY + 128];
 };
+
+void swarm_say_why(char *why, size_t size, struct swarm_answer answer, const char *fmt,
+                   va_list args)
+{
+	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, args);
+	snprintf(why, size, "%s [answered %s after %lld ms%s%s]", text, bizlock_err_name(answer.rc),
+	         (long long)answer.took_ms, answer.errmsg[0] ? ": " : "", answer.errmsg);
+}
 
 void *swarm_share(size_t size)
 {

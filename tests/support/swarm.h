@@ -3,8 +3,10 @@
 #ifndef TEST_SWARM_H
 #define TEST_SWARM_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { SWARM_MAX = 32, SWARM_WHY = 1152 };
 
@@ -24,6 +26,15 @@ struct swarm {
 	const char *(*name)(unsigned job);
 	void (*failed)(unsigned job);
 };
+
+/* Why a job has failed, and what the call that is to blame has answered. */
+struct swarm_answer {
+	int rc;
+	int64_t took_ms;
+	const char *errmsg;
+};
+void swarm_say_why(char *why, size_t size, struct swarm_answer answer, const char *fmt,
+                   va_list args);
 
 /* Memory, all zero, that all processes share. */
 void *swarm_share(size_t size);

@@ -93,6 +93,12 @@ bizlock *client_open(const struct world *w, const char *const *options)
 	return b;
 }
 
+void must_work(bizlock *b, int rc, const char *what)
+{
+	if (rc != BIZLOCK_OK)
+		die("%s: %s", what, bizlock_errmsg(b));
+}
+
 /* ---- keys and rows ------------------------------------------------------- */
 
 const char *row_where(bizlock_key key)

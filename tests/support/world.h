@@ -28,6 +28,9 @@ bizlock *client_new(const struct world *w, const char *const *options);
 /* The same, opened. */
 bizlock *client_open(const struct world *w, const char *const *options);
 
+/* Ends the test unless rc is BIZLOCK_OK. */
+void must_work(bizlock *b, int rc, const char *what);
+
 /* The same world, but clients take another way to the server. */
 struct world world_by_way_of(const struct world *w, const struct server *at);
 

@@ -2,17 +2,11 @@
 
 #include <string.h>
 
-/* Half of the time for one answer: so long ago may a host have been heard of. */
-static bl_time beat_ns(const struct bl_pool *p)
-{
-	return bl_config_answer_ms(p->failover->config) * BL_NS_PER_MS / 2;
-}
-
 bl_time bl_heartbeat_at(const struct bl_pool *p)
 {
 	if (p->at_bells == 0 || p->failover->n < 2)
 		return BL_NEVER;
-	return p->beat_at + beat_ns(p);
+	return p->beat_at + p->answer / 2;
 }
 
 /* Another connection to the sleeper's host: one that is idle, if there is any. NULL: none. */
@@ -70,7 +64,7 @@ static bool sleeps_since(const struct bl_conn *c, bl_time since)
 
 void bl_heartbeat_send(struct bl_pool *p)
 {
-	bl_time since = bl_now() - beat_ns(p);
+	bl_time since = bl_now() - p->answer / 2;
 
 	p->beat_at = bl_now();
 	for (unsigned i = 0; i < p->size; i++) {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/conn/heartbeat.h"
@@ -21,11 +20,11 @@ struct bl_pool_waiter {
 int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *failover,
                  const struct bl_sql *sql, struct bl_numbers *numbers, struct bl_err *err)
 {
-	unsigned size = failover->config->max_connections;
+	unsigned size = failover->config.max_connections;
 
 	*p = (struct bl_pool){.mu = mu, .failover = failover, .sql = sql, .numbers = numbers};
+	p->answer = bl_config_answer_ms(&failover->config) * BL_NS_PER_MS;
 	p->last = &p->first;
-	p->connect_by = BL_NEVER;
 	p->conns = calloc(size, sizeof(*p->conns));
 	p->lost = calloc((size_t)size * failover->n, sizeof(*p->lost));
 	if (!p->conns || !p->lost)
@@ -33,7 +32,7 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *fai
 	p->size = size;
 	for (unsigned i = 0; i < p->size; i++) {
 		p->conns[i].lost = p->lost + (size_t)i * failover->n;
-		p->conns[i].fd = -1;
+		p->conns[i].socket.fd = -1;
 		p->conns[i].wake_fd = -1;
 	}
 	return BIZLOCK_OK;
@@ -97,10 +96,17 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
 	return false;
 }
 
-static void set_lent(struct bl_conn *c)
+/* It looks at the connection in time, and from then on by itself. */
+static void watch(struct bl_pool *p, bl_time now)
+{
+	bl_worker_by(p->watch, now + p->answer);
+}
+
+static void set_lent(struct bl_pool *p, struct bl_conn *c)
 {
 	c->lent = true;
 	c->lent_at = bl_now();
+	watch(p, c->lent_at);
 }
 
 static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
@@ -126,7 +132,7 @@ static void serve(struct bl_pool *p, struct bl_conn *c)
 		if (!*at)
 			p->last = at;
 		if (!w->gone) {
-			set_lent(c);
+			set_lent(p, c);
 			w->got = c;
 		}
 		pthread_cond_signal(&w->served);
@@ -209,8 +215,9 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	c->was_lost = false;
 	c->id = ++p->last_id;
 	c->connected_at = bl_now();
-	c->fd = bl_connector_fd(c->session.mysql);
-	bl_worker_by(p->janitor, bl_now()); /* to see how long it may be idle */
+	c->socket = bl_socket_of(bl_connector_fd(c->session.mysql));
+	watch(p, c->connected_at);
+	bl_worker_by(p->janitor, c->connected_at); /* to see how long it may be idle */
 	return rc;
 }
 
@@ -220,7 +227,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 	c->id = 0;
 	c->used = false;
 	c->bells = 0;
-	c->fd = -1;
+	c->socket.fd = -1;
 	c->was_lost = !c->session.left;
 	pthread_mutex_unlock(p->mu);
 	bl_session_close(&c->session);
@@ -234,13 +241,9 @@ static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, stru
 	int rc = BIZLOCK_OK;
 
 	bl_conn_leave_if_useless(p, c);
-	set_lent(c);
+	set_lent(p, c);
 	if (c->id && bl_session_ended(&c->session))
 		disconnect(p, c);
-	if (!c->id && bl_passed(p->connect_by)) {
-		bl_pool_put(p, c);
-		return bl_err_set(err, BIZLOCK_CONN, "no time is left to connect");
-	}
 	if (!c->id)
 		rc = connect_lent(p, c, err);
 	if (rc != BIZLOCK_OK)
@@ -288,7 +291,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
 	bl_conn_leave_if_useless(p, c);
-	set_lent(c);
+	set_lent(p, c);
 	if (bl_session_ended(&c->session)) {
 		bl_pool_put(p, c);
 		return BIZLOCK_OK;
@@ -335,7 +338,7 @@ static void serve_job(struct bl_pool *p, struct bl_conn *c)
 
 	if (!job)
 		return;
-	c->lent = true;
+	set_lent(p, c);
 	open_for_jobs(p, c);
 	bl_job_end(job, BL_JOB_LEADS);
 }
@@ -361,13 +364,6 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 		serve(p, c);
 	if (!c->lent)
 		serve_job(p, c);
-}
-
-void bl_pool_cut(struct bl_pool *p)
-{
-	for (unsigned i = 0; i < p->size; i++)
-		if (p->conns[i].lent && p->conns[i].fd >= 0)
-			shutdown(p->conns[i].fd, SHUT_RDWR);
 }
 
 void bl_pool_wake(struct bl_pool *p)

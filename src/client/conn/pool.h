@@ -28,7 +28,7 @@ struct bl_conn {
 	struct bl_session session;
 	uint64_t id;               /* never used twice; 0: not connected */
 	unsigned bells;            /* it holds */
-	int fd;                    /* of the connection, to be cut off; -1: none */
+	struct bl_socket socket;   /* of the connection, to be cut off */
 	struct bl_lost_conn *lost; /* in this place before, one at each host */
 	bool used;                 /* no lost ones have to be ended first */
 	bool lent;
@@ -56,6 +56,8 @@ struct bl_pool {
 	const struct bl_sql *sql;
 	struct bl_numbers *numbers;
 	struct bl_worker *janitor; /* looks after idle connections, and sends heartbeats */
+	struct bl_worker *watch;   /* cuts off statements that do not end */
+	bl_time answer;            /* how long a server may take for one */
 	struct bl_conn *conns;
 	struct bl_lost_conn *lost; /* of all of them */
 	unsigned size;
@@ -63,7 +65,6 @@ struct bl_pool {
 	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
 	bl_time beat_at;   /* of the last heartbeat */
 	uint64_t last_id;
-	bl_time connect_by; /* no new connection is begun after that: it cannot be cut off */
 	struct bl_pool_waiter *first, **last;
 };
 
@@ -126,6 +127,9 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
 
 /* Cuts every connection that is lent: whoever waits for an answer gets an error. */
 void bl_pool_cut(struct bl_pool *p);
+
+/* Cuts those whose statement has taken too long. When to look again. */
+bl_time bl_pool_cut_late(struct bl_pool *p);
 
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */
 void bl_conn_quiet(struct bl_conn *conn);

@@ -60,7 +60,7 @@ static void tell_one(struct bizlock *b, const struct bl_hold *h)
 }
 
 /* Nothing may be assumed of the table after each call: the mutex was free. */
-static void tell_all(struct bizlock *b)
+static void tell_each(struct bizlock *b)
 {
 	struct bl_hold *h;
 
@@ -75,14 +75,70 @@ static void tell_all(struct bizlock *b)
 	}
 }
 
-/* Again and again, once the time is over: a thread that was cut off may have sent anew, and
- * one that was connecting could not be cut off. */
+/* Again and again, once the time is over: a thread that was cut off may have sent anew. */
 static void cut(struct bizlock *b)
 {
 	if (!bl_passed(b->loss_watch.cut_at))
 		return;
 	b->loss_watch.cut_at = bl_now() + CUT_NS;
 	bl_pool_cut(&b->pool);
+	bl_failover_stop(b->failover);
+}
+
+/* The renewer's answers are wanted by a time of their own. Once that has come, its next statement
+ * is late from the beginning. */
+static bl_time cut_late(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+	bl_time next = bl_pool_cut_late(&b->pool), wanted, soon = bl_now() + CUT_NS;
+
+	if (!r->worker.at_work || r->socket.fd < 0)
+		return next;
+	wanted = r->session.answer_by;
+	next = bl_earlier(next, bl_session_cut_late(&r->session, r->socket));
+	return bl_earlier(next, wanted > soon ? wanted : soon);
+}
+
+/* Cuts off what has to be. When to look again. */
+static bl_time watch_statements(struct bizlock *b)
+{
+	cut(b);
+	return bl_earlier(cut_late(b), b->loss_watch.cut_at);
+}
+
+static void *stand_in(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_worker *w = &b->loss_watch.stand_in;
+
+	bl_lock(b);
+	while (!w->stop) {
+		w->at = watch_statements(b);
+		bl_worker_sleep(w, &b->mu);
+	}
+	bl_unlock(b);
+	return NULL;
+}
+
+/* The user's function may itself send statements to a server that keeps it busy. So another thread
+ * stands in meanwhile; if none can be started, only the timeouts of the connector remain. */
+static void tell_all(struct bizlock *b)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+	struct bl_err ignored;
+
+	if (!w->fn || (!w->dropped && !untold(b))) {
+		tell_each(b);
+		return;
+	}
+	w->stand_in = (struct bl_worker){.running = false};
+	if (bl_worker_start(&w->stand_in, stand_in, b, &ignored) == BIZLOCK_OK)
+		b->pool.watch = &w->stand_in;
+	tell_each(b);
+	b->pool.watch = &w->worker;
+	bl_unlock(b);
+	bl_worker_stop(&w->stand_in, &b->mu);
+	bl_lock(b);
 }
 
 static void *watch_losses(void *arg)
@@ -96,8 +152,7 @@ static void *watch_losses(void *arg)
 
 		w->at = BL_NEVER; /* whoever loses one from here on lowers it again */
 		tell_all(b);
-		cut(b);
-		w->at = bl_earlier(w->at, bl_earlier(next, b->loss_watch.cut_at));
+		w->at = bl_earlier(w->at, bl_earlier(next, watch_statements(b)));
 		bl_worker_sleep(w, &b->mu);
 	}
 	bl_unlock(b);
@@ -108,6 +163,7 @@ int bl_loss_watch_start(struct bizlock *b, struct bl_err *err)
 {
 	b->loss_watch.worker = (struct bl_worker){.running = false};
 	b->loss_watch.cut_at = BL_NEVER;
+	b->pool.watch = &b->loss_watch.worker;
 	return bl_worker_start(&b->loss_watch.worker, watch_losses, b, err);
 }
 

@@ -1,6 +1,7 @@
 /* The thread that notices losses: a lease has ended, or the thread that held the lock. It sends
  * nothing, so a server that hangs does not keep it. It also calls the function of
- * bizlock_on_lost(), and cuts off what a close waits for too long. */
+ * bizlock_on_lost(), and cuts off statements that do not end, or that a close waits for too long.
+ */
 #ifndef BL_CLIENT_HOLD_LOSS_H
 #define BL_CLIENT_HOLD_LOSS_H
 
@@ -11,8 +12,9 @@ typedef void bl_lost_fn(void *arg, bizlock_key key, uint64_t fence);
 
 struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_worker worker;
-	bl_time cut_at;          /* closing: connections that are still lent then are cut off */
-	struct bl_hold *dropped; /* given back before their loss was told */
+	struct bl_worker stand_in; /* cuts off while `worker` is in the user's function */
+	bl_time cut_at;            /* closing: connections that are still lent then are cut off */
+	struct bl_hold *dropped;   /* given back before their loss was told */
 	bl_lost_fn *fn;
 	void *arg;
 };

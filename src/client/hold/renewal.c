@@ -3,8 +3,6 @@
  * fence: they may have been given back. */
 #include "client/hold/renewal.h"
 
-#include <sys/socket.h>
-
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/lock.h"
@@ -25,7 +23,7 @@ static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 static void close_session(struct bizlock *b)
 {
 	bl_lock(b);
-	b->renewer.fd = -1;
+	b->renewer.socket.fd = -1;
 	bl_unlock(b);
 	bl_session_close(&b->renewer.session);
 }
@@ -58,6 +56,7 @@ static void set_patience(struct bizlock *b)
 {
 	bl_lock(b);
 	b->renewer.session.answer_by = patience(b);
+	bl_worker_by(b->pool.watch, b->renewer.session.answer_by);
 	bl_unlock(b);
 	b->renewer.used_at = bl_now();
 }
@@ -67,8 +66,8 @@ static bool is_useless(struct bizlock *b)
 	struct bl_renewer *r = &b->renewer;
 
 	return bl_session_ended(&r->session) ||
-	       bl_failover_noted_since(&b->failover, &r->session, r->used_at) ||
-	       bl_failover_prefers_another(&b->failover, &r->session, r->connected_at);
+	       bl_failover_noted_since(b->failover, &r->session, r->used_at) ||
+	       bl_failover_prefers_another(b->failover, &r->session, r->connected_at);
 }
 
 static int connect_session(struct bizlock *b, struct bl_err *err)
@@ -80,14 +79,14 @@ static int connect_session(struct bizlock *b, struct bl_err *err)
 		close_session(b);
 	if (r->session.mysql)
 		return rc;
-	rc = bl_failover_connect(&b->failover, &b->sql, &r->session, err);
+	rc = bl_failover_connect(b->failover, &b->sql, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	r->connected_at = bl_now();
 	bl_lock(b);
-	r->fd = bl_connector_fd(r->session.mysql);
+	r->socket = bl_socket_of(bl_connector_fd(r->session.mysql));
 	if (r->worker.stop)
-		shutdown(r->fd, SHUT_RDWR);
+		bl_socket_shut(r->socket);
 	bl_unlock(b);
 	return rc;
 }
@@ -235,7 +234,7 @@ int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err
 		rc = renew_items(b, r->items, n, lease_ms, err);
 	if (r->session.gone) {
 		if (r->session.away || r->session.silent)
-			bl_failover_note(&b->failover, &r->session);
+			bl_failover_note(b->failover, &r->session);
 		close_session(b);
 	}
 	return rc;

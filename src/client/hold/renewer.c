@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/rnd.h"
 #include "base/thread.h"
@@ -140,15 +139,14 @@ static void *renew_always(void *arg)
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err)
 {
-	b->renewer = (struct bl_renewer){.fd = -1};
+	b->renewer = (struct bl_renewer){.socket = {.fd = -1}};
 	return bl_worker_start(&b->renewer.worker, renew_always, b, err);
 }
 
 void bl_renewer_stop_soon(struct bizlock *b)
 {
 	bl_worker_stop_soon(&b->renewer.worker);
-	if (b->renewer.fd >= 0)
-		shutdown(b->renewer.fd, SHUT_RDWR); /* it may be waiting for an answer */
+	bl_socket_shut(b->renewer.socket); /* it may be waiting for an answer */
 }
 
 void bl_renewer_stop(struct bizlock *b)

@@ -11,9 +11,9 @@
 
 struct bl_renewer { /* guarded by the client's mutex, but for what follows `room` */
 	struct bl_worker worker;
-	bl_time not_before; /* after a failure */
-	unsigned failures;  /* in a row */
-	int fd;             /* of the connection, to be cut off; -1: none */
+	bl_time not_before;      /* after a failure */
+	unsigned failures;       /* in a row */
+	struct bl_socket socket; /* of the connection, to be cut off */
 	struct bl_item *items;
 	size_t room;
 

@@ -8,7 +8,7 @@ static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 	struct bl_tx tx = {
 	        .mysql = mysql, .sql = &call->client->sql, .server = &call->client->server};
 
-	bl_failover_server(&call->client->failover, tx.identity);
+	bl_failover_server(call->client->failover, tx.identity);
 	return tx;
 }
 

@@ -11,7 +11,7 @@
 static int read_status(const struct bl_config *config, struct bl_applied *ret, struct bl_err *err)
 {
 	struct bl_session s;
-	int rc = bl_failover_connect_once(config, &s, err);
+	int rc = bl_failover_connect_once(config, false, &s, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -93,7 +93,7 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_failover_connect_once(&config, &s, err);
+	rc = bl_failover_connect_once(&config, false, &s, err);
 	if (rc == BIZLOCK_OK) {
 		rc = bl_server_probe(&s, &server, err);
 		if (rc == BIZLOCK_OK)

@@ -7,6 +7,7 @@
 
 #include "cuts.h"
 #include "patience.h"
+#include "swarm.h"
 
 /* Ends the check as failed unless cond is true. */
 #define must(r, cond, ...)                                                                         \
@@ -19,15 +20,12 @@ static bool wrong(struct run *r, const char *fmt, ...) __attribute__((format(pri
 
 static bool wrong(struct run *r, const char *fmt, ...)
 {
-	char text[512];
+	struct swarm_answer answer = {r->rc, r->took_ms, r->errmsg};
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	swarm_say_why(r->why, sizeof(r->why), answer, fmt, args);
 	va_end(args);
-	snprintf(r->why, sizeof(r->why), "%s [answered %s after %lld ms%s%s]", text,
-	         bizlock_err_name(r->rc), (long long)r->took_ms, r->errmsg[0] ? ": " : "",
-	         r->errmsg);
 	return false;
 }
 
@@ -304,16 +302,13 @@ static bool after_open(struct run *r)
 	return true;
 }
 
-/* Connecting cannot be cut off, so close() begins no connection later than this. */
-#define CLOSE_CONNECTS_MS 200
-
 /* A row that close() could not release stays until its lease ends. The test does not wait for
  * that. */
 static bool after_close(struct run *r)
 {
 	struct row now = row(r);
 
-	if (is_prompt(r->point->what) && r->took_ms < CLOSE_CONNECTS_MS)
+	if (is_prompt(r->point->what))
 		must(r, !now.there, "a row is left after close()");
 	if (now.there) {
 		if (!is_mine(r, &now))

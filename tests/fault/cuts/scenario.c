@@ -6,6 +6,7 @@
 #include "call.h"
 #include "cuts.h"
 #include "patience.h"
+#include "stale.h"
 
 const char *const what_names[] = {"cut",          "cut-again", "cut-ever", "swallow",
                                   "swallow-ever", "delay",     "late",     "nothing"};
@@ -22,12 +23,6 @@ int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_
 	return bizlock_acquire(b, KEY(r->id), &opts, ret);
 }
 
-static void must_work(bizlock *b, int rc, const char *what)
-{
-	if (rc != BIZLOCK_OK)
-		die("%s: %s", what, bizlock_errmsg(b));
-}
-
 static void nobody_holds(struct run *r)
 {
 	(void)r;
@@ -36,11 +31,7 @@ static void nobody_holds(struct run *r)
 /* A dead process has left its row behind. */
 static void somebody_held(struct run *r)
 {
-	db_run(r->bench->world.admin,
-	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
-	       " gmt_create, gmt_modified) VALUES (%s, 'test', '1@2.3@gone', 2,"
-	       " UTC_TIMESTAMP(6) - INTERVAL 1 SECOND, 0, '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
-	       db_literal(r->id));
+	stale_lease(r->bench->world.admin, r->id, 1000);
 	r->theirs = row_of(&r->bench->world, KEY(r->id));
 }
 

@@ -44,10 +44,17 @@ static unsigned seed;
 
 /* ---- finding them ---------------------------------------------------------------------- */
 
-static void add_lies(unsigned scenario, unsigned packet, enum kind kind)
+/* How long an answer may take on the caller's own connection, is the caller's affair. */
+static bool can_be_told(const struct lie *lie, enum kind kind, bool in_transaction)
+{
+	return lie->kinds & 1u << kind && !(lie_trickles(lie) && in_transaction);
+}
+
+static void add_lies(unsigned scenario, unsigned packet, enum kind kind, bool in_transaction)
 {
 	for (unsigned lie = 0; lie < lie_count; lie++)
-		for (int ever = 0; (lies[lie].kinds & 1u << kind) && ever < 2; ever++) {
+		for (int ever = 0; can_be_told(&lies[lie], kind, in_transaction) && ever < 2;
+		     ever++) {
 			if (board->count == POINTS_MAX)
 				die("more than %d lies", POINTS_MAX);
 			board->points[board->count++] =
@@ -75,11 +82,11 @@ static void explore(unsigned scenario)
 	run_plan(&bench, &scenarios[scenario], &(struct plan){.lie = NULL}, &run);
 	if (run.why[0])
 		die("%s: %s", scenarios[scenario].name, run.why);
-	if (run.trace.count == TRACE_MAX)
+	if (run.seen.trace.count == TRACE_MAX)
 		die("%s: too many packets", scenarios[scenario].name);
-	for (unsigned i = 0; i < run.trace.count; i++)
-		if (is_of_use(&run.trace, i))
-			add_lies(scenario, i, run.trace.kinds[i]);
+	for (unsigned i = 0; i < run.seen.trace.count; i++)
+		if (is_of_use(&run.seen.trace, i))
+			add_lies(scenario, i, run.seen.trace.kinds[i], run.tx != NULL);
 }
 
 static void find_lies(void *arg)
@@ -142,7 +149,7 @@ static void run_job(unsigned job, char why[SWARM_WHY])
 
 	run_plan(&bench, &scenarios[p->scenario],
 	         &(struct plan){&lies[p->lie], p->packet, p->ever, p->seed}, &run);
-	p->told = run.shots > 0;
+	p->told = run.seen.shots > 0;
 	p->rc = (unsigned char)run.rc;
 	if (run.why[0])
 		snprintf(why, SWARM_WHY, "told of a packet %s: %s", kind_names[p->kind], run.why);

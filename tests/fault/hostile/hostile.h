@@ -1,6 +1,6 @@
 /* The parts of the program hostile: what stands between a client and the server (relay.c, link.c),
  * what the packets of a reply are (reply.c), which lies there are (lies.c) and how they are told
- * (tell.c), what is done meanwhile (scenario.c, run.c), and what must be true afterwards
+ * (tell.c), what is done meanwhile (scenario.c, looks.c, run.c), and what must be true afterwards
  * (truth.c). */
 #ifndef TEST_HOSTILE_H
 #define TEST_HOSTILE_H
@@ -8,6 +8,7 @@
 #include <bizlock.h>
 #include <bizlock_ops.h>
 #include <bizlock_tx.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ struct packet {
 };
 
 enum { PACKET_ROOM = 70000, COMMANDS_MAX = 64, HEADER = 4 };
+enum { PACE_MS = 10 };
 
 #define MORE_RESULTS 8u
 #define ENDLESS_PACKET 0xffffff /* its length: another one follows, and belongs to it */
@@ -72,8 +74,9 @@ unsigned char *reply_flags(const struct packet *p);
 /* What the client gets in the place of one packet. */
 struct told {
 	struct packet *truth;
-	void *link; /* for tell() */
-	bool flood; /* the last packet comes again and again, for ever */
+	void *link;  /* for tell() */
+	bool flood;  /* the last packet comes again and again, for ever */
+	size_t pace; /* of the flood: bytes in PACE_MS. 0: as many as the client takes */
 	unsigned char skew;
 	size_t length; /* what the header says, unless 0 */
 	unsigned seed;
@@ -93,6 +96,9 @@ struct lie {
 extern const struct lie lies[];
 extern const unsigned lie_count;
 
+/* Is it told so slowly that each read gets some bytes in time, and so never ends by itself? */
+bool lie_trickles(const struct lie *lie);
+
 /* ---- between client and server (relay.c) ---------------------------------------------- */
 
 struct plan {
@@ -109,6 +115,14 @@ struct trace {
 	unsigned char kinds[TRACE_MAX];
 };
 
+/* Since it was armed. */
+struct seen {
+	unsigned shots;
+	unsigned told;  /* 1 << kind: of which packets the lie was told */
+	bool swallowed; /* a client took whatever it was sent */
+	struct trace trace;
+};
+
 struct relay;
 
 struct relay *relay_start(const struct server *upstream);
@@ -116,10 +130,7 @@ void relay_stop(struct relay *relay);
 struct server relay_address(const struct relay *relay);
 void relay_arm(struct relay *relay, const struct plan *plan); /* NULL: the truth again */
 void relay_refuse_prepare(struct relay *relay, bool refuse);  /* as if there were no room for it */
-unsigned relay_shots(struct relay *relay);
-unsigned relay_told(struct relay *relay); /* 1 << kind: of which packets the lie was told */
-struct trace relay_trace(struct relay *relay);
-bool relay_swallowed(struct relay *relay); /* did a client take whatever it was sent? */
+struct seen relay_seen(struct relay *relay);
 
 /* ---- what is done (scenario.c), and what must be true (truth.c) ------------------------- */
 
@@ -128,6 +139,7 @@ bool relay_swallowed(struct relay *relay); /* did a client take whatever it was 
 #define WAIT_MS 1000
 #define TX_READ_S 3
 #define LIMIT_MS (WAIT_MS + 15 * IO_MS) /* no call takes longer, on a busy machine */
+#define CLOSE_LIMIT_MS (IO_MS + 8000)   /* on a busy machine */
 #define ROWS_THERE 300                  /* more than one page */
 #define SET 3
 #define ME "me"
@@ -151,13 +163,13 @@ struct run {
 	struct keyset set;
 	struct row before;
 	char text[BIZLOCK_EXPORT_MAX];
-	uint64_t seen; /* by callbacks */
-	size_t read;   /* bytes that they looked at */
+	uint64_t shown; /* by callbacks */
+	atomic_bool told_of_loss;
+	size_t read; /* bytes that they looked at */
 	int rc;
 	int64_t took_ms;
 	char errmsg[512];
-	unsigned shots, told;
-	struct trace trace;
+	struct seen seen;
 	char why[1024]; /* why the run failed; "": it did not */
 };
 
@@ -173,7 +185,15 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const unsigned scenario_count;
 
-void must_work(bizlock *b, int rc, const char *what); /* before the lie */
+void stranger_releases(struct run *r, const char *owner);
+
+int do_each(struct run *r); /* looks.c */
+int do_each_of_type(struct run *r);
+int do_look(struct run *r);
+int do_waiters(struct run *r);
+int do_doctor(struct run *r);
+int do_each_migration(struct run *r);
+
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret);
 
 bool row_is_mine(struct run *r);

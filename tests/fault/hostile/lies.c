@@ -18,20 +18,9 @@
 #define ANSWERS (K(OK) | K(ROWS_END))
 #define NOT_LOGIN (ALL & ~(K(GREETING) | K(LOGIN)))
 
-/* Connector/C takes an error 65535 for a report of progress, and to know whether the server makes
- * such reports it looks at the server's version, which it has not been told before the greeting:
- * it ends the process, and no caller can prevent that. */
 #ifdef MARIADB_PACKAGE_VERSION
-#define ALL_BUT_CRASH (ALL & ~K(GREETING))
-
-/* And it reads descriptions of columns until it is told that there are no more, however many were
- * announced. */
-#define ALL_BUT_COLUMNS (ALL & ~K(COLUMN))
 #define NOTICEABLE_WHERE_CUT ALL
 #else
-#define ALL_BUT_CRASH ALL
-#define ALL_BUT_COLUMNS ALL
-
 /* libmysqlclient takes what is missing at the end of a row of texts for empty texts. */
 #define NOTICEABLE_WHERE_CUT (ALL & ~K(ROW))
 #endif
@@ -55,7 +44,7 @@ const struct lie lies[] = {
         {"much-more", ALL, NOTICEABLE, add_tail, 65000, false},
         {"zeros", ALL, PLAUSIBLE, fill, 0, false},
         {"zeros-behind", ALL, PLAUSIBLE, fill_rest, 0, false},
-        {"ones", ALL_BUT_CRASH, PLAUSIBLE, fill, 0xff, false},
+        {"ones", ALL, PLAUSIBLE, fill, 0xff, false},
         {"ones-behind", ALL, PLAUSIBLE, fill_rest, 0xff, false},
         {"fe-behind", ALL, PLAUSIBLE, fill_rest, 0xfe, false},
         {"fb-behind", ALL, PLAUSIBLE, fill_rest, 0xfb, false},
@@ -67,7 +56,10 @@ const struct lie lies[] = {
         {"far-number", ALL, NOTICEABLE, skew_number, 100, false},
         {"long-header", ALL, NOTICEABLE, claim_length, 0xfffffe, true},
         {"endless-packet", ALL, NOTICEABLE, flood, ENDLESS_PACKET, false},
-        {"endless", ALL_BUT_COLUMNS & ~ROWS_OF_BOTH, PLAUSIBLE, flood, 0, false},
+        {"endless", ALL & ~ROWS_OF_BOTH & ~K(COLUMN), PLAUSIBLE, flood, 0, false},
+        {"endless-columns", K(COLUMN), NOTICEABLE, trickle, 0, true},
+        {"trickling-rows", ROWS_OF_BOTH, NOTICEABLE, trickle, 0, true},
+        {"trickling-packet", ALL, NOTICEABLE, trickle, 8000, true},
         {"endless-rows", ROWS_OF_BOTH, NOTICEABLE, flood, 0, false},
         {"ok-0", ALL & ~K(OK), PLAUSIBLE, say_ok, 0, false},
         {"ok-1", ALL & ~K(OK), PLAUSIBLE, say_ok, 1, false},
@@ -91,7 +83,7 @@ const struct lie lies[] = {
         {"error-killed", ALL, NOTICEABLE, say_error, 1927, false},
         {"error-gone", ALL, NOTICEABLE, say_error, 2006, false},
         {"error-lost", ALL, NOTICEABLE, say_error, 2013, false},
-        {"error-65535", ALL_BUT_CRASH, PLAUSIBLE, say_error, 65535, false},
+        {"error-65535", ALL, PLAUSIBLE, say_error, 65535, false},
         {"error-long", ALL, NOTICEABLE, say_long_error, 60000, false},
         {"error-before", ALL, NOTICEABLE, say_error_first, 1064, false},
         {"deadlock-before", ALL, NOTICEABLE, say_error_first, 1213, false},
@@ -200,3 +192,8 @@ const struct lie lies[] = {
         {"text-null", K(BINARY_ROW), PLAUSIBLE, put_at, AT(3, 1, 0xfb), false},
 };
 const unsigned lie_count = sizeof(lies) / sizeof(lies[0]);
+
+bool lie_trickles(const struct lie *lie)
+{
+	return lie->fn == trickle;
+}

@@ -62,7 +62,7 @@ void tell(struct told *t, const unsigned char *data, size_t len)
 
 	begin_flood(t, l, data, len);
 	put_header(head, t->length ? t->length : len, (unsigned char)(l->number++ + t->skew));
-	if (t->length == ENDLESS_PACKET) /* comes as a flood */
+	if (t->flood)
 		return;
 	send_all(l, head, sizeof(head));
 	send_all(l, data, len);
@@ -83,7 +83,7 @@ static size_t fill_flood(struct flood *f, unsigned char *ret, size_t room)
 			part = 1;
 		} else {
 			part = whole - f->at < room - n ? whole - f->at : room - n;
-			if (f->len == ENDLESS_PACKET)
+			if (f->len > f->packet.len)
 				memset(ret + n, 0, part);
 			else
 				memcpy(ret + n, f->packet.data + f->at - HEADER, part);
@@ -102,13 +102,15 @@ bool link_flood(struct link *l, bool *ret_swallowed)
 {
 	unsigned char chunk[CHUNK];
 	struct flood next = l->flood;
-	ssize_t n = send(l->client, chunk, fill_flood(&next, chunk, sizeof(chunk)),
-	                 MSG_NOSIGNAL | MSG_DONTWAIT);
+	size_t room = l->flood.pace ? l->flood.pace : sizeof(chunk);
+	ssize_t n =
+	        send(l->client, chunk, fill_flood(&next, chunk, room), MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	fill_flood(&l->flood, chunk, (size_t)n);
 	l->flood.sent += (size_t)n;
+	l->flood.next_ms = now_ms() + PACE_MS;
 	*ret_swallowed = l->flood.sent >= FLOOD_MAX;
 	return !*ret_swallowed;
 }

@@ -12,8 +12,9 @@ struct bytes {
 /* One packet, again and again. */
 struct flood {
 	bool on;
-	struct bytes packet; /* its payload; of a packet as long as can be, zeros */
-	size_t len, at, sent;
+	struct bytes packet; /* its payload; zeros if it is to be longer */
+	size_t len, at, sent, pace;
+	int64_t next_ms; /* when it may go on */
 	unsigned char number;
 };
 

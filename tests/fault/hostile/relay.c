@@ -24,10 +24,10 @@ struct relay {
 	int listener, wake;
 	pthread_t thread;
 	pthread_mutex_t mu; /* guards what follows, up to links */
-	bool stop, refuse_prepare, swallowed;
+	bool stop, refuse_prepare;
 	struct plan plan;
-	struct trace trace;
-	unsigned packets, shots, told;
+	struct seen seen;
+	unsigned packets;
 	struct link *links[LINKS_MAX]; /* the thread's own */
 	unsigned count;
 };
@@ -65,14 +65,14 @@ static const struct lie *choose_lie(struct relay *relay, enum kind kind)
 {
 	const struct plan *plan = &relay->plan;
 	unsigned at = relay->packets++;
-	bool now = relay->shots == 0 ? at >= plan->packet : plan->ever;
+	bool now = relay->seen.shots == 0 ? at >= plan->packet : plan->ever;
 
-	if (relay->trace.count < TRACE_MAX)
-		relay->trace.kinds[relay->trace.count++] = (unsigned char)kind;
+	if (relay->seen.trace.count < TRACE_MAX)
+		relay->seen.trace.kinds[relay->seen.trace.count++] = (unsigned char)kind;
 	if (!plan->lie || !now || !(plan->lie->kinds & 1u << kind))
 		return NULL;
-	relay->shots++;
-	relay->told |= 1u << kind;
+	relay->seen.shots++;
+	relay->seen.told |= 1u << kind;
 	return plan->lie;
 }
 
@@ -114,6 +114,7 @@ static void pass_on(struct relay *relay, struct link *l, unsigned char number, s
 	else
 		tell(&t, p->data, p->len);
 	l->flood.on = t.flood;
+	l->flood.pace = t.pace;
 	l->shift = (unsigned char)(l->number - number - 1);
 }
 
@@ -201,9 +202,18 @@ static bool flood(struct relay *relay, struct link *l)
 	bool swallowed = false, alive = link_flood(l, &swallowed);
 
 	pthread_mutex_lock(&relay->mu);
-	relay->swallowed |= swallowed;
+	relay->seen.swallowed |= swallowed;
 	pthread_mutex_unlock(&relay->mu);
 	return alive;
+}
+
+/* To be told when the client takes more. One of a flood that has a pace is asked again and again.
+ */
+static short wanted(const struct link *l)
+{
+	if (!l->flood.on)
+		return POLLIN;
+	return l->flood.pace && now_ms() < l->flood.next_ms ? 0 : POLLOUT;
 }
 
 static bool serve_link(struct relay *relay, struct link *l, const struct pollfd fds[2])
@@ -227,17 +237,18 @@ static void *run(void *arg)
 
 	while (!stop) {
 		unsigned links = relay->count;
+		int patience = -1;
 
 		fds[0] = (struct pollfd){relay->wake, POLLIN, 0};
 		fds[1] = (struct pollfd){relay->listener, POLLIN, 0};
 		for (unsigned i = 0; i < links; i++) {
 			const struct link *l = relay->links[i];
 
-			fds[2 + 2 * i] =
-			        (struct pollfd){l->client, l->flood.on ? POLLOUT : POLLIN, 0};
+			patience = l->flood.on && l->flood.pace ? PACE_MS : patience;
+			fds[2 + 2 * i] = (struct pollfd){l->client, wanted(l), 0};
 			fds[3 + 2 * i] = (struct pollfd){l->flood.on ? -1 : l->server, POLLIN, 0};
 		}
-		if (poll(fds, 2 + 2 * links, -1) < 0 && errno != EINTR)
+		if (poll(fds, 2 + 2 * links, patience) < 0 && errno != EINTR)
 			die("relay: poll: %s", strerror(errno));
 		for (unsigned i = links; i-- > 0;)
 			if (!serve_link(relay, relay->links[i], fds + 2 + 2 * i))
@@ -296,8 +307,8 @@ void relay_arm(struct relay *relay, const struct plan *plan)
 {
 	pthread_mutex_lock(&relay->mu);
 	relay->plan = plan ? *plan : (struct plan){.lie = NULL};
-	relay->trace.count = relay->packets = relay->shots = relay->told = 0;
-	relay->swallowed = false;
+	relay->seen = (struct seen){.shots = 0};
+	relay->packets = 0;
 	pthread_mutex_unlock(&relay->mu);
 }
 
@@ -308,42 +319,12 @@ void relay_refuse_prepare(struct relay *relay, bool refuse)
 	pthread_mutex_unlock(&relay->mu);
 }
 
-unsigned relay_shots(struct relay *relay)
+struct seen relay_seen(struct relay *relay)
 {
-	unsigned shots;
+	struct seen seen;
 
 	pthread_mutex_lock(&relay->mu);
-	shots = relay->shots;
+	seen = relay->seen;
 	pthread_mutex_unlock(&relay->mu);
-	return shots;
-}
-
-unsigned relay_told(struct relay *relay)
-{
-	unsigned told;
-
-	pthread_mutex_lock(&relay->mu);
-	told = relay->told;
-	pthread_mutex_unlock(&relay->mu);
-	return told;
-}
-
-struct trace relay_trace(struct relay *relay)
-{
-	struct trace trace;
-
-	pthread_mutex_lock(&relay->mu);
-	trace = relay->trace;
-	pthread_mutex_unlock(&relay->mu);
-	return trace;
-}
-
-bool relay_swallowed(struct relay *relay)
-{
-	bool swallowed;
-
-	pthread_mutex_lock(&relay->mu);
-	swallowed = relay->swallowed;
-	pthread_mutex_unlock(&relay->mu);
-	return swallowed;
+	return seen;
 }

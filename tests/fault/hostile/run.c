@@ -24,11 +24,7 @@ void bench_open(struct bench *bench)
 
 	world_make(&bench->world, &at);
 	world_migrate(&bench->world);
-	db_run(bench->world.admin,
-	       "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB;"
-	       "CREATE TABLE bench_numbers (n INT PRIMARY KEY) ENGINE=InnoDB;"
-	       "INSERT INTO bench_numbers VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9),(10),(11),"
-	       "(12),(13),(14),(15),(16),(17),(18),(19)");
+	db_run(bench->world.admin, "CREATE TABLE ledger (id INT PRIMARY KEY) ENGINE=InnoDB");
 	bench->relay = relay_start(&bench->world.at);
 	bench->stranger = client_open(&bench->world, NULL);
 	bench->locker = db_open(&at, bench->world.schema);
@@ -61,17 +57,15 @@ static void suffer(struct run *r, const struct plan *plan)
 	r->took_ms = now_ms() - start;
 	if (r->rc != BIZLOCK_OK && !r->errmsg[0])
 		snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
-	r->shots = relay_shots(relay);
-	r->told = relay_told(relay);
-	r->trace = relay_trace(relay);
-	if (relay_swallowed(relay) && !is_callers_affair(r, plan))
+	r->seen = relay_seen(relay);
+	if (r->seen.swallowed && !is_callers_affair(r, plan))
 		wrong(r, "it took whatever it was sent");
 	relay_arm(relay, NULL);
 }
 
 static void judge(struct run *r, const struct plan *plan)
 {
-	bool believed = plan->lie && r->told & ~plan->lie->noticeable;
+	bool believed = plan->lie && r->seen.told & ~plan->lie->noticeable;
 
 	if (r->why[0])
 		return;
@@ -83,13 +77,23 @@ static void judge(struct run *r, const struct plan *plan)
 		r->scenario->truth(r);
 }
 
+/* Whatever is said still. */
+static void close_in_time(struct run *r)
+{
+	int64_t start = now_ms();
+
+	bizlock_close(r->b);
+	if (now_ms() - start > CLOSE_LIMIT_MS && !r->why[0])
+		wrong(r, "closing took longer than %d ms", CLOSE_LIMIT_MS);
+}
+
 static void end_run(struct run *r)
 {
 	struct bench *bench = r->bench;
 
 	if (r->tx)
 		mysql_close(r->tx);
-	bizlock_close(r->b);
+	close_in_time(r);
 	relay_refuse_prepare(bench->relay, false);
 	if (bizlock_release(bench->stranger, KEY(r->id), ME, NULL) == BIZLOCK_CONN)
 		die("the stranger: %s", bizlock_errmsg(bench->stranger));

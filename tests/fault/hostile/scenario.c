@@ -6,12 +6,9 @@
 #include "call.h"
 #include "hostile.h"
 #include "patience.h"
+#include "stale.h"
 
-void must_work(bizlock *b, int rc, const char *what)
-{
-	if (rc != BIZLOCK_OK)
-		die("%s: %s", what, bizlock_errmsg(b));
-}
+#define DAY_MS 86400000LL
 
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
 {
@@ -34,6 +31,23 @@ static void i_hold(struct run *r)
 {
 	must_work(r->b, take(r, r->b, r->id, PATIENCE_MS, &r->grant), "the hold");
 	r->before = row_of(&r->bench->world, KEY(r->id));
+}
+
+/* The library's thread that tells of losses is kept busy, too. */
+static void lost(void *arg, bizlock_key key, uint64_t fence)
+{
+	struct run *r = arg;
+
+	(void)fence;
+	atomic_store(&r->told_of_loss, true);
+	bizlock_release(r->b, key, ME, NULL);
+	take(r, r->b, "another", 0, NULL);
+}
+
+static void i_want_to_know(struct run *r)
+{
+	i_hold(r);
+	bizlock_on_lost(r->b, lost, r);
 }
 
 static void i_hold_twice(struct run *r)
@@ -66,30 +80,26 @@ static void stranger_holds(struct run *r)
 
 static void dead_one_holds(struct run *r)
 {
+	stale_lease(r->bench->world.admin, r->id, DAY_MS);
+}
+
+static void make_row_lock(struct run *r, int days_ago)
+{
 	db_run(r->bench->world.admin,
-	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
-	       " gmt_create, gmt_modified) VALUES ('%s', 'test', '1@2.3@gone', 2,"
-	       " UTC_TIMESTAMP(6) - INTERVAL 1 DAY, 0, '', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
-	       r->id);
+	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create)"
+	       " VALUES ('%s', 'test', UTC_TIMESTAMP(6) - INTERVAL %d DAY)",
+	       r->id, days_ago);
 }
 
 static void dead_ones_hold(struct run *r)
 {
 	dead_one_holds(r);
-	db_run(r->bench->world.admin,
-	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create) VALUES ('%s', 'test',"
-	       " UTC_TIMESTAMP(6) - INTERVAL 3 DAY)",
-	       r->id);
+	make_row_lock(r, 3);
 }
 
 static void many_hold(struct run *r)
 {
-	db_run(r->bench->world.admin,
-	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, bell, note,"
-	       " gmt_create, gmt_modified) SELECT CONCAT('%s-', 1000 + a.n * 20 + b.n), 'test',"
-	       " '1@2.3@far', 1, UTC_TIMESTAMP(6) + INTERVAL 1 DAY, 0, '', UTC_TIMESTAMP(6),"
-	       " UTC_TIMESTAMP(6) FROM bench_numbers AS a, bench_numbers AS b WHERE a.n < %d",
-	       r->id, ROWS_THERE / 20);
+	stale_leases(r->bench->world.admin, r->id, .rows = ROWS_THERE, .ago_ms = -DAY_MS);
 }
 
 static void begin_transaction(struct run *r, unsigned long flags)
@@ -121,10 +131,7 @@ static void i_hold_in_plain_transaction(struct run *r)
 
 static void row_lock_is_there(struct run *r)
 {
-	db_run(r->bench->world.admin,
-	       "INSERT INTO biz_row_lock (biz_id, biz_type, gmt_create)"
-	       " VALUES ('%s', 'test', UTC_TIMESTAMP(6))",
-	       r->id);
+	make_row_lock(r, 0);
 	i_am_in_transaction(r);
 }
 
@@ -145,6 +152,13 @@ static int do_try(struct run *r)
 	return take(r, r->b, r->id, 0, NULL);
 }
 
+void stranger_releases(struct run *r, const char *owner)
+{
+	bizlock *b = r->bench->stranger;
+
+	must_work(b, bizlock_release(b, KEY(r->id), owner, NULL), "a stranger");
+}
+
 /* Whatever keeps the call from waiting, the stranger releases. */
 static int do_wait(struct run *r)
 {
@@ -153,8 +167,7 @@ static int do_wait(struct run *r)
 	call_start(&call, r->b, r->id, .wait_ms = WAIT_MS, .owner = ME);
 	for (int64_t end = now_ms() + 100; !atomic_load(&call.done) && pause_before(end);)
 		;
-	must_work(r->bench->stranger, bizlock_release(r->bench->stranger, KEY(r->id), ME, NULL),
-	          "a stranger");
+	stranger_releases(r, ME);
 	call_join(&call);
 	r->grant = call.grant;
 	snprintf(r->errmsg, sizeof(r->errmsg), "%s", call.errmsg);
@@ -174,9 +187,19 @@ static int do_renew(struct run *r)
 /* The renewer's turn comes three times in a lease. */
 static int do_nothing_for_a_while(struct run *r)
 {
-	for (int64_t end = now_ms() + 1500; now_ms() < end && relay_shots(r->bench->relay) < 1;)
+	for (int64_t end = now_ms() + 1500;
+	     now_ms() < end && relay_seen(r->bench->relay).shots < 1;)
 		pause_ms(5);
 	return bizlock_left_ms(r->b, KEY(r->id), ME) > 0 ? BIZLOCK_OK : BIZLOCK_LOST;
+}
+
+/* What is left of it is seen by how long closing takes. */
+static int do_lose(struct run *r)
+{
+	db_run(r->bench->world.admin, "DELETE FROM biz_lock WHERE biz_id = '%s'", r->id);
+	for (int64_t end = now_ms() + 2000; now_ms() < end && !atomic_load(&r->told_of_loss);)
+		pause_ms(5);
+	return BIZLOCK_OK;
 }
 
 static int do_verify(struct run *r)
@@ -195,15 +218,10 @@ static int do_release_set(struct run *r)
 	return keyset_release(r->b, &r->set, ME);
 }
 
-/* Threads whose requests travel together. */
-static int do_crowd(struct run *r)
+static int join_all(struct run *r, struct call calls[SET])
 {
-	struct call calls[SET];
 	int rc = BIZLOCK_OK;
 
-	keyset_make(&r->set, SET, r->id);
-	for (int i = 0; i < SET; i++)
-		call_start(&calls[i], r->b, r->set.ids[i], .wait_ms = WAIT_MS, .owner = ME);
 	for (int i = 0; i < SET; i++) {
 		int one = call_join(&calls[i]);
 
@@ -213,91 +231,26 @@ static int do_crowd(struct run *r)
 	return rc;
 }
 
+/* Threads whose requests travel together. */
+static int do_crowd(struct run *r)
+{
+	struct call calls[SET];
+
+	keyset_make(&r->set, SET, r->id);
+	for (int i = 0; i < SET; i++)
+		call_start(&calls[i], r->b, r->set.ids[i], .wait_ms = WAIT_MS, .owner = ME);
+	return join_all(r, calls);
+}
+
 static int do_crowd_release(struct run *r)
 {
 	struct call calls[SET];
-	int rc = BIZLOCK_OK;
 
 	for (int i = 0; i < SET; i++) {
 		call_prepare(&calls[i], r->b, r->set.ids[i], .owner = ME);
 		call_start_release(&calls[i]);
 	}
-	for (int i = 0; i < SET; i++) {
-		int one = call_join(&calls[i]);
-
-		rc = rc == BIZLOCK_OK ? one : rc;
-	}
-	return rc;
-}
-
-static int see_info(void *arg, const bizlock_info *info)
-{
-	struct run *r = arg;
-
-	r->read += strlen(info->biz_type) + strlen(info->owner) + strlen(info->note);
-	r->seen += strncmp(info->biz_id, r->id, strlen(r->id)) == 0;
-	return 0;
-}
-
-static int see_waiter(void *arg, const bizlock_waiter *waiter)
-{
-	struct run *r = arg;
-
-	r->read += strlen(waiter->user) + strlen(waiter->host);
-	r->seen++;
-	return 0;
-}
-
-static int see_finding(void *arg, const bizlock_finding *finding)
-{
-	struct run *r = arg;
-
-	r->read += strlen(finding->text) + strlen(finding->remedy);
-	r->seen++;
-	return 0;
-}
-
-static int see_migration(void *arg, const bizlock_migration *migration)
-{
-	struct run *r = arg;
-
-	r->read += strlen(migration->applied_at);
-	r->seen++;
-	return 0;
-}
-
-static int do_each(struct run *r)
-{
-	return bizlock_each(r->b, NULL, see_info, r);
-}
-
-static int do_each_of_type(struct run *r)
-{
-	return bizlock_each(r->b, "test", see_info, r);
-}
-
-static int do_look(struct run *r)
-{
-	return bizlock_look(r->b, KEY(r->id), see_info, r);
-}
-
-static int do_waiters(struct run *r)
-{
-	struct call call;
-	bizlock_key key = KEY(r->id);
-	int rc;
-
-	call_start(&call, r->bench->stranger, r->id, .wait_ms = 20000, .owner = "other");
-	eventually(doorbell_waiters(&r->bench->world) > 0);
-	rc = bizlock_waiters(r->b, &key, 1, see_waiter, r);
-	snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
-	must_work(r->bench->stranger, bizlock_release(r->bench->stranger, KEY(r->id), ME, NULL),
-	          "a stranger");
-	must_work(r->bench->stranger, call_join(&call), "another stranger");
-	must_work(r->bench->stranger,
-	          bizlock_release(r->bench->stranger, KEY(r->id), "other", NULL),
-	          "another stranger");
-	return rc;
+	return join_all(r, calls);
 }
 
 static int do_break(struct run *r)
@@ -313,19 +266,9 @@ static int do_reap(struct run *r)
 	return bizlock_reap(r->b, &opts, &result);
 }
 
-static int do_doctor(struct run *r)
-{
-	return bizlock_doctor(r->b, see_finding, r);
-}
-
 static int do_migrate(struct run *r)
 {
 	return bizlock_migrate(r->b);
-}
-
-static int do_each_migration(struct run *r)
-{
-	return bizlock_each_migration(r->b, see_migration, r);
 }
 
 static int do_export(struct run *r)
@@ -369,6 +312,7 @@ const struct scenario scenarios[] = {
         {"release-off", i_hold, do_release, row_is_gone, QUEUE_OFF, BIZLOCK_OK},
         {"renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK},
         {"renewer", i_hold, do_nothing_for_a_while, row_is_alive, FAST_RENEWAL, BIZLOCK_OK},
+        {"lose", i_want_to_know, do_lose, nothing_is_said, FAST_RENEWAL, BIZLOCK_OK},
         {"verify", i_hold, do_verify, row_is_mine, PLAIN, BIZLOCK_OK},
         {"set", nothing, do_acquire_set, set_is_mine, PLAIN, BIZLOCK_OK},
         {"set-release", i_hold_set, do_release_set, set_is_gone, PLAIN, BIZLOCK_OK},

@@ -79,6 +79,13 @@ void flood(struct told *t, uint64_t length)
 	say_truth(t);
 }
 
+/* In time for each read: a packet by its bytes, or one packet after the other. */
+void trickle(struct told *t, uint64_t length)
+{
+	t->pace = length ? 1 : t->truth->len + HEADER;
+	flood(t, length);
+}
+
 /* ---- other packets ------------------------------------------------------------------------- */
 
 void say_error(struct told *t, uint64_t native)

@@ -18,6 +18,7 @@ void scatter(struct told *t, uint64_t bytes);
 void skew_number(struct told *t, uint64_t by);
 void claim_length(struct told *t, uint64_t length);
 void flood(struct told *t, uint64_t length);
+void trickle(struct told *t, uint64_t length);
 void say_error(struct told *t, uint64_t native);
 void say_error_first(struct told *t, uint64_t native);
 void say_long_error(struct told *t, uint64_t len);

@@ -7,18 +7,16 @@
 
 #include "hostile.h"
 #include "patience.h"
+#include "swarm.h"
 
 bool wrong(struct run *r, const char *fmt, ...)
 {
-	char text[256];
+	struct swarm_answer answer = {r->rc, r->took_ms, r->errmsg};
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	swarm_say_why(r->why, sizeof(r->why), answer, fmt, args);
 	va_end(args);
-	snprintf(r->why, sizeof(r->why), "%s [answered %s after %lld ms%s%s]", text,
-	         bizlock_err_name(r->rc), (long long)r->took_ms, r->errmsg[0] ? ": " : "",
-	         r->errmsg);
 	return false;
 }
 
@@ -93,13 +91,13 @@ bool set_is_gone(struct run *r)
 
 bool all_were_seen(struct run *r)
 {
-	must(r->seen == ROWS_THERE);
+	must(r->shown == ROWS_THERE);
 	return true;
 }
 
 bool one_was_seen(struct run *r)
 {
-	must(r->seen == 1);
+	must(r->shown == 1);
 	return true;
 }
 
