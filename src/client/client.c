@@ -25,6 +25,7 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err)
 		return err->code;
 	}
 	pthread_mutex_init(&b->mu, NULL);
+	bl_watch_init(&b->watch);
 	bl_cond_init(&b->changed);
 	*ret = b;
 	return BIZLOCK_OK;
@@ -107,7 +108,9 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 {
 	if (forked) {
 		bl_renewer_forget(b);
+		bl_watch_forget(b);
 	} else {
+		bl_watch_stop(b);
 		bl_worker_stop(&b->janitor.worker, &b->mu);
 		bl_renewer_stop(b);
 		bl_loss_watch_stop(b);
@@ -143,8 +146,10 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 void bl_client_interrupt(struct bizlock *b)
 {
 	atomic_fetch_add(&b->wakes, 1);
-	if (b->state >= BL_CLIENT_OPEN)
-		bl_pool_wake(&b->pool);
+	if (b->state < BL_CLIENT_OPEN)
+		return;
+	bl_pool_wake(&b->pool);
+	bl_watch_interrupt(&b->watch);
 }
 
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)

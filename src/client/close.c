@@ -231,6 +231,7 @@ static void leave_open_state(struct bizlock *b)
 	bl_unlock(b);
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
+	bl_watch_stop(b);
 	close_holds(b, (struct bl_patience){.end = deadline});
 	bl_loss_watch_stop(b);
 }
@@ -254,7 +255,7 @@ static bool await_open(struct bizlock *b)
 static bool forked_whole(struct bizlock *b)
 {
 	return b->calls == 0 && !b->renewer.worker.at_work && !b->janitor.worker.at_work &&
-	       pthread_mutex_trylock(&b->mu) == 0;
+	       !b->watch.worker.at_work && pthread_mutex_trylock(&b->mu) == 0;
 }
 
 void bl_client_close(struct bizlock *b)

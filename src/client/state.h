@@ -1,7 +1,7 @@
 /* The client: what bizlock.h calls `bizlock`, one call on it, and who may touch what.
  *
- * Threads. Callers come and go, any number of them. Three threads are the client's own. Each
- * has the work that fits what may keep it waiting:
+ * Threads. Callers come and go, any number of them. Three threads are the client's own, or four.
+ * Each has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
  *     sends nothing, so that no server can keep it from telling a loss in time. So it also ends
  *     connections that keep the others busy for too long (conn/cut.c). While it is in the user's
@@ -10,7 +10,9 @@
  *     own: whatever else it waited for would cost leases;
  *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
  *     connections alive, and asks whether the server is there while others sleep. It may hang
- *     as long as the network does, and costs nobody a lease.
+ *     as long as the network does, and costs nobody a lease;
+ *   - the watch thread (lock/watch.c) is there once more keys were waited for than connections
+ *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
@@ -43,6 +45,8 @@
  *   a place in a wait queue        is its thread's own, on its stack. While it is OFFERED, the
  *                                  thread that hands the lock over writes to it and to its
  *                                  hold, which is ACQUIRING (lock/handoff.c).
+ *   a wait (lock/watch.h)          is its thread's, and a watcher's meanwhile: whoever leaves it
+ *                                  last frees it. Watchers are the watch thread's own.
  *   a job (conn/jobs.h)            is its thread's own, too. While it RUNS, it belongs to the
  *                                  thread that runs the batch, and its own thread waits.
  *
@@ -51,10 +55,12 @@
  * row. Several keys are taken in the order of the primary key, and their doorbells all or
  * none. Those keys of a call that its owner holds already are re-entered last; their holds are
  * not busy while it waits for the others. A thread that sleeps at a doorbell has no other one
- * on that connection, and one connection is always left for those that release.
+ * on that connection, and one connection is always left for those that release. A connection
+ * that watches is closed when it watches no more: a KILL QUERY that comes late then meets nobody's
+ * statement.
  *
  * Signal handlers may call bizlock_interrupt(): it touches `stamp`, `wakes`, `state` and the
- * wake_fds, which are there as long as the pool is. */
+ * wake_fds, which are there as long as the client is open. */
 #ifndef BL_CLIENT_STATE_H
 #define BL_CLIENT_STATE_H
 
@@ -62,10 +68,12 @@
 #include <stdatomic.h>
 
 #include "client/conn/pool.h"
+#include "client/conn/yields.h"
 #include "client/hold/loss.h"
 #include "client/hold/renewer.h"
 #include "client/hold/wait_queue.h"
 #include "client/lock/janitor.h"
+#include "client/lock/watch.h"
 #include "core/held.h"
 #include "core/numbers.h"
 #include "store/bell.h"
@@ -96,9 +104,11 @@ struct bizlock {
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_queues queues;
+	struct bl_yields yields;
 	struct bl_loss_watch loss_watch;
 	struct bl_renewer renewer;
 	struct bl_janitor janitor;
+	struct bl_watch watch;
 	struct bl_numbers numbers; /* atomics */
 };
 

@@ -3,6 +3,7 @@
 #define BL_STORE_BATCH_PARTS_H
 
 #include "store/batch.h"
+#include "store/watch.h"
 
 struct batch {
 	struct bl_session *s;
@@ -14,6 +15,7 @@ struct batch {
 	unsigned commit;   /* which statement is COMMIT */
 	unsigned answered; /* so many */
 	size_t deleted;
+	struct bl_watchers watchers; /* of the doorbells that were given back */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"

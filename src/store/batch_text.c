@@ -113,14 +113,24 @@ static void add_bells(struct batch *b, bl_batch_filter *which, const char *befor
 	}
 }
 
+/* Gives doorbells of releases back. */
+static void add_rings(struct batch *b, bl_batch_filter *which, const char *only_if)
+{
+	bl_watch_begin_ring(&b->s->text);
+	for (size_t i = 0; i < b->n; i++)
+		if (which(b->entries[i]))
+			bl_watch_add_ring(&b->s->text, b->entries[i]->bell, only_if);
+	bl_watch_end_ring(&b->s->text);
+}
+
 /* Only if all rows are gone: a hold whose row is left keeps its doorbell. */
 static void add_free_all(struct batch *b)
 {
-	char before[80];
+	char condition[64];
 
-	snprintf(before, sizeof(before), "IF(@bizlock_deleted = %zu, RELEASE_LOCK(", b->releases);
-	bl_buf_adds(&b->s->text, ";DO ");
-	add_bells(b, bl_batch_releases, before, "), 0)");
+	snprintf(condition, sizeof(condition), "@bizlock_deleted = %zu", b->releases);
+	bl_buf_adds(&b->s->text, ";");
+	add_rings(b, bl_batch_releases, condition);
 }
 
 static void add_batch_insert(struct batch *b)
@@ -181,8 +191,7 @@ void bl_batch_second(struct batch *b)
 void bl_batch_free(struct batch *b, bl_batch_filter *which)
 {
 	bl_buf_reset(&b->s->text);
-	bl_buf_adds(&b->s->text, "DO ");
-	add_bells(b, which, "RELEASE_LOCK(", ")");
+	add_rings(b, which, NULL);
 }
 
 void bl_batch_undo(struct batch *b)

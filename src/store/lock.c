@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/errclass.h"
+#include "store/watch.h"
 
 static int64_t us(uint32_t ms)
 {
@@ -209,6 +210,26 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
 }
 
+/* Row and doorbell go in one packet, and wake those that sleep at the doorbell. Those that watch
+ * the key are woken by another one, which is sent only if there are any. */
+static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_affected,
+                         struct bl_err *err)
+{
+	struct bl_watchers watchers = {.n = 0};
+	int rc;
+
+	bl_buf_adds(&s->text, ";");
+	bl_watch_begin_ring(&s->text);
+	bl_watch_add_ring(&s->text, bell, NULL);
+	bl_watch_end_ring(&s->text);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run_first(s, ret_affected, bl_watch_read_ring, &watchers, err);
+	if (rc == BIZLOCK_OK)
+		bl_watch_wake(s, &watchers);
+	return rc;
+}
+
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
@@ -216,10 +237,13 @@ static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell,
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, bell, rest_us);
-	if (s->text.failed)
+	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, rest_us);
+	if (bell)
+		rc = drop_and_ring(s, bell, &affected, err);
+	else if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run_first(s, s->text.data, s->text.len, &affected, err);
+	else
+		rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;

@@ -42,7 +42,7 @@ static int connect_to(struct bl_session *s, const struct bl_config *c, const str
 		mysql_close(s->mysql);
 		connected = dial_host(s, c, host, name, database, true);
 	}
-	if (!s->mysql)
+	if (!s->mysql || (!connected && mysql_errno(s->mysql) == 0))
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (!connected)
 		return refuse_connection(s, err);

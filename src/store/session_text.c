@@ -216,26 +216,6 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 	return rc;
 }
 
-int bl_session_run_first(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
-                         struct bl_err *err)
-{
-	struct sum first = {0, 0}, later;
-	unsigned n = bl_sql_statements(sql, len);
-	struct bl_err ignored;
-	int rc = bl_session_send(s, sql, len, err);
-
-	if (rc == BIZLOCK_OK)
-		rc = read_sum(s, &first, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	*ret_affected = first.affected;
-	rc = next_answer(s, 0, n, &ignored);
-	if (rc == BIZLOCK_OK)
-		rc = read_sums(s, 1, n, &later, &ignored);
-	s->gone |= rc != BIZLOCK_OK;
-	return BIZLOCK_OK;
-}
-
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err)
 {
@@ -252,6 +232,27 @@ static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_f
 		return rc;
 	fn(arg, statement, rows);
 	bl_rows_free(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, bl_answer_fn *fn, void *arg,
+                         struct bl_err *err)
+{
+	struct sum first = {0, 0};
+	struct bl_err ignored;
+	int rc = bl_session_send(s, s->text.data, s->text.len, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = read_sum(s, &first, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_affected = first.affected;
+	rc = next_answer(s, 0, 2, &ignored);
+	if (rc == BIZLOCK_OK)
+		rc = read_one_answer(s, 1, fn, arg, &ignored);
+	if (rc == BIZLOCK_OK)
+		rc = next_answer(s, 1, 2, &ignored);
+	s->gone |= rc != BIZLOCK_OK;
 	return BIZLOCK_OK;
 }
 

@@ -319,12 +319,8 @@ static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_u
 }
 
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us)
+                 const char *owner, uint64_t fence, int64_t rest_us)
 {
 	add_end(sql, ret, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
-	if (!bell)
-		return;
-	bl_buf_adds(ret, ";");
-	bl_sql_free_bell(ret, bell);
 }

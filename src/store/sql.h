@@ -103,10 +103,9 @@ void bl_sql_living(struct bl_buf *ret);
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
-/* rest_us: the row stays until that long after the hold began, 0: it goes. bell: NULL, or freed as
- * well. */
+/* rest_us: the row stays until that long after the hold began, 0: it goes. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *owner, uint64_t fence, const char *bell, int64_t rest_us);
+                 const char *owner, uint64_t fence, int64_t rest_us);
 
 /* What a row is to the reaper. */
 enum bl_reap_kind {

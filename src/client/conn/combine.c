@@ -101,6 +101,10 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, &batch->sent, &err);
 	bl_lock(b);
 	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
+	for (size_t i = 0; batch->conn->session.woke && i < batch->n; i++)
+		if (!job_acquires(batch->jobs[i]))
+			bl_yields_note(&b->yields, job_key(batch->jobs[i]));
+	batch->conn->session.woke = false;
 	if (undone)
 		bl_count_retry(&b->numbers, &err);
 	for (size_t i = 0; i < batch->n; i++)

@@ -4,7 +4,7 @@
 
 bl_time bl_heartbeat_at(const struct bl_pool *p)
 {
-	if (p->at_bells == 0 || p->failover->n < 2)
+	if (p->at_bells + p->watchers == 0 || p->failover->n < 2)
 		return BL_NEVER;
 	return p->beat_at + p->answer / 2;
 }

@@ -8,6 +8,7 @@
 #include "client/conn/heartbeat.h"
 #include "client/conn/host.h"
 #include "client/conn/lost_conn.h"
+#include "client/conn/pool_parts.h"
 
 struct bl_pool_waiter {
 	struct bl_pool_waiter *next;
@@ -55,9 +56,7 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 	*p = (struct bl_pool){0};
 }
 
-/* Of the idle connections that can take `bells` more doorbells, one that has some already is
- * better: the others stay fit for waiting at a doorbell. */
-static struct bl_conn *pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
+struct bl_conn *bl_pool_pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
 {
 	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
 
@@ -236,7 +235,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_end(job, BL_JOB_ALONE);
 }
 
-static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+int bl_pool_lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
@@ -267,13 +266,13 @@ static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err)
 {
-	struct bl_conn *c = pick_idle(p, patience.bells ? patience.bells : 1, true);
+	struct bl_conn *c = bl_pool_pick_idle(p, patience.bells ? patience.bells : 1, true);
 	int rc = BIZLOCK_OK;
 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
 	if (rc == BIZLOCK_OK)
-		rc = lend(p, c, ret, err);
+		rc = bl_pool_lend(p, c, ret, err);
 	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
 	return rc;
@@ -307,28 +306,15 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 	return BIZLOCK_OK;
 }
 
-int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+/* Keeps a connection for the watch thread, which comes for it. */
+static bool keep(struct bl_pool *p, struct bl_conn *c)
 {
-	struct bl_conn *c = p->at_bells + 1 < p->size ? pick_idle(p, BL_BELLS_MAX, false) : NULL;
-	int rc = BIZLOCK_OK;
-
-	*ret = NULL;
-	if (!c)
-		return BIZLOCK_OK;
-	p->at_bells++;
-	rc = lend(p, c, ret, err);
-	if (rc != BIZLOCK_OK) {
-		bl_pool_bell_over(p);
-		return rc;
-	}
-	c->at_bell = true;
-	bl_worker_by(p->janitor, bl_heartbeat_at(p));
-	return rc;
-}
-
-void bl_pool_bell_over(struct bl_pool *p)
-{
-	p->at_bells--;
+	if (!p->keep || c->bells > 0)
+		return false;
+	p->keep = false;
+	p->kept = c;
+	c->lent = true;
+	return true;
 }
 
 /* The first in line has the connection, and runs the jobs of all that are behind it. */
@@ -358,6 +344,8 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	}
 	c->lent = false;
 	c->jobs_were_first = jobs_first;
+	if (!c->jobs.first && keep(p, c))
+		return;
 	if (jobs_first)
 		serve_job(p, c);
 	if (!c->lent)

@@ -61,9 +61,12 @@ struct bl_pool {
 	struct bl_conn *conns;
 	struct bl_lost_conn *lost; /* of all of them */
 	unsigned size;
-	unsigned open;     /* lent, and open for jobs */
-	unsigned at_bells; /* lent to threads that wait at a doorbell, which can last */
-	bl_time beat_at;   /* of the last heartbeat */
+	unsigned open;        /* lent, and open for jobs */
+	unsigned at_bells;    /* lent to threads that wait at a doorbell, which can last */
+	unsigned watchers;    /* lent to the watch thread (lock/watch.c), */
+	bool keep;            /* which wants one more, and found none idle; */
+	struct bl_conn *kept; /* it is lent to that thread */
+	bl_time beat_at;      /* of the last heartbeat */
 	uint64_t last_id;
 	struct bl_pool_waiter *first, **last;
 };
@@ -120,6 +123,14 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
  * nobody could release what these wait for. */
 int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
+bool bl_pool_has_room_at_bells(const struct bl_pool *p);
+
+/* The same for the watch thread, which may have a quarter of them: 0 of less than 4. *ret NULL:
+ * there is none now, and the next one is kept for it; it has to ask again. */
+int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
+void bl_pool_keep_none(struct bl_pool *p); /* it needs no more */
+void bl_pool_watch_over(struct bl_pool *p);
+unsigned bl_pool_watchers_max(const struct bl_pool *p);
 
 /* Gives it back, or closes it if its session is gone. The jobs in its line are next, in turn
  * with threads that wait for the connection. */

@@ -1,7 +1,6 @@
 #include "client/lock/attempt.h"
 
 #include "client/conn/combine.h"
-#include "core/backoff.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/set.h"
@@ -293,6 +292,16 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 	return rc;
 }
 
+int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_ring ring = {true, c->blocker->goal.bell};
+
+	if (c->n > 1)
+		return take_several_on(c, conn, ring);
+	note_bells(c, conn);
+	return take_one_on(c, conn, ring);
+}
+
 /* ---- looking ----------------------------------------------------------------------------- */
 
 /* How much such a row is in the way: a holder most, because its lease says for how long. */
@@ -332,60 +341,5 @@ int bl_attempt_look(struct bl_contest *c)
 	}
 	bl_lock(c->client);
 	bl_pool_put(&c->client->pool, conn);
-	return rc;
-}
-
-/* ---- waiting ----------------------------------------------------------------------------- */
-
-void bl_attempt_pause(struct bl_contest *c, bl_time until)
-{
-	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_random(c->client));
-
-	bl_call_sleep(c->call, bl_earlier(next, until));
-}
-
-static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
-{
-	const struct bl_member *m = c->blocker;
-	enum bl_heard heard;
-	int rc;
-
-	bl_conn_quiet(conn);
-	rc = bl_call_check(c->call);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_unlock(c->client);
-	rc = bl_bell_wait(&conn->session, m->call.bell, bl_left_ms(until), conn->wake_fd, &heard,
-	                  c->call->err);
-	bl_lock(c->client);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (heard == BL_HEARD_RING && c->n > 1)
-		return take_several_on(c, conn, (struct bl_ring){true, m->goal.bell});
-	if (heard == BL_HEARD_RING) {
-		note_bells(c, conn);
-		return take_one_on(c, conn, (struct bl_ring){true, m->goal.bell});
-	}
-	/* A wait that the server cut short must not become a busy loop. */
-	if (heard == BL_HEARD_NONE)
-		bl_attempt_pause(c, until);
-	return BL_AGAIN;
-}
-
-int bl_attempt_sleep(struct bl_contest *c, bl_time until)
-{
-	struct bl_pool *pool = &c->client->pool;
-	struct bl_conn *conn;
-	int rc = bl_pool_take_for_bell(pool, &conn, c->call->err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (!conn) {
-		bl_attempt_pause(c, until);
-		return BL_AGAIN;
-	}
-	rc = sleep_on(c, conn, until);
-	bl_pool_bell_over(pool);
-	bl_pool_put(pool, conn);
 	return rc;
 }

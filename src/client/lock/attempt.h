@@ -13,12 +13,8 @@ int bl_attempt(struct bl_contest *c, bool with_bells);
  * somebody who has a doorbell. Of one key: whatever is to be seen of it. */
 int bl_attempt_look(struct bl_contest *c);
 
-/* Sleeps at the blocker's doorbell, until then at most, and goes for the rows as soon as it
- * rings. Where there is no connection to wait on: a short pause. */
-int bl_attempt_sleep(struct bl_contest *c, bl_time until);
-
-/* Sleeps for the next back-off, until then at most. */
-void bl_attempt_pause(struct bl_contest *c, bl_time until);
+/* The doorbell of the key in the way is the connection's now: goes for the rows. */
+int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn);
 
 /* The row seen last is ours, by a statement whose reply was lost: makes it a hold. */
 int bl_attempt_adopt(struct bl_contest *c);

@@ -15,6 +15,7 @@
 #include "client/lock/attempt.h"
 #include "client/lock/drop.h"
 #include "client/lock/handoff.h"
+#include "client/lock/sleep.h"
 #include "store/errclass.h"
 
 /* A call that waits for nothing gives up after this many lost connections. The first may have
@@ -47,7 +48,7 @@ static int survive(struct bl_contest *c, int rc)
 		return rc;
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
-		bl_attempt_pause(c, c->wait.end);
+		bl_contest_pause(c, c->wait.end);
 		return BL_AGAIN;
 	}
 	if (!conn)
@@ -97,9 +98,9 @@ static int act(struct bl_contest *c)
 	case BL_NEXT_TRY_PAST:
 		return bl_attempt(c, false);
 	case BL_NEXT_SLEEP:
-		return bl_attempt_sleep(c, until);
+		return bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:
-		bl_attempt_pause(c, until);
+		bl_contest_pause(c, until);
 		return BL_AGAIN;
 	case BL_NEXT_REFUSE:
 		break;
@@ -119,7 +120,7 @@ static int adopt(struct bl_contest *c)
 	if (bl_passed(end))
 		return bl_err_set(c->call->err, BIZLOCK_UNKNOWN,
 		                  "the server says both that the row is ours and that it is not");
-	bl_attempt_pause(c, end);
+	bl_contest_pause(c, end);
 	return BL_AGAIN;
 }
 
@@ -131,6 +132,9 @@ static int turn(struct bl_contest *c, struct bl_queue *queue)
 		rc = drop_all_unknown(c);
 	if (rc == BIZLOCK_OK)
 		rc = bl_attempt_look(c);
+	/* The time is over, and others have all connections: it was held when it was seen last. */
+	if (rc == BIZLOCK_TIMEOUT && c->row.left_us > 0)
+		return refuse(c);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (queue && c->row.left_us > 0) /* for the messages of those behind us */
@@ -167,6 +171,15 @@ static void give_bell_back(struct bl_contest *c)
 	*c->call->err = kept;
 }
 
+/* A watcher of another client was woken for it, and may go first. */
+static void give_way(struct bl_contest *c)
+{
+	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
+
+	if (until && !c->request->once)
+		bl_call_sleep(c->call, bl_earlier(until, c->wait.end));
+}
+
 /* Only the first step goes without a look, because most locks are free. A thread to which the
  * lock may have been handed over looks first. */
 int bl_contest(struct bl_contest *c)
@@ -186,8 +199,10 @@ int bl_contest(struct bl_contest *c)
 			return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
 		rc = wait_in_queue(c, queue, &place);
 	}
-	if (rc == BL_AGAIN && !c->unsure && !first->bell)
+	if (rc == BL_AGAIN && !c->unsure && !first->bell) {
+		give_way(c);
 		rc = bl_attempt(c, bells);
+	}
 	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
 		if (rc != BL_AGAIN)
 			rc = survive(c, rc);

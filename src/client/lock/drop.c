@@ -56,6 +56,9 @@ static int drop_by(struct bl_call *call, struct bl_drop *drop, struct bl_conn *c
 	struct drop_on d = {drop, bell_here ? call->bell : NULL};
 	int rc = bl_hold_try(call, drop->hold, conn, drop_row, &d, &drop->tried, &sent);
 
+	if (conn->session.woke)
+		bl_yields_note(&call->client->yields, &call->key);
+	conn->session.woke = false;
 	put_with(call, conn, &drop->bell, sent && bell_here, rc);
 	return rc;
 }
@@ -149,6 +152,9 @@ int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n,
 			continue;
 		d.bells = *bell != 0;
 		rc = bl_try(call, conn, drop_rows, &d, ret);
+		for (size_t i = 0; conn->session.woke && i < n; i++)
+			bl_yields_note(&call->client->yields, &items[i].key);
+		conn->session.woke = false;
 		put_with(call, conn, bell, d.bells ? (unsigned)n : 0, rc);
 	} while (rc != BIZLOCK_OK && !bl_waited_in_vain(call->err) &&
 	         bl_try_again(call, ret, attempt++));

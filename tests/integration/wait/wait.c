@@ -104,7 +104,7 @@ static void woken_without_polls(bizlock *holder, bizlock *waiter, struct proxy *
 	expect(OK, holder, bizlock_release(holder, KEY("k"), "task-1", NULL));
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_lt(call.ended - released, MUCH_MS);
-	cr_assert_leq(proxy_packets(p) - packets, 4);
+	cr_assert_leq(proxy_packets(p) - packets, 6); /* two more if the answer was slow */
 }
 
 Test(wait, a_release_wakes_a_waiter_at_the_doorbell)

@@ -1,0 +1,71 @@
+/* Connections that are lent for long: to sleep at a doorbell, or to watch. */
+#include "client/conn/heartbeat.h"
+#include "client/conn/pool_parts.h"
+
+unsigned bl_pool_watchers_max(const struct bl_pool *p)
+{
+	return p->size / 4;
+}
+
+bool bl_pool_has_room_at_bells(const struct bl_pool *p)
+{
+	return p->at_bells + bl_pool_watchers_max(p) + 1 < p->size;
+}
+
+/* For a sleep that can last. *count: of such connections. */
+static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
+                         struct bl_conn **ret, struct bl_err *err)
+{
+	int rc;
+
+	if (!c)
+		return BIZLOCK_OK;
+	(*count)++;
+	rc = bl_pool_lend(p, c, ret, err);
+	if (rc != BIZLOCK_OK) {
+		(*count)--;
+		return rc;
+	}
+	c->at_bell = true;
+	bl_worker_by(p->janitor, bl_heartbeat_at(p));
+	return rc;
+}
+
+int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+{
+	*ret = NULL;
+	if (!bl_pool_has_room_at_bells(p))
+		return BIZLOCK_OK;
+	return take_to_sleep(p, bl_pool_pick_idle(p, BL_BELLS_MAX, false), &p->at_bells, ret, err);
+}
+
+/* Threads that need a connection for a statement would always be there before it. */
+int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c = p->kept ? p->kept : bl_pool_pick_idle(p, BL_BELLS_MAX, false);
+
+	*ret = NULL;
+	p->kept = NULL;
+	p->keep = !c;
+	return take_to_sleep(p, c, &p->watchers, ret, err);
+}
+
+void bl_pool_keep_none(struct bl_pool *p)
+{
+	struct bl_conn *c = p->kept;
+
+	p->keep = false;
+	p->kept = NULL;
+	if (c)
+		bl_pool_put(p, c);
+}
+
+void bl_pool_bell_over(struct bl_pool *p)
+{
+	p->at_bells--;
+}
+
+void bl_pool_watch_over(struct bl_pool *p)
+{
+	p->watchers--;
+}

@@ -1,0 +1,15 @@
+/* How a contender spends the time in which it can do nothing: asleep at a doorbell, watched by
+ * another connection, or in a pause. The mutex is let go of meanwhile. */
+#ifndef BL_CLIENT_LOCK_SLEEP_H
+#define BL_CLIENT_LOCK_SLEEP_H
+
+#include "client/lock/contest.h"
+
+/* Until the key in the way may be free, or until then; where it rang, it has gone for the rows.
+ * BL_AGAIN, and what bl_attempt() answers. */
+int bl_contest_sleep(struct bl_contest *c, bl_time until);
+
+/* For a moment that grows from one to the next, until then at most. */
+void bl_contest_pause(struct bl_contest *c, bl_time until);
+
+#endif

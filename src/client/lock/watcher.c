@@ -1,0 +1,203 @@
+#include "client/lock/watcher.h"
+
+#include "client/state.h"
+
+/* How long a watcher sleeps. It is woken by releases, so this bounds what a wake-up costs that did
+ * not come. Where they do not come it looks again soon, and then less and less often. */
+#define SHORTEST_NS (16 * BL_NS_PER_MS)
+#define FIRST_NS (128 * BL_NS_PER_MS)
+#define LONGEST_NS (1000 * BL_NS_PER_MS)
+
+/* When to ask again for a connection. */
+#define AGAIN_NS (5 * BL_NS_PER_MS)
+
+/* One that has nothing to watch stays for so long. */
+#define IDLE_NS (1000 * BL_NS_PER_MS)
+
+/* It is the first of its fields. */
+static struct bl_watch_wait *wait_of(struct bl_watched *item)
+{
+	return (struct bl_watch_wait *)(void *)item;
+}
+
+void bl_watcher_end(struct bizlock *b, struct bl_watcher *w)
+{
+	struct bl_conn *conn = w->conn;
+
+	for (size_t i = 0; i < w->n; i++) {
+		bl_watch_answer(wait_of(w->items[i]), BL_WATCH_NO);
+		bl_watch_let_go(wait_of(w->items[i]));
+	}
+	*w = (struct bl_watcher){.conn = NULL};
+	/* A KILL QUERY that is under way must not meet another's statement. */
+	bl_session_leave(&conn->session);
+	bl_pool_watch_over(&b->pool);
+	b->watch.worker.at_work = true;
+	bl_pool_put(&b->pool, conn);
+	b->watch.worker.at_work = false;
+}
+
+/* Puts those that are waited for first, and returns how many. */
+static size_t sort_out(struct bl_watcher *w)
+{
+	size_t waited_for = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		struct bl_watched *item = w->items[i];
+		const struct bl_watch_wait *wait = wait_of(item);
+
+		if (wait->left || wait->answer != BL_WATCH_WAITS)
+			continue;
+		w->items[i] = w->items[waited_for];
+		w->items[waited_for++] = item;
+	}
+	return waited_for;
+}
+
+/* Answers those whose keys are free, and notes how long the others' leases are. */
+static void judge(struct bl_watcher *w, bl_time now)
+{
+	bool missed = false;
+
+	for (size_t i = 0; i < w->n; i++) {
+		struct bl_watch_wait *wait = wait_of(w->items[i]);
+
+		if (wait->watched.left_us <= 0) {
+			missed |= w->missed && !wait->silent && wait->watched.named;
+			bl_watch_answer(wait, BL_WATCH_FREE);
+		} else {
+			wait->until = now + wait->watched.left_us * 1000;
+		}
+	}
+	if (missed)
+		w->distance = SHORTEST_NS;
+	w->look = w->missed = false;
+}
+
+/* Until when it sleeps: not for longer than any of the leases. */
+static bl_time sleep_until(struct bizlock *b, const struct bl_watcher *w, size_t n, bl_time now)
+{
+	bl_time distance = w->distance, until = BL_NEVER;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct bl_watch_wait *wait = wait_of(w->items[i]);
+
+		if (wait->silent || !wait->watched.named)
+			distance = bl_earlier(distance, BL_SILENT_NS);
+		until = bl_earlier(until, wait->until);
+	}
+	distance -= (bl_time)(bl_random(b) % (uint64_t)(distance / 4));
+	return bl_earlier(until, now + distance);
+}
+
+/* It is awake: gives up the names that are not needed, takes others, looks, and sleeps again. */
+void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
+{
+	struct bl_session *s = &w->conn->session;
+	size_t n = sort_out(w), before = w->n;
+	bool look = w->look && n > 0;
+	struct bl_err ignored;
+	bl_time now;
+	int rc;
+
+	b->watch.worker.at_work = true;
+	bl_unlock(b);
+	rc = bl_watch_free_names(s, w->items + n, before - n, &ignored);
+	if (rc == BIZLOCK_OK)
+		rc = bl_watch_take_names(s, w->items, n, &ignored);
+	if (rc == BIZLOCK_OK && look)
+		rc = bl_watch_look(s, w->items, n, &ignored);
+	bl_lock(b);
+	b->watch.worker.at_work = false;
+	for (size_t i = n; i < before; i++)
+		bl_watch_let_go(wait_of(w->items[i]));
+	w->n = n;
+	w->grown = false;
+	now = bl_now();
+	if (rc == BIZLOCK_OK && look)
+		judge(w, now);
+	n = sort_out(w);
+	if (rc == BIZLOCK_OK && n > 0) {
+		w->until = sleep_until(b, w, n, now);
+		b->watch.worker.at_work = true;
+		bl_unlock(b);
+		rc = bl_watch_sleep(s, w->items, n, bl_left_ms(w->until), &ignored);
+		bl_lock(b);
+		b->watch.worker.at_work = false;
+		w->asleep = rc == BIZLOCK_OK;
+	} else if (w->n == 0) {
+		w->until = now + IDLE_NS;
+	}
+	if (rc != BIZLOCK_OK)
+		bl_watcher_end(b, w);
+}
+
+/* Its answer is there, or will not come. */
+void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
+{
+	enum bl_watch_end end = BL_WATCH_OVER;
+	struct bl_err ignored;
+	int rc = BIZLOCK_CONN;
+
+	b->watch.worker.at_work = true;
+	bl_unlock(b);
+	if (answers)
+		rc = bl_watch_awake(&w->conn->session, &end, &ignored);
+	bl_lock(b);
+	b->watch.worker.at_work = false;
+	if (rc != BIZLOCK_OK) {
+		bl_watcher_end(b, w);
+		return;
+	}
+	w->asleep = false;
+	w->look |= end == BL_WATCH_CHANGED || (end == BL_WATCH_WOKEN && !w->called);
+	w->missed &= end != BL_WATCH_WOKEN;
+	w->called = false;
+	if (end != BL_WATCH_OVER)
+		return;
+	w->missed = true;
+	w->distance = bl_earlier(2 * w->distance, LONGEST_NS);
+	for (size_t i = 0; i < w->n; i++)
+		w->look |= bl_passed(wait_of(w->items[i])->until);
+}
+
+/* Another connection has to wake it. If none can be had soon, it wakes by itself. */
+void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
+{
+	struct bl_patience patience = {.end = bl_now() + SHORTEST_NS};
+	struct bl_watchers this = {.ids = {w->conn->session.mark.id}, .n = 1};
+	struct bl_conn *conn;
+	struct bl_err ignored;
+
+	w->called = true;
+	b->watch.worker.at_work = true;
+	if (bl_pool_take(&b->pool, patience, &conn, &ignored) == BIZLOCK_OK) {
+		bl_unlock(b);
+		bl_watch_wake(&conn->session, &this);
+		bl_lock(b);
+		conn->session.woke = false;
+		bl_pool_put(&b->pool, conn);
+	}
+	b->watch.worker.at_work = false;
+}
+
+/* CONN: none can be had; the time to ask again is noted. */
+int bl_watcher_open(struct bizlock *b)
+{
+	struct bl_watch *watch = &b->watch;
+	struct bl_watcher *w = watch->watchers;
+	struct bl_err ignored;
+	int rc;
+
+	while (w < watch->watchers + watch->size && w->conn)
+		w++;
+	if (w == watch->watchers + watch->size || !bl_passed(watch->not_before))
+		return BIZLOCK_OK;
+	watch->worker.at_work = true;
+	rc = bl_pool_take_for_watch(&b->pool, &w->conn, &ignored);
+	watch->worker.at_work = false;
+	w->distance = FIRST_NS;
+	if (!w->conn)
+		watch->not_before = bl_now() + AGAIN_NS;
+	return rc;
+}

@@ -1,0 +1,295 @@
+#include "store/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/errclass.h"
+#include "store/sql_parts.h"
+
+/* "bizlock:" and what follows is a doorbell; the names of watchers are as long. */
+#define PREFIX_LEN 7
+
+/* As many names are taken by one statement. */
+#define NAMES_MAX 128
+
+/* A release may end a statement of a watcher that does not sleep, so that it has to be repeated. */
+#define TRIES_MAX 8
+
+static void add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
+                     const char *after)
+{
+	bl_buf_addf(text, "%s('bizwat%u%s'%s)", before, slot, bell + PREFIX_LEN, after);
+}
+
+/* ---- those who release ---------------------------------------------------------------------- */
+
+void bl_watch_begin_ring(struct bl_buf *text)
+{
+	bl_buf_adds(text, "SELECT CONCAT_WS(','");
+}
+
+void bl_watch_add_ring(struct bl_buf *text, const char *bell, const char *only_if)
+{
+	if (only_if)
+		bl_buf_addf(text, ",IF(IF(%s,RELEASE_LOCK('%s'),0),NULL,NULL)", only_if, bell);
+	else
+		bl_buf_addf(text, ",IF(RELEASE_LOCK('%s'),NULL,NULL)", bell);
+	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++)
+		add_name(text, ",IS_USED_LOCK", i, bell, "");
+}
+
+void bl_watch_end_ring(struct bl_buf *text)
+{
+	bl_buf_adds(text, ")");
+}
+
+static void add_watcher(struct bl_watchers *w, uint64_t id)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->ids[i] == id)
+			return;
+	if (id > 0 && w->n < sizeof(w->ids) / sizeof(*w->ids))
+		w->ids[w->n++] = id;
+}
+
+void bl_watch_read_ring(void *ret, unsigned statement, struct bl_rows *rows)
+{
+	MYSQL_ROW row = rows && rows->columns == 1 ? bl_rows_next(rows) : NULL;
+	char *at = row ? row[0] : NULL;
+
+	(void)statement;
+	while (at && *at) {
+		char *end;
+
+		add_watcher(ret, strtoull(at, &end, 10));
+		at = *end == ',' ? end + 1 : NULL;
+	}
+}
+
+void bl_watch_wake(struct bl_session *s, const struct bl_watchers *watchers)
+{
+	s->woke = watchers->n > 0;
+	for (unsigned i = 0; i < watchers->n && !s->gone; i++) {
+		struct bl_err ignored;
+		char text[48];
+		int len = snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, watchers->ids[i]);
+
+		bl_session_run(s, text, (size_t)len, NULL, &ignored);
+	}
+}
+
+/* ---- those who watch: names ----------------------------------------------------------------- */
+
+/* A statement that was ended from outside may have taken some. */
+static void add_take(struct bl_buf *text, const char *bell)
+{
+	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
+		add_name(text, "IF(IFNULL(IS_USED_LOCK", i, bell, "");
+		bl_buf_adds(text, ",0)=CONNECTION_ID(),1,");
+	}
+	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
+		add_name(text, "IF(GET_LOCK", i, bell, ",0");
+		bl_buf_adds(text, "=1,1,");
+	}
+	bl_buf_adds(text, "0");
+	for (unsigned i = 0; i < 2 * BL_WATCH_SLOTS; i++)
+		bl_buf_adds(text, ")");
+}
+
+static bool is_stopped(int rc, const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	return rc == BIZLOCK_DB && (class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY);
+}
+
+/* One digit for each. */
+static int take_some(struct bl_session *s, struct bl_watched **watched, size_t n,
+                     struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "SELECT CONCAT(''");
+	for (size_t i = 0; i < n; i++) {
+		bl_buf_adds(&s->text, ",");
+		add_take(&s->text, watched[i]->bell);
+	}
+	bl_buf_adds(&s->text, ")");
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_query(s, s->text.data, 1, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	for (size_t i = 0; row && row[0] && i < n && row[0][i]; i++)
+		watched[i]->named = row[0][i] == '1';
+	bl_rows_free(rows);
+	return rc;
+}
+
+int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+                        struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; rc == BIZLOCK_OK && i < n;) {
+		struct bl_watched *some[NAMES_MAX];
+		size_t count = 0;
+
+		for (; i < n && count < NAMES_MAX; i++)
+			if (!watched[i]->named)
+				some[count++] = watched[i];
+		if (count == 0)
+			break;
+		for (int tries = 0; tries == 0 || (is_stopped(rc, err) && tries < TRIES_MAX);
+		     tries++)
+			rc = take_some(s, some, count, err);
+	}
+	return rc;
+}
+
+int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+                        struct bl_err *err)
+{
+	bool any = false;
+	int rc = BIZLOCK_OK;
+
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "DO ");
+	for (size_t i = 0; i < n; i++)
+		for (unsigned slot = 0; watched[i]->named && slot < BL_WATCH_SLOTS; slot++) {
+			add_name(&s->text, any ? ",RELEASE_LOCK" : "RELEASE_LOCK", slot,
+			         watched[i]->bell, "");
+			any = true;
+		}
+	if (!any)
+		return BIZLOCK_OK;
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	for (int tries = 0; tries == 0 || (is_stopped(rc, err) && tries < TRIES_MAX); tries++)
+		rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	return rc;
+}
+
+/* ---- those who watch: looking, and sleeping ----------------------------------------------------
+ */
+
+static void add_living(struct bl_session *s, struct bl_watched **watched, size_t n)
+{
+	bl_buf_addf(&s->text, " FROM %s FORCE INDEX (PRIMARY)", s->sql->table);
+	for (size_t i = 0; i < n; i++)
+		bl_sql_add_key(&s->text, i == 0, &watched[i]->key);
+	bl_sql_end_keys(&s->text);
+	bl_sql_living(&s->text);
+}
+
+static int order(const struct bl_watched *w, const char *id, const char *type)
+{
+	int by_id = strcmp(w->key.id, id);
+
+	return by_id ? by_id : strcmp(w->key.type, type);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct bl_watched *y = *(struct bl_watched *const *)b;
+
+	return order(*(struct bl_watched *const *)a, y->key.id, y->key.type);
+}
+
+static struct bl_watched *find(struct bl_watched **watched, size_t n, const char *id,
+                               const char *type)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int sign = order(watched[middle], id, type);
+
+		if (sign == 0)
+			return watched[middle];
+		if (sign < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = BIZLOCK_OK;
+
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text,
+	            "SELECT biz_id, biz_type, TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)");
+	add_living(s, watched, n);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	for (int tries = 0; tries == 0 || (is_stopped(rc, err) && tries < TRIES_MAX); tries++)
+		rc = bl_session_query(s, s->text.data, 3, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	qsort(watched, n, sizeof(*watched), by_key);
+	for (size_t i = 0; i < n; i++)
+		watched[i]->left_us = 0;
+	while ((row = bl_rows_next(rows)) != NULL) {
+		struct bl_watched *w = row[0] && row[1] ? find(watched, n, row[0], row[1]) : NULL;
+
+		if (w)
+			w->left_us = bl_rows_number(row[2]);
+	}
+	bl_rows_free(rows);
+	return rc;
+}
+
+int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
+                   struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(*)");
+	add_living(s, watched, n);
+	bl_buf_addf(&s->text, ")<%zu,2,SLEEP(%" PRId64 ".%03d))", n, ms / 1000, (int)(ms % 1000));
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (bl_session_ready(s, err) != BIZLOCK_OK)
+		return err->code;
+	return bl_session_post(s, s->text.data, s->text.len, err);
+}
+
+/* A sleep that was ended answers 1, or with the error of a statement that was. */
+int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *err)
+{
+	struct bl_rows *rows = NULL;
+	MYSQL_ROW row;
+	int rc = bl_session_await(s, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_answer(s, 1, &rows, err);
+	if (!s->gone && is_stopped(rc, err)) {
+		*ret = BL_WATCH_WOKEN;
+		return BIZLOCK_OK;
+	}
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	switch (row ? bl_rows_number(row[0]) : 0) {
+	case 1:
+		*ret = BL_WATCH_WOKEN;
+		break;
+	case 2:
+		*ret = BL_WATCH_CHANGED;
+		break;
+	default:
+		*ret = BL_WATCH_OVER;
+	}
+	bl_rows_free(rows);
+	return rc;
+}

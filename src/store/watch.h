@@ -1,0 +1,67 @@
+/* Watching: one connection stands for many waiters. For each key that it watches it has a named
+ * lock, by which whoever gives back the doorbell of that key finds it, and it sleeps. It is woken
+ * by KILL QUERY, which ends a statement and nothing else, and looks at all its keys by one
+ * statement. */
+#ifndef BL_STORE_WATCH_H
+#define BL_STORE_WATCH_H
+
+#include "core/key.h"
+#include "store/session.h"
+
+/* As many connections may watch a key at the same time. Each costs every release the look whether
+ * it is there. What finds no room looks at its keys now and then instead. */
+#define BL_WATCH_SLOTS 2
+
+/* One connection watches as many keys: more would make each look at them last long. */
+#define BL_WATCH_MAX 1024
+
+/* One key, as a connection watches it. */
+struct bl_watched {
+	struct bl_key key;
+	char bell[BL_BELL_MAX + 1];
+	bool named;      /* the connection has a name for it */
+	int64_t left_us; /* of its lease, as the last look found; <= 0: over, or there is no row */
+};
+
+/* For texts that give doorbells back: begins a query of one field, goes on with one doorbell after
+ * the other, and ends it. The field lists the connections that watch those keys, parted by commas.
+ * `only_if`: a condition in SQL, or NULL. */
+void bl_watch_begin_ring(struct bl_buf *text);
+void bl_watch_add_ring(struct bl_buf *text, const char *bell, const char *only_if);
+void bl_watch_end_ring(struct bl_buf *text);
+
+struct bl_watchers {
+	uint64_t ids[2 * BL_WATCH_SLOTS]; /* more than that are woken by their own next look */
+	unsigned n;
+};
+
+/* Reads that field: a bl_answer_fn() for its statement. ret has to be all zero before. */
+void bl_watch_read_ring(void *ret, unsigned statement, struct bl_rows *rows);
+
+/* Wakes them, as far as they may be woken: another user's may not. Sets s->woke if there are any.
+ */
+void bl_watch_wake(struct bl_session *s, const struct bl_watchers *watchers);
+
+/* Takes names for those that are not `named`, as far as there are any left. It may be repeated. */
+int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+                        struct bl_err *err);
+int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+                        struct bl_err *err);
+
+/* Sets left_us of each. The order of `watched` changes. */
+int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, struct bl_err *err);
+
+enum bl_watch_end {
+	BL_WATCH_OVER, /* the time is over */
+	BL_WATCH_WOKEN,
+	BL_WATCH_CHANGED /* one of the leases was over already, or a row gone: it did not sleep */
+};
+
+/* Sends a statement that sleeps, unless one of the keys is free, or its lease over. That is one
+ * statement, lest a release come between the look and the sleep. bl_watch_awake() reads its answer,
+ * and waits for it. Errors of all these: CONN, DB, NOMEM. */
+int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
+                   struct bl_err *err);
+int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *err);
+
+#endif

@@ -1,0 +1,242 @@
+/* More keys are waited for than there are connections: one connection watches those that are left.
+ */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(watching, .init = world_begin, .fini = world_end, .timeout = 120);
+
+/* Of 4 connections, 2 may sleep at doorbells, and one may watch. */
+#define FEW OPTIONS("max_connections", "4")
+#define N 12
+
+/* The calls of one client that wait for N keys, which another one holds. */
+struct waits {
+	bizlock *b, *holder;
+	char ids[N][8], owners[N][16];
+	struct call calls[N];
+};
+
+static void hold(struct waits *w)
+{
+	w->holder = client(NULL);
+	for (int i = 0; i < N; i++) {
+		snprintf(w->ids[i], sizeof(w->ids[i]), "k-%d", i);
+		expect(OK, w->holder, acquire_as(w->holder, w->ids[i], "holder"));
+	}
+}
+
+static void give_back(struct waits *w, int i)
+{
+	expect(OK, w->holder, bizlock_release(w->holder, KEY(w->ids[i]), "holder", NULL));
+}
+
+static long long watchers(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
+	                 "STATE = 'User sleep'",
+	                 world.schema);
+}
+
+/* The connection that watches, 0: none. */
+static long long watcher(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST WHERE "
+	                 "DB = '%s' AND STATE = 'User sleep'",
+	                 world.schema);
+}
+
+static void begin_for(struct waits *w, bizlock *b, int64_t wait_ms, const char *task)
+{
+	w->b = b;
+	for (int i = 0; i < N; i++) {
+		snprintf(w->owners[i], sizeof(w->owners[i]), "%s-%d", task, i);
+		call_start(&w->calls[i], b, w->ids[i], .wait_ms = wait_ms, .owner = w->owners[i]);
+	}
+}
+
+static void begin(struct waits *w)
+{
+	hold(w);
+	begin_for(w, client(FEW), -1, "task");
+	eventually(watchers() == 1);
+	eventually(doorbell_waiters(&world) == 2);
+}
+
+static void all_are_granted(struct waits *w)
+{
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(call_join(&w->calls[i]), BIZLOCK_OK, "%s", w->calls[i].errmsg);
+}
+
+/* A watcher looks at its keys once a second unless it is woken: that would take 12 s here, one key
+ * after the other. */
+Test(watching, a_release_wakes_the_watcher)
+{
+	struct waits w;
+	int64_t start;
+
+	begin(&w);
+	start = now_ms();
+	for (int i = 0; i < N; i++) {
+		give_back(&w, i);
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_OK, "%s", w.calls[i].errmsg);
+	}
+	cr_assert_lt(now_ms() - start, N * 1000 / 3);
+}
+
+/* The same for the keys of a set, which are given back by one statement. */
+Test(watching, a_release_of_several_wakes_the_watcher)
+{
+	struct waits w;
+	bizlock_key keys[N];
+	int64_t start;
+
+	begin(&w);
+	for (int i = 0; i < N; i++)
+		keys[i] = KEY(w.ids[i]);
+	start = now_ms();
+	expect(OK, w.holder, bizlock_release_all(w.holder, keys, N, "holder"));
+	all_are_granted(&w);
+	cr_assert_lt(now_ms() - start, N * 1000 / 3);
+}
+
+/* A connection to sleep at a doorbell goes to the wait that is the oldest then. */
+Test(watching, the_last_ones_wait_at_their_doorbells)
+{
+	struct waits w;
+
+	begin(&w);
+	for (int i = 0; i < N - 2; i++) {
+		give_back(&w, i);
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_OK, "%s", w.calls[i].errmsg);
+		expect(OK, w.b, bizlock_release(w.b, KEY(w.ids[i]), w.owners[i], NULL));
+	}
+	eventually(doorbell_waiters(&world) == 2 && watchers() == 0);
+	for (int i = N - 2; i < N; i++) {
+		give_back(&w, i);
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_OK, "%s", w.calls[i].errmsg);
+	}
+}
+
+Test(watching, ends_when_nobody_waits)
+{
+	struct waits w;
+
+	begin(&w);
+	for (int i = 0; i < N; i++)
+		give_back(&w, i);
+	all_are_granted(&w);
+	eventually(watchers() == 0);
+}
+
+Test(watching, a_deadline_is_a_deadline)
+{
+	struct waits w;
+
+	hold(&w);
+	begin_for(&w, client(FEW), 3000, "task");
+	eventually(watchers() == 1);
+	for (int i = 0; i < N; i++) {
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_TIMEOUT);
+		cr_assert(strstr(w.calls[i].errmsg, "held by"), "%s", w.calls[i].errmsg);
+	}
+}
+
+Test(watching, an_interrupt_ends_all_waits)
+{
+	struct waits w;
+
+	begin(&w);
+	bizlock_interrupt(w.b);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_CANCELLED, "%s", w.calls[i].errmsg);
+}
+
+/* The end of a lease wakes nobody. */
+Test(watching, the_end_of_a_lease_is_noticed)
+{
+	struct waits w;
+
+	hold(&w);
+	for (int i = 0; i < N; i++)
+		db_run(world.admin,
+		       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 3 SECOND WHERE "
+		       "%s",
+		       row_where(KEY(w.ids[i])));
+	begin_for(&w, client(FEW), -1, "task");
+	eventually(watchers() == 1);
+	all_are_granted(&w);
+}
+
+Test(watching, a_watcher_that_is_lost_is_replaced)
+{
+	struct waits w;
+
+	begin(&w);
+	for (int i = 0; i < 3; i++) {
+		long long id = watcher();
+
+		db_run(world.admin, "KILL %lld", id);
+		eventually(watcher() != id && watchers() == 1);
+	}
+	for (int i = 0; i < N; i++)
+		give_back(&w, i);
+	all_are_granted(&w);
+}
+
+/* The names of a key are those of two watchers; the third looks now and then. */
+Test(watching, more_clients_than_names_watch_a_key)
+{
+	static struct waits w, more[2];
+
+	begin(&w);
+	for (int i = 0; i < 2; i++) {
+		memcpy(more[i].ids, w.ids, sizeof(w.ids));
+		begin_for(&more[i], client(FEW), -1, i ? "third" : "second");
+	}
+	eventually(watchers() == 3);
+	for (int i = 0; i < N; i++)
+		give_back(&w, i);
+	for (int served = 0; served < 3 * N;) {
+		struct waits *all[3] = {&w, &more[0], &more[1]};
+
+		served = 0;
+		for (int j = 0; j < 3; j++)
+			for (int i = 0; i < N; i++) {
+				struct call *c = &all[j]->calls[i];
+
+				if (!atomic_load(&c->done))
+					continue;
+				served++;
+				bizlock_release(all[j]->b, KEY(all[j]->ids[i]), all[j]->owners[i],
+				                NULL);
+			}
+	}
+}
+
+static void *closes(void *b)
+{
+	bizlock_close(b);
+	return NULL;
+}
+
+Test(watching, closing_ends_all_waits)
+{
+	static struct waits w;
+	bizlock *b;
+	pthread_t thread;
+
+	hold(&w);
+	b = client_open(&world, FEW);
+	begin_for(&w, b, -1, "task");
+	eventually(watchers() == 1);
+	cr_assert_eq(pthread_create(&thread, NULL, closes, b), 0);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_CANCELLED, "%s", w.calls[i].errmsg);
+	pthread_join(thread, NULL);
+	eventually(watchers() == 0);
+}
