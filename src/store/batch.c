@@ -118,9 +118,7 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	struct batch *b = arg;
 
 	b->answered = statement + 1;
-	if (rows && statement > b->commit && rows->columns == 1)
-		bl_watch_read_ring(&b->watchers, statement, rows);
-	else if (rows && statement > b->commit)
+	if (rows && statement > b->commit)
 		read_entries(b, rows, false);
 	else if (rows)
 		read_holds(b, rows);
@@ -171,15 +169,16 @@ static void batch_tidy(struct batch *b)
  */
 static void free_bells(struct batch *b)
 {
-	size_t gone = count_entries(b, is_deleted);
-	struct bl_err ignored;
+	const char *bells[BL_BATCH_MAX];
+	size_t gone = bl_batch_bells(b, is_deleted, bells);
 
-	if (!b->s->gone && gone > 0 && gone < b->releases) {
+	if (b->s->gone || gone == 0)
+		return;
+	if (gone < b->releases) {
 		bl_batch_free(b, is_deleted);
-		if (bl_session_each(b->s, 1, bl_watch_read_ring, &b->watchers, &ignored))
-			bl_session_leave(b->s);
+		batch_tidy(b);
 	}
-	bl_watch_wake(b->s, &b->watchers);
+	bl_watch_wake(b->s, bells, gone);
 }
 
 /* A statement was refused. The transaction is rolled back, and the doorbells that this batch has

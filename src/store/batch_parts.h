@@ -15,7 +15,6 @@ struct batch {
 	unsigned commit;   /* which statement is COMMIT */
 	unsigned answered; /* so many */
 	size_t deleted;
-	struct bl_watchers watchers; /* of the doorbells that were given back */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"
@@ -31,5 +30,8 @@ void bl_batch_first(struct batch *b);
 void bl_batch_second(struct batch *b); /* and sets b->commit */
 void bl_batch_undo(struct batch *b);
 void bl_batch_free(struct batch *b, bl_batch_filter *which); /* their doorbells */
+
+/* The doorbells of those entries, and how many there are. */
+size_t bl_batch_bells(const struct batch *b, bl_batch_filter *which, const char *ret[BL_BATCH_MAX]);
 
 #endif

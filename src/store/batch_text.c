@@ -113,14 +113,22 @@ static void add_bells(struct batch *b, bl_batch_filter *which, const char *befor
 	}
 }
 
+size_t bl_batch_bells(const struct batch *b, bl_batch_filter *which, const char *ret[BL_BATCH_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (which(b->entries[i]))
+			ret[n++] = b->entries[i]->bell;
+	return n;
+}
+
 /* Gives doorbells of releases back. */
 static void add_rings(struct batch *b, bl_batch_filter *which, const char *only_if)
 {
-	bl_watch_begin_ring(&b->s->text);
-	for (size_t i = 0; i < b->n; i++)
-		if (which(b->entries[i]))
-			bl_watch_add_ring(&b->s->text, b->entries[i]->bell, only_if);
-	bl_watch_end_ring(&b->s->text);
+	const char *bells[BL_BATCH_MAX];
+
+	bl_watch_add_rings(&b->s->text, bells, bl_batch_bells(b, which, bells), only_if);
 }
 
 /* Only if all rows are gone: a hold whose row is left keeps its doorbell. */

@@ -215,18 +215,15 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_affected,
                          struct bl_err *err)
 {
-	struct bl_watchers watchers = {.n = 0};
 	int rc;
 
 	bl_buf_adds(&s->text, ";");
-	bl_watch_begin_ring(&s->text);
-	bl_watch_add_ring(&s->text, bell, NULL);
-	bl_watch_end_ring(&s->text);
+	bl_watch_add_rings(&s->text, &bell, 1, NULL);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run_first(s, ret_affected, bl_watch_read_ring, &watchers, err);
+	rc = bl_session_run_first(s, ret_affected, err);
 	if (rc == BIZLOCK_OK)
-		bl_watch_wake(s, &watchers);
+		bl_watch_wake(s, &bell, 1);
 	return rc;
 }
 

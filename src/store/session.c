@@ -132,5 +132,6 @@ void bl_session_forget(struct bl_session *s)
 bool bl_session_ended(struct bl_session *s)
 {
 	s->gone |= bl_connector_speaks(s->mysql);
+	s->looked = !s->gone;
 	return s->gone;
 }

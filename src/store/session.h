@@ -64,6 +64,7 @@ struct bl_session {
 	bool left;              /* gone because we gave it up, not because it was lost */
 	bool away;              /* gone because its server says that it is no place for us now */
 	bool silent;            /* gone because an answer did not come in time */
+	bool looked;            /* by bl_session_ended(), just before this statement */
 	bool woke;              /* a doorbell that was given back last has woken watchers */
 	struct bl_mark mark;
 	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
@@ -125,6 +126,10 @@ void bl_session_leave(struct bl_session *s);
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err);
 
+/* The same for two statements in s->text of which the first is what matters: the rows are its own,
+ * and an error of the second makes the session `gone`, no more. */
+int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
+
 /* The same; *ret_number: the first field of the first row of the last result
  * that had rows, 0 if none had. */
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
@@ -135,10 +140,6 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
  * statements costs the session, no more. */
 typedef void bl_answer_fn(void *arg, unsigned statement, struct bl_rows *rows);
 
-/* The same for a text of two statements of which the first is what matters: it counts rows, and an
- * error of the second makes the session `gone`, no more. fn: for the second's answer. */
-int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, bl_answer_fn *fn, void *arg,
-                         struct bl_err *err);
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
                     struct bl_err *err);
 

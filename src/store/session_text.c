@@ -58,7 +58,10 @@ int bl_session_check(struct bl_session *s, const char *what, unsigned long found
 
 int bl_session_ready(struct bl_session *s, struct bl_err *err)
 {
-	if (!bl_connector_speaks(s->mysql))
+	bool looked = s->looked;
+
+	s->looked = false;
+	if (looked || !bl_connector_speaks(s->mysql))
 		return BIZLOCK_OK;
 	s->gone = true;
 	bl_connector_cut(s->mysql);
@@ -235,10 +238,9 @@ static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_f
 	return BIZLOCK_OK;
 }
 
-int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, bl_answer_fn *fn, void *arg,
-                         struct bl_err *err)
+int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err)
 {
-	struct sum first = {0, 0};
+	struct sum first = {0, 0}, second;
 	struct bl_err ignored;
 	int rc = bl_session_send(s, s->text.data, s->text.len, err);
 
@@ -249,9 +251,7 @@ int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, bl_answer
 	*ret_affected = first.affected;
 	rc = next_answer(s, 0, 2, &ignored);
 	if (rc == BIZLOCK_OK)
-		rc = read_one_answer(s, 1, fn, arg, &ignored);
-	if (rc == BIZLOCK_OK)
-		rc = next_answer(s, 1, 2, &ignored);
+		rc = read_sums(s, 1, 2, &second, &ignored);
 	s->gone |= rc != BIZLOCK_OK;
 	return BIZLOCK_OK;
 }

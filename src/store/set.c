@@ -150,7 +150,6 @@ struct dropping {
 	const struct bl_item *items;
 	size_t n;
 	bool *seen;
-	struct bl_watchers watchers;
 };
 
 /* Follows START TRANSACTION: which holds are there, and are deleted next. */
@@ -159,8 +158,6 @@ static void read_dropped(void *arg, unsigned statement, struct bl_rows *rows)
 	struct dropping *d = arg;
 	MYSQL_ROW row;
 
-	if (statement >= DROP_STATEMENTS)
-		bl_watch_read_ring(&d->watchers, statement, rows);
 	if (statement != 1 || !rows)
 		return;
 	while ((row = bl_rows_next(rows)) != NULL)
@@ -168,19 +165,11 @@ static void read_dropped(void *arg, unsigned statement, struct bl_rows *rows)
 			d->seen[i] |= d->items[i].fence == strtoull(row[0], NULL, 10);
 }
 
-static void add_rings_of(struct bl_session *s, const struct bl_item *items, size_t n)
-{
-	bl_buf_adds(&s->text, ";");
-	bl_watch_begin_ring(&s->text);
-	for (size_t i = 0; i < n; i++)
-		bl_watch_add_ring(&s->text, items[i].bell, NULL);
-	bl_watch_end_ring(&s->text);
-}
-
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                 bool bells, bool *ret_dropped, struct bl_err *err)
 {
-	struct dropping d = {items, n, ret_dropped, {.n = 0}};
+	struct dropping d = {items, n, ret_dropped};
+	const char *rung[BL_TAKE_MAX];
 	int rc;
 
 	memset(ret_dropped, 0, n * sizeof(*ret_dropped));
@@ -191,12 +180,16 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 	bl_buf_adds(&s->text, " FOR UPDATE;");
 	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
 	bl_buf_adds(&s->text, ";COMMIT");
-	if (bells)
-		add_rings_of(s, items, n);
+	for (size_t i = 0; i < n; i++)
+		rung[i] = items[i].bell;
+	if (bells) {
+		bl_buf_adds(&s->text, ";");
+		bl_watch_add_rings(&s->text, rung, n, NULL);
+	}
 	rc = bl_session_each(s, DROP_STATEMENTS, read_dropped, &d, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
-	else
-		bl_watch_wake(s, &d.watchers);
+	else if (bells)
+		bl_watch_wake(s, rung, n);
 	return rc;
 }

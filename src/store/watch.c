@@ -25,59 +25,86 @@ static void add_name(struct bl_buf *text, const char *before, unsigned slot, con
 
 /* ---- those who release ---------------------------------------------------------------------- */
 
-void bl_watch_begin_ring(struct bl_buf *text)
+/* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
+ * answer to DO counts warnings, and has no rows: a SELECT costs four times what this does. */
+void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
+                        const char *only_if)
 {
-	bl_buf_adds(text, "SELECT CONCAT_WS(','");
+	for (size_t i = 0; i < n; i++) {
+		bl_buf_adds(text, i == 0 ? "DO " : ",");
+		if (only_if)
+			bl_buf_addf(text, "IF(%s,RELEASE_LOCK('%s'),0)", only_if, bells[i]);
+		else
+			bl_buf_addf(text, "RELEASE_LOCK('%s')", bells[i]);
+		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
+			add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
+			bl_buf_adds(text, "/0");
+		}
+	}
 }
 
-void bl_watch_add_ring(struct bl_buf *text, const char *bell, const char *only_if)
-{
-	if (only_if)
-		bl_buf_addf(text, ",IF(IF(%s,RELEASE_LOCK('%s'),0),NULL,NULL)", only_if, bell);
-	else
-		bl_buf_addf(text, ",IF(RELEASE_LOCK('%s'),NULL,NULL)", bell);
-	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++)
-		add_name(text, ",IS_USED_LOCK", i, bell, "");
-}
+/* More than these are woken by their own next look. */
+#define WOKEN_MAX (2 * BL_WATCH_SLOTS)
 
-void bl_watch_end_ring(struct bl_buf *text)
+static unsigned read_watchers(struct bl_rows *rows, uint64_t ret[WOKEN_MAX])
 {
-	bl_buf_adds(text, ")");
-}
-
-static void add_watcher(struct bl_watchers *w, uint64_t id)
-{
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->ids[i] == id)
-			return;
-	if (id > 0 && w->n < sizeof(w->ids) / sizeof(*w->ids))
-		w->ids[w->n++] = id;
-}
-
-void bl_watch_read_ring(void *ret, unsigned statement, struct bl_rows *rows)
-{
-	MYSQL_ROW row = rows && rows->columns == 1 ? bl_rows_next(rows) : NULL;
+	MYSQL_ROW row = bl_rows_next(rows);
 	char *at = row ? row[0] : NULL;
+	unsigned n = 0;
 
-	(void)statement;
-	while (at && *at) {
+	while (at && *at && n < WOKEN_MAX) {
 		char *end;
+		uint64_t id = strtoull(at, &end, 10);
+		bool known = id == 0;
 
-		add_watcher(ret, strtoull(at, &end, 10));
+		for (unsigned i = 0; i < n; i++)
+			known |= ret[i] == id;
+		if (!known)
+			ret[n++] = id;
 		at = *end == ',' ? end + 1 : NULL;
 	}
+	return n;
 }
 
-void bl_watch_wake(struct bl_session *s, const struct bl_watchers *watchers)
+static unsigned find_watchers(struct bl_session *s, const char *const *bells, size_t n,
+                              uint64_t ret[WOKEN_MAX])
 {
-	s->woke = watchers->n > 0;
-	for (unsigned i = 0; i < watchers->n && !s->gone; i++) {
-		struct bl_err ignored;
-		char text[48];
-		int len = snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, watchers->ids[i]);
+	struct bl_err ignored;
+	struct bl_rows *rows;
+	unsigned found;
 
-		bl_session_run(s, text, (size_t)len, NULL, &ignored);
-	}
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "SELECT CONCAT_WS(','");
+	for (size_t i = 0; i < n; i++)
+		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++)
+			add_name(&s->text, ",IS_USED_LOCK", slot, bells[i], "");
+	bl_buf_adds(&s->text, ")");
+	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
+		return 0;
+	found = read_watchers(rows, ret);
+	bl_rows_free(rows);
+	return found;
+}
+
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n)
+{
+	uint64_t ids[WOKEN_MAX];
+	unsigned found = 0;
+
+	if (!s->gone && mysql_warning_count(s->mysql) > 0)
+		found = find_watchers(s, bells, n, ids);
+	s->woke = found > 0;
+	for (unsigned i = 0; i < found && !s->gone; i++)
+		bl_watch_end_sleep(s, ids[i]);
+}
+
+void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
+{
+	struct bl_err ignored;
+	char text[48];
+	int len = snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, connection);
+
+	bl_session_run(s, text, (size_t)len, NULL, &ignored);
 }
 
 /* ---- those who watch: names ----------------------------------------------------------------- */

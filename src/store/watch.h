@@ -23,24 +23,17 @@ struct bl_watched {
 	int64_t left_us; /* of its lease, as the last look found; <= 0: over, or there is no row */
 };
 
-/* For texts that give doorbells back: begins a query of one field, goes on with one doorbell after
- * the other, and ends it. The field lists the connections that watch those keys, parted by commas.
- * `only_if`: a condition in SQL, or NULL. */
-void bl_watch_begin_ring(struct bl_buf *text);
-void bl_watch_add_ring(struct bl_buf *text, const char *bell, const char *only_if);
-void bl_watch_end_ring(struct bl_buf *text);
+/* The last statement of a text that gives doorbells back; its answer tells whether anybody watches
+ * those keys. `only_if`: a condition in SQL, without which they are kept, or NULL. */
+void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
+                        const char *only_if);
 
-struct bl_watchers {
-	uint64_t ids[2 * BL_WATCH_SLOTS]; /* more than that are woken by their own next look */
-	unsigned n;
-};
+/* Follows the answers to that text. Wakes those that watch, as far as they may be woken: another
+ * user's may not. Sets s->woke to whether there are any. */
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n);
 
-/* Reads that field: a bl_answer_fn() for its statement. ret has to be all zero before. */
-void bl_watch_read_ring(void *ret, unsigned statement, struct bl_rows *rows);
-
-/* Wakes them, as far as they may be woken: another user's may not. Sets s->woke if there are any.
- */
-void bl_watch_wake(struct bl_session *s, const struct bl_watchers *watchers);
+/* Ends the sleep of the watcher that has this connection. */
+void bl_watch_end_sleep(struct bl_session *s, uint64_t connection);
 
 /* Takes names for those that are not `named`, as far as there are any left. It may be repeated. */
 int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,

@@ -165,7 +165,7 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 {
 	struct bl_patience patience = {.end = bl_now() + SHORTEST_NS};
-	struct bl_watchers this = {.ids = {w->conn->session.mark.id}, .n = 1};
+	uint64_t id = w->conn->session.mark.id;
 	struct bl_conn *conn;
 	struct bl_err ignored;
 
@@ -173,9 +173,8 @@ void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 	b->watch.worker.at_work = true;
 	if (bl_pool_take(&b->pool, patience, &conn, &ignored) == BIZLOCK_OK) {
 		bl_unlock(b);
-		bl_watch_wake(&conn->session, &this);
+		bl_watch_end_sleep(&conn->session, id);
 		bl_lock(b);
-		conn->session.woke = false;
 		bl_pool_put(&b->pool, conn);
 	}
 	b->watch.worker.at_work = false;
