@@ -82,7 +82,7 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 	s->in_group = in_group;
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
 	s->idle_max = s->answer_by = BL_NEVER;
-	s->idle_max = s->answer_by = s->due = BL_NEVER;
+	s->due = BL_NEVER;
 	s->io_ms = (io_ms + 999) / 1000 * 1000; /* they know seconds */
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
