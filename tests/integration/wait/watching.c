@@ -216,6 +216,9 @@ Test(watching, more_clients_than_names_watch_a_key)
 				                NULL);
 			}
 	}
+	all_are_granted(&w);
+	all_are_granted(&more[0]);
+	all_are_granted(&more[1]);
 }
 
 static void *closes(void *b)
