@@ -177,6 +177,31 @@ Test(renewing, a_slow_answer_is_no_step_of_the_clock)
 	proxy_stop(p);
 }
 
+/* The release of every other key goes past a renewal of all of them. */
+Test(renewing, releases_in_between_cost_no_statements)
+{
+	enum { ALL = 200, RELEASED = ALL / 2 };
+	static struct keyset all, released;
+	struct fault late = {.what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = 1500};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+
+	losses_watch(&losses, b);
+	keyset_make(&all, ALL, "k");
+	expect(OK, b, keyset_acquire(b, &all, .lease_ms = 9000));
+	proxy_arm(p, &late);
+	eventually(proxy_fired(p) == 1);
+	released.n = RELEASED;
+	for (int i = 0; i < RELEASED; i++)
+		released.keys[i] = all.keys[2 * i];
+	expect(OK, b, keyset_release(b, &released, NULL));
+	cr_assert(proxy_is_late(p));
+	eventually(numbers_of(b).renewals >= ALL - RELEASED);
+	cr_assert_lt(proxy_packets(p), 20);
+	cr_assert_eq(losses.count, 0);
+	proxy_stop(p);
+}
+
 /* ---- that it is not ----------------------------------------------------------------- */
 
 static void is_not_renewed(const char *const *options, uint32_t flags)
