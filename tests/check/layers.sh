@@ -22,7 +22,7 @@ room_of() {
 judge() {
 	local file=$1 line=$2 name=$3 own=$4 theirs
 	case $name in
-	bizlock.h | bizlock_ops.h | bizlock_tx.h) return ;;
+	bizlock.h | bizlock_async.h | bizlock_ops.h | bizlock_tx.h) return ;;
 	*/*) ;;
 	*) object "$file:$line: \"$name\": write it as \"layer/file.h\"" && return ;;
 	esac

@@ -61,7 +61,7 @@ split() {
 }
 
 wrap_c() {
-	printf '#include <%s>\n' bizlock_tx.h inttypes.h stdio.h stdlib.h string.h
+	printf '#include <%s>\n' bizlock_async.h bizlock_tx.h inttypes.h poll.h stdio.h stdlib.h string.h
 	echo 'void die(const char *why); void work(bizlock *lock, uint64_t fence);'
 	echo 'int example(bizlock *lock, bizlock_key key, MYSQL *tx);'
 	echo 'int example(bizlock *lock, bizlock_key key, MYSQL *tx)'

@@ -1,0 +1,97 @@
+/* bizlock, the part for programs with an event loop: requests that are started, and done later.
+ * No call here waits for the server. What watches a descriptor (poll, epoll, libuv, libevent)
+ * tells when something is done. Any number of requests may be under way, waits among them: they
+ * share the client's connections (option max_connections) and one thread of its own, which the
+ * first request starts. The rules of bizlock.h hold here too.
+ *
+ *     extern bizlock_done on_done; // notes that it is done, and how
+ *     int finished = 0;
+ *     struct pollfd done = { .fd = bizlock_fd(lock), .events = POLLIN };
+ *     bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+ *
+ *     opts.owner = "task-17"; // must be named
+ *     rc = bizlock_acquire_start(lock, key, &opts, on_done, &finished, NULL);
+ *     while (rc == BIZLOCK_OK && !finished && poll(&done, 1, -1) >= 0)
+ *         rc = bizlock_dispatch(lock, NULL); // calls on_done(&finished, rc, grant)
+ *
+ * Locks that are acquired this way are locks like all others: bizlock_release(),
+ * bizlock_renew(), bizlock_left_ms() and so on take them by their owner's name, and what
+ * was acquired by bizlock_acquire() under a name can be released by bizlock_release_start().
+ * Threads and requests of one client that want the same key wait in one line.
+ *
+ * In a forked child all functions but bizlock_close() answer BIZLOCK_MISUSE, and do nothing;
+ * the descriptor is the parent's, too: close it there, or leave it alone. */
+#ifndef BIZLOCK_ASYNC_H
+#define BIZLOCK_ASYNC_H
+
+#include "bizlock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One request under way. It belongs to the library, which frees it when its `done` has returned:
+ * a pointer to it is valid until its `done` is called, and not any more from then on. */
+typedef struct bizlock_op bizlock_op;
+
+/* How a request has ended: the number that bizlock_acquire() or bizlock_release() would have
+ * answered. grant: what was granted, valid during the call; NULL unless rc is BIZLOCK_OK and the
+ * request is an acquisition. While it runs, bizlock_errmsg() of its thread tells why rc is not
+ * BIZLOCK_OK.
+ *
+ * Called exactly once for each request that was started: by bizlock_dispatch() or
+ * bizlock_close(), in the thread that calls these, with no lock of the library held; never by the
+ * function that starts the request. It may call any function but bizlock_close(): start further
+ * requests, cancel others, release. Those that wait, such as bizlock_acquire(), keep the
+ * event loop waiting. */
+typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
+
+/* Starts to acquire `key`, as bizlock_acquire() does: opts.wait_ms, lease_ms, flags, note,
+ * min_hold_ms, max_hold_ms and re-entry mean the same. opts.owner must be a name, because no thread
+ * can own what it does not wait for; so opts must not be NULL. The wait begins now.
+ * done must not be NULL. ret may be NULL; else *ret is the request, for bizlock_op_cancel().
+ *
+ * INVALID: an argument, or no owner. MISUSE: the client is not open. NOMEM. Then nothing is under
+ * way, and `done` will not be called. Everything else is told to `done`: OK, BUSY, TIMEOUT, LOST,
+ * LIMIT, UNKNOWN, CONN, DB, NOMEM as of bizlock_acquire(); CANCELLED: by bizlock_op_cancel(),
+ * bizlock_interrupt() or bizlock_close(), and nothing was acquired. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
+                                                         const bizlock_acquire_opts *opts,
+                                                         bizlock_done *done, void *arg,
+                                                         bizlock_op **ret);
+
+/* Starts to give back one level of what `owner`, a name, holds, as bizlock_release() does. It
+ * cannot be cancelled. bizlock_left_ms() and the others answer by how far it has come: start
+ * nothing else for this key and owner before it is done.
+ *
+ * INVALID: an argument, or no owner. MISUSE, NOMEM. Then nothing is under way. To `done`: OK,
+ * NOT_OWNER, LOST, CONN, UNKNOWN, BUSY, TIMEOUT, DB, NOMEM as of bizlock_release(); CANCELLED:
+ * bizlock_close() came first, which gives it back itself. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_start(bizlock *, bizlock_key, const char *owner,
+                                                         bizlock_done *done, void *arg);
+
+/* Ends a wait. Its `done` is called soon, with CANCELLED; or with another answer, if the request
+ * was done before this call and only its `done` not called yet. What the server grants later is
+ * given back. The pointer must be valid (see bizlock_op); NULL does nothing. */
+BIZLOCK_API void bizlock_op_cancel(bizlock_op *);
+
+/* A descriptor that is readable while bizlock_dispatch() has something to do. It is the client's,
+ * the same for each call, open until bizlock_close(): watch it for input, neither read nor close
+ * it. From this call on, bizlock_dispatch() also calls the function of bizlock_on_lost(), which
+ * until then a thread of the library calls. -1: it could not be made, or the client is not open;
+ * bizlock_errmsg() says why. */
+BIZLOCK_API int bizlock_fd(bizlock *);
+
+/* Calls the `done` of each request that is done, and then the function of bizlock_on_lost() for
+ * each lock that is lost, in the calling thread. Never waits. What becomes done while it runs may
+ * be left to the next call: the descriptor then stays readable. *ret_calls: how many functions it
+ * has called; ret_calls may be NULL. Several threads may call it at the same time, and share the
+ * calls; each loss is told by one of them, one after the other.
+ * INVALID, MISUSE: the client is not open. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_dispatch(bizlock *, unsigned *ret_calls);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
