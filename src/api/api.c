@@ -69,7 +69,7 @@ int bizlock_migrate(bizlock *b)
 void bizlock_close(bizlock *b)
 {
 	if (b)
-		bl_client_close(b);
+		bl_client_close(b, bl_door_answer);
 }
 
 int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,

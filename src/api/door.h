@@ -41,4 +41,8 @@ int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *
                  int64_t wait_ms, const char *what, struct bl_err *err);
 int bl_door_called(struct bl_call *call, const char *what, int rc);
 
+/* Calls the `done` of a request, and frees that. */
+struct bizlock_op;
+void bl_door_answer(bizlock *b, struct bizlock_op *op);
+
 #endif

@@ -26,6 +26,8 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err)
 	}
 	pthread_mutex_init(&b->mu, NULL);
 	bl_watch_init(&b->watch);
+	bl_ops_init(&b->ops);
+	b->loss_watch.fd = -1;
 	bl_cond_init(&b->changed);
 	*ret = b;
 	return BIZLOCK_OK;
@@ -106,6 +108,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 
 void bl_client_tear_down(struct bizlock *b, bool forked)
 {
+	bl_ops_forget(b);
 	if (forked) {
 		bl_renewer_forget(b);
 		bl_watch_forget(b);
@@ -115,6 +118,9 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 		bl_renewer_stop(b);
 		bl_loss_watch_stop(b);
 	}
+	if (b->loss_watch.fd >= 0)
+		close(b->loss_watch.fd);
+	b->loss_watch.fd = -1;
 	bl_pool_free(&b->pool, forked);
 	bl_failover_free(b->failover, forked);
 	b->failover = NULL;
@@ -150,6 +156,7 @@ void bl_client_interrupt(struct bizlock *b)
 		return;
 	bl_pool_wake(&b->pool);
 	bl_watch_interrupt(&b->watch);
+	bl_ops_interrupt(&b->ops);
 }
 
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)

@@ -10,8 +10,9 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err); /* NOMEM */
 /* By the one thread that has made it OPENING. */
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 
-/* Closes what is open, and frees. */
-void bl_client_close(struct bizlock *b);
+/* Closes what is open, and frees. answer: called with each request, which it answers and frees. */
+typedef void bl_answer_op(struct bizlock *b, struct bizlock_op *op);
+void bl_client_close(struct bizlock *b, bl_answer_op *answer);
 
 /* Takes down what open has built. forked: nothing of it is ours but the memory. */
 void bl_client_tear_down(struct bizlock *b, bool forked);

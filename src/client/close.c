@@ -215,8 +215,9 @@ static void close_holds(struct bizlock *b, struct bl_patience patience)
 	free(items);
 }
 
-static void leave_open_state(struct bizlock *b)
+static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 {
+	struct bizlock_op *op;
 	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
 
 	bl_lock(b);
@@ -229,11 +230,14 @@ static void leave_open_state(struct bizlock *b)
 	while (b->calls > 0)
 		pthread_cond_wait(&b->changed, &b->mu);
 	bl_unlock(b);
+	bl_ops_stop(b);
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
 	bl_watch_stop(b);
 	close_holds(b, (struct bl_patience){.end = deadline});
 	bl_loss_watch_stop(b);
+	while ((op = bl_ops_take_done(b)) != NULL)
+		answer(b, op);
 }
 
 /* Is there something to close? An open that has begun goes on to its end; so do calls that
@@ -255,17 +259,18 @@ static bool await_open(struct bizlock *b)
 static bool forked_whole(struct bizlock *b)
 {
 	return b->calls == 0 && !b->renewer.worker.at_work && !b->janitor.worker.at_work &&
-	       !b->watch.worker.at_work && pthread_mutex_trylock(&b->mu) == 0;
+	       !b->watch.worker.at_work && !b->ops.worker.at_work &&
+	       pthread_mutex_trylock(&b->mu) == 0;
 }
 
-void bl_client_close(struct bizlock *b)
+void bl_client_close(struct bizlock *b, bl_answer_op *answer)
 {
 	bool forked = !bl_process_is(b->stamp);
 
 	if (forked && !forked_whole(b))
 		return;
 	if (!forked && await_open(b))
-		leave_open_state(b);
+		leave_open_state(b, answer);
 	bl_client_tear_down(b, forked);
 	bl_config_free(&b->config);
 	bl_config_free(&b->set);

@@ -73,6 +73,7 @@
 #include "client/hold/renewer.h"
 #include "client/hold/wait_queue.h"
 #include "client/lock/janitor.h"
+#include "client/lock/ops.h"
 #include "client/lock/watch.h"
 #include "core/held.h"
 #include "core/numbers.h"
@@ -109,6 +110,7 @@ struct bizlock {
 	struct bl_renewer renewer;
 	struct bl_janitor janitor;
 	struct bl_watch watch;
+	struct bl_ops ops;
 	struct bl_numbers numbers; /* atomics */
 };
 

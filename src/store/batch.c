@@ -1,5 +1,6 @@
 /* The texts, and why they are what they are: batch_text.c. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,17 @@ static bool is_owner(const char *name, const char *owner)
 	return owner && strcmp(name, owner) == 0;
 }
 
+/* BL_BATCH_LOOK. The row's bell_by is known already. */
+static void read_row(MYSQL_ROW row, struct bl_row *ret)
+{
+	ret->found = true;
+	snprintf(ret->owner, sizeof(ret->owner), "%s", row[2] ? row[2] : "");
+	ret->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
+	ret->depth = (uint32_t)bl_rows_number(row[4]);
+	ret->bell = (uint64_t)bl_rows_number(row[5]);
+	ret->left_us = bl_lock_within(bl_rows_number(row[6]));
+}
+
 /* BL_BATCH_READ. */
 static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 {
@@ -65,6 +77,8 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		return;
 	if (first) {
 		e->there = true;
+		if (b->looks && e->row)
+			read_row(row, e->row);
 	} else if (is_owner(e->claim.owner, row[2])) {
 		e->done = true;
 		e->goal->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
@@ -74,10 +88,21 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 
 static void read_entries(const struct batch *b, struct bl_rows *rows, bool first)
 {
+
+	unsigned columns = first && b->looks ? BL_BATCH_LOOK_COLUMNS : BL_BATCH_COLUMNS;
 	MYSQL_ROW row;
 
-	while (rows->columns == BL_BATCH_COLUMNS && (row = bl_rows_next(rows)) != NULL)
+	while (rows->columns == columns && (row = bl_rows_next(rows)) != NULL)
 		read_entry(b, row, first);
+}
+
+static void read_bell(struct bl_entry *e, const char *field)
+{
+	int64_t by = bl_rows_number(field);
+
+	e->rung = by == 1;
+	if (e->row)
+		*e->row = (struct bl_row){.bell_by = by < 0 ? (uint64_t)-by : 0};
 }
 
 static void read_bells(const struct batch *b, struct bl_rows *rows)
@@ -87,8 +112,7 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 
 	for (size_t i = 0; row && i < b->n; i++)
 		if (bl_batch_acquires(b->entries[i]) && at < columns) {
-			b->entries[i]->rung = row[at] && strcmp(row[at], "1") == 0;
-			at++;
+			read_bell(b->entries[i], row[at++]);
 		}
 }
 
@@ -260,6 +284,7 @@ static void batch_begin(struct batch *b)
 		struct bl_entry *e = b->entries[i];
 
 		e->rung = e->there = e->done = e->maybe = false;
+		b->looks |= e->row != NULL;
 	}
 	b->acquisitions = count_entries(b, bl_batch_acquires);
 	b->releases = b->n - b->acquisitions;

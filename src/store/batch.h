@@ -16,6 +16,7 @@ struct bl_entry {
 	struct bl_goal *goal;  /* of this key; */
 	struct bl_ref hold;    /* or, when its key is not NULL, a last release, */
 	const char *bell;      /* with this doorbell, which the session has */
+	struct bl_row *row;    /* an acquisition: filled if it is not done; or NULL */
 
 	/* answers */
 	bool rung;  /* acquisition: the session has the doorbell now */

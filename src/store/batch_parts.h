@@ -3,6 +3,7 @@
 #define BL_STORE_BATCH_PARTS_H
 
 #include "store/batch.h"
+#include "store/sql_parts.h"
 #include "store/watch.h"
 
 struct batch {
@@ -10,6 +11,7 @@ struct batch {
 	struct bl_entry **entries; /* in the order of the primary key */
 	size_t n;
 	size_t acquisitions, releases, inserts;
+	bool looks; /* an acquisition wants to know what is in its way */
 
 	/* of the second packet: */
 	unsigned commit;   /* which statement is COMMIT */
@@ -18,7 +20,13 @@ struct batch {
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"
-enum { BL_BATCH_COLUMNS = 4, BL_BATCH_DELETE = 2 }; /* the statement that deletes */
+#define BL_BATCH_LOOK                                                                              \
+	BL_BATCH_READ ", reentrant, bell, TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)"
+enum {
+	BL_BATCH_COLUMNS = 4,
+	BL_BATCH_LOOK_COLUMNS = 7,
+	BL_BATCH_DELETE = 2
+}; /* the statement that deletes */
 
 typedef bool bl_batch_filter(const struct bl_entry *e);
 

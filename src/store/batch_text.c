@@ -123,6 +123,22 @@ size_t bl_batch_bells(const struct batch *b, bl_batch_filter *which, const char 
 	return n;
 }
 
+/* 1: it is ours. Else the connection that has it, below 0. */
+static void add_bells_to_ring(struct batch *b)
+{
+	const char *comma = "";
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_acquires(e))
+			continue;
+		bl_buf_addf(&b->s->text, "%sIF(GET_LOCK('%s',0)=1,1,-IS_USED_LOCK('%s'))", comma,
+		            e->goal->bell, e->goal->bell);
+		comma = ",";
+	}
+}
+
 /* Gives doorbells of releases back. */
 static void add_rings(struct batch *b, bl_batch_filter *which, const char *only_if)
 {
@@ -167,9 +183,12 @@ void bl_batch_first(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
 	bl_buf_adds(&b->s->text, "SELECT ");
-	add_bells(b, bl_batch_acquires, "GET_LOCK(", ",0)");
+	if (b->looks)
+		add_bells_to_ring(b);
+	else
+		add_bells(b, bl_batch_acquires, "GET_LOCK(", ",0)");
 	bl_buf_adds(&b->s->text, ";");
-	add_from(b, BL_BATCH_READ, bl_batch_acquires);
+	add_from(b, b->looks ? BL_BATCH_LOOK : BL_BATCH_READ, bl_batch_acquires);
 }
 
 void bl_batch_second(struct batch *b)

@@ -44,8 +44,7 @@ struct look {
 	struct bl_row row;
 };
 
-/* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
-static int64_t within(int64_t left_us)
+int64_t bl_lock_within(int64_t left_us)
 {
 	if (left_us < -FAR_US)
 		return -FAR_US;
@@ -68,7 +67,7 @@ static int one_row(void *arg)
 	l->row.depth = l->null[3] || l->depth > UINT32_MAX ? 0 : (uint32_t)l->depth;
 	l->row.bell = l->null[4] ? 0 : l->bell;
 	l->row.took_over = !l->null[5] && l->taken_from;
-	l->row.left_us = l->null[6] ? 0 : within(l->left_us);
+	l->row.left_us = l->null[6] ? 0 : bl_lock_within(l->left_us);
 	return BIZLOCK_OK;
 }
 

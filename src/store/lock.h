@@ -26,6 +26,9 @@ struct bl_row {
 /* For messages: "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
 void bl_row_describe(const struct bl_row *row, char *ret, size_t size);
 
+/* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
+int64_t bl_lock_within(int64_t left_us);
+
 /* Reads without locking anything. bell: NULL where there are none. */
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err);

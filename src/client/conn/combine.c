@@ -7,10 +7,6 @@
 
 #include "client/conn/retry.h"
 
-/* A batch takes two round trips and a dozen statements: fewer jobs are done sooner one by
- * one. */
-#define WORTH_A_BATCH 6
-
 /* With CROWD calls under way and ENOUGH_AT_WORK connections at work, acquisitions stand in line
  * at these, although others may be idle. More connections would make smaller batches; fewer
  * would leave the server idle while a batch is on its way. */
@@ -124,6 +120,22 @@ static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn 
 		batch_run(b, &batch);
 }
 
+void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **jobs, size_t n,
+                      struct bl_err *err)
+{
+	struct job_batch batch = {.conn = conn};
+	struct bl_job *job;
+
+	for (size_t i = 0; i < n; i++) {
+		jobs[i]->err = err;
+		batch_add(b, &batch, jobs[i]);
+	}
+	while (batch.n < BL_BATCH_MAX && (job = bl_jobs_next(&conn->jobs)) != NULL)
+		batch_add(b, &batch, job);
+	if (batch.n > 0)
+		batch_run(b, &batch);
+}
+
 /* The connection is ours. Runs the job with those in line, and answers NULL; or, when these
  * are few, answers the connection, to go alone on. */
 static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
@@ -133,7 +145,7 @@ static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl
 	conn->ringing = acquires;
 	if (acquires && bl_held_has_bell(&b->held, job_key(job), conn->id))
 		job->state = BL_JOB_ALONE;
-	else if (full || conn->jobs.count + 1 < WORTH_A_BATCH)
+	else if (full || conn->jobs.count + 1 < BL_WORTH_A_BATCH)
 		return conn;
 	else
 		run_with_line(b, job, conn);

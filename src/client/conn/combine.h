@@ -1,11 +1,14 @@
-/* Merges acquisitions and releases of several threads into a batch, which is one transaction.
- * A thread that finds the connection it needs at work puts a job into its line. The thread
- * that has the connection next takes all jobs along. Nobody waits in order to be in a batch: a
- * thread that finds a connection idle goes alone. */
+/* Merges acquisitions and releases of several threads or requests into a batch, which is one
+ * transaction. A thread that finds the connection it needs at work puts a job into its line. The
+ * thread that has the connection next takes all jobs along. Nobody waits in order to be in a batch:
+ * a thread that finds a connection idle goes alone. */
 #ifndef BL_CLIENT_CONN_COMBINE_H
 #define BL_CLIENT_CONN_COMBINE_H
 
 #include "client/state.h"
+
+/* A batch takes two round trips and a dozen statements: fewer jobs are done sooner one by one. */
+#define BL_WORTH_A_BATCH 6
 
 enum bl_combined {
 	BL_COMBINED_LENT,     /* go alone, on *ret */
@@ -26,5 +29,10 @@ enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
 /* A last release with the doorbell that connection `bell` has. */
 enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
                                     struct bl_conn **ret);
+
+/* A batch of jobs of requests, up to BL_BATCH_MAX, on a connection that is lent and open for jobs;
+ * those in its line go with them. Each job ends DONE or, where it does not suit, ALONE. */
+void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **jobs, size_t n,
+                      struct bl_err *err);
 
 #endif

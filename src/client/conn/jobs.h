@@ -16,7 +16,7 @@ enum bl_job_state {
 	BL_JOB_WITHDRAWN /* out of the line: its connection does not move, or its thread gave up */
 };
 
-struct bl_job { /* lives on the stack of its thread */
+struct bl_job { /* lives on the stack of its thread; a request's, in its batch */
 	struct bl_job *next;
 	enum bl_job_state state;
 	pthread_cond_t turn; /* signalled when the state changes */

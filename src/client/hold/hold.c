@@ -9,14 +9,29 @@
 
 /* ---- taking it, and letting go --------------------------------------------------------- */
 
+struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h = bl_held_find(&b->held, &call->key, &call->owner);
+
+	*ret_busy = h && h->busy && h->state != BL_HOLD_ACQUIRING;
+	if (!h || *ret_busy || h->state == BL_HOLD_ACQUIRING)
+		return NULL;
+	h->busy = true;
+	h->stays = false;
+	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
+		bl_hold_lose(b, h, BL_LOSS_OVER);
+	return h;
+}
+
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 {
 	struct bizlock *b = call->client;
 	struct bl_hold *h;
+	bool busy;
 
 	*ret_rc = BIZLOCK_OK;
-	while ((h = bl_held_find(&b->held, &call->key, &call->owner)) != NULL && h->busy &&
-	       h->state != BL_HOLD_ACQUIRING) {
+	while ((h = bl_hold_begin_now(call, &busy)) == NULL && busy) {
 		*ret_rc = bl_call_interrupted(call) ? bl_call_check(call) : BIZLOCK_OK;
 		if (*ret_rc != BIZLOCK_OK)
 			return NULL;
@@ -26,12 +41,6 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 			return NULL;
 		}
 	}
-	if (!h || h->state == BL_HOLD_ACQUIRING)
-		return NULL;
-	h->busy = true;
-	h->stays = false;
-	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
-		bl_hold_lose(b, h, BL_LOSS_OVER);
 	return h;
 }
 

@@ -12,7 +12,10 @@
 struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc);
 void bl_hold_done(struct bizlock *b, struct bl_hold *h);
 
-/* The same for a call that needs a hold: NOT_OWNER where there is none. */
+/* The same without a wait. NULL with *ret_busy: another call is at work on it. */
+struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy);
+
+/* The same as begin for a call that needs a hold: NOT_OWNER where there is none. */
 struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc);
 
 /* Instead of done. drop: the hold ends. orphan: the janitor is to clean up; unsure: the row

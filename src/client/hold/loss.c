@@ -1,5 +1,7 @@
 /* What happens to a hold when its lease ends, or its thread: it is lost, that is told to the
  * user, and what an ended thread left goes to the janitor. */
+#include <sys/eventfd.h>
+
 #include "base/thread.h"
 #include "client/hold/hold.h"
 
@@ -45,7 +47,7 @@ static struct bl_hold *untold(struct bizlock *b)
 	return NULL;
 }
 
-static void tell_one(struct bizlock *b, const struct bl_hold *h)
+static bool tell_one(struct bizlock *b, const struct bl_hold *h)
 {
 	bl_lost_fn *fn = b->loss_watch.fn;
 	void *arg = b->loss_watch.arg;
@@ -53,27 +55,79 @@ static void tell_one(struct bizlock *b, const struct bl_hold *h)
 	uint64_t fence = h->fence;
 
 	if (!fn)
-		return;
+		return false;
 	bl_unlock(b);
 	fn(arg, (bizlock_key){key.type, key.id}, fence);
 	bl_lock(b);
+	return true;
 }
 
-/* Nothing may be assumed of the table after each call: the mutex was free. */
-static void tell_each(struct bizlock *b)
+/* Nothing may be assumed of the table after each call: the mutex was free. How many calls. */
+static unsigned tell_each(struct bizlock *b)
 {
 	struct bl_hold *h;
+	unsigned calls = 0;
+
+	if (b->loss_watch.telling)
+		return calls;
+	b->loss_watch.telling = true;
 
 	while ((h = b->loss_watch.dropped) != NULL) {
 		b->loss_watch.dropped = h->next;
-		tell_one(b, h);
+		calls += tell_one(b, h);
 		bl_hold_free(h);
 	}
 	while ((h = untold(b)) != NULL) {
 		h->untold = false;
-		tell_one(b, h);
+		calls += tell_one(b, h);
 	}
+	b->loss_watch.telling = false;
+	return calls;
 }
+
+/* ---- by bizlock_dispatch() ------------------------------------------------------------------ */
+
+int bl_loss_fd(struct bizlock *b)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+
+	if (w->fd < 0)
+		w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return w->fd;
+}
+
+void bl_loss_ask_dispatch(struct bizlock *b)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+
+	if (w->fd >= 0 && !w->asked)
+		w->asked = eventfd_write(w->fd, 1) == 0;
+}
+
+void bl_loss_answer_dispatch(struct bizlock *b)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+	eventfd_t ignored;
+
+	if (w->asked)
+		eventfd_read(w->fd, &ignored);
+	w->asked = false;
+}
+
+unsigned bl_loss_dispatch(struct bizlock *b)
+{
+	unsigned calls = 0;
+
+	bl_lock(b);
+	if (b->loss_watch.due) {
+		b->loss_watch.due = false;
+		calls = tell_each(b);
+	}
+	bl_unlock(b);
+	return calls;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
 
 /* Again and again, once the time is over: a thread that was cut off may have sent anew. */
 static void cut(struct bizlock *b)
@@ -129,6 +183,11 @@ static void tell_all(struct bizlock *b)
 
 	if (!w->fn || (!w->dropped && !untold(b))) {
 		tell_each(b);
+		return;
+	}
+	if (w->fd >= 0) {
+		w->due = true;
+		bl_loss_ask_dispatch(b);
 		return;
 	}
 	w->stand_in = (struct bl_worker){.running = false};

@@ -17,9 +17,23 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_hold *dropped;   /* given back before their loss was told */
 	bl_lost_fn *fn;
 	void *arg;
+
+	int fd;       /* readable: there is something to dispatch; -1: this thread tells */
+	bool asked;   /* it is */
+	bool due;     /* losses are to be told by a dispatch */
+	bool telling; /* somebody tells */
 };
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */
+
+/* With the mutex held. From the first of these on, losses are told by bizlock_dispatch(). -1: no
+ * descriptor can be made. Then: makes it readable, if there is one; and unreadable. */
+int bl_loss_fd(struct bizlock *b);
+void bl_loss_ask_dispatch(struct bizlock *b);
+void bl_loss_answer_dispatch(struct bizlock *b);
+
+/* Mutex free: tells what is due. How many calls. */
+unsigned bl_loss_dispatch(struct bizlock *b);
 
 #endif

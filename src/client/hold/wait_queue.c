@@ -1,6 +1,7 @@
 #include "client/hold/wait_queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct bl_queue **queue_link(struct bl_queues *queues, const struct bl_key *key)
 {
@@ -20,12 +21,26 @@ struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_k
 	return queue;
 }
 
+void bl_place_wake(struct bl_place *place)
+{
+	if (place->woken)
+		place->woken(place);
+	else
+		pthread_cond_signal(&place->first);
+}
+
+void bl_queue_note(struct bl_queue *queue, const char *holder)
+{
+	free(queue->holder);
+	queue->holder = strdup(holder);
+}
+
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key)
 {
 	struct bl_queue *queue = bl_queue_find(queues, key);
 
 	if (queue)
-		pthread_cond_signal(&queue->head->first);
+		bl_place_wake(queue->head);
 }
 
 struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
@@ -75,8 +90,9 @@ void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_
 	pthread_cond_destroy(&place->first);
 	if (!queue->head) {
 		*queue_link(queues, &queue->key) = queue->next;
+		free(queue->holder);
 		free(queue);
 	} else if (was_first) {
-		pthread_cond_signal(&queue->head->first);
+		bl_place_wake(queue->head);
 	}
 }

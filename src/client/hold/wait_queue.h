@@ -1,5 +1,5 @@
-/* Wait queues: threads of this client that want one key, in order of arrival. Only the
- * first goes to the server. Guarded by the client's mutex. */
+/* Wait queues: threads and requests of this client that want one key, in order of arrival. Only
+ * the first goes to the server. Guarded by the client's mutex. */
 #ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
 #define BL_CLIENT_HOLD_WAIT_QUEUE_H
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "core/key.h"
 
-#define BL_QUEUES 64 /* buckets */
+#define BL_QUEUES 1024 /* buckets: requests may wait for thousands of keys */
 
 enum bl_place_state {
 	BL_PLACE_WAITS,   /* once it is the first, the lock may be handed over to it: handoff.h */
@@ -20,10 +20,11 @@ enum bl_place_state {
 
 struct bl_contest;
 
-struct bl_place { /* lives on the stack of its thread */
+struct bl_place { /* lives on the stack of its thread, or in its request */
 	struct bl_place *next;
 	pthread_cond_t first; /* signalled when this place becomes the first; while it is, when
 	                         its state changes or a hold of the key ends */
+	void (*woken)(struct bl_place *); /* a request's: called instead; else NULL */
 	enum bl_place_state state;
 	struct bl_contest *whose;
 };
@@ -32,7 +33,7 @@ struct bl_queue {
 	struct bl_queue *next; /* in its bucket */
 	struct bl_key key;
 	struct bl_place *head, *tail;
-	char holder[320]; /* what the first one saw last, for the others' messages */
+	char *holder; /* what the first one saw last, for the others' messages; or NULL */
 };
 
 struct bl_queues {
@@ -46,6 +47,12 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *ke
 
 /* NULL: nobody waits for that key. */
 struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key);
+
+/* Notes what the first one has seen. Without memory nothing is noted. */
+void bl_queue_note(struct bl_queue *queue, const char *holder);
+
+/* Signals it. */
+void bl_place_wake(struct bl_place *place);
 
 /* The first in the queue of `key`, if there is one, looks again at what it waits for. */
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);

@@ -35,19 +35,16 @@ static const char *obstacle(const struct bl_call *call)
 	return h ? "the outcome of an earlier acquisition by this process is not known yet" : NULL;
 }
 
-/* Waits until what is in the way may have changed; `end`: of the patience. */
-static int wait_for_way(struct bl_call *call, bool once, bl_time end)
+/* What is in the way may change until `end`. BL_AGAIN: wait. */
+static int wait_for_way(struct bl_call *call, bool once, bl_time end, const char *why)
 {
-	const char *why = obstacle(call);
 	int rc = bl_call_check(call);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (bl_passed(end) || (once && is_awaited(call)))
 		return bl_err_set(call->err, once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT, "%s", why);
-	bl_cond_wait_until(&call->client->changed, &call->client->mu,
-	                   bl_earlier(end, bl_now() + BL_WAKE_NS));
-	return rc;
+	return BL_AGAIN;
 }
 
 /* A new hold of this call's owner, ACQUIRING and busy. */
@@ -68,23 +65,50 @@ static struct bl_hold *new_hold(struct bl_call *call)
 	return h;
 }
 
+/* Where no call is at work on a hold of this owner. */
+static int begin_anew(struct bl_call *call, bool once, bl_time end, struct bl_hold **ret)
+{
+	const char *why = obstacle(call);
+
+	if (why)
+		return wait_for_way(call, once, end, why);
+	*ret = new_hold(call);
+	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
+}
+
+bl_time bl_acquire_patience(const struct bl_call *call, bool once)
+{
+	return once ? bl_now() + TRY_NS : call->deadline;
+}
+
 int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
 {
-	bl_time end = once ? bl_now() + TRY_NS : call->deadline;
+	bl_time end = bl_acquire_patience(call, once);
 	int rc;
 
 	for (;;) {
 		*ret = bl_hold_begin(call, &rc);
 		if (rc != BIZLOCK_OK || *ret)
 			return rc;
-		if (!obstacle(call))
-			break;
-		rc = wait_for_way(call, once, end);
-		if (rc != BIZLOCK_OK)
+		rc = begin_anew(call, once, end, ret);
+		if (rc != BL_AGAIN)
 			return rc;
+		bl_cond_wait_until(&call->client->changed, &call->client->mu,
+		                   bl_earlier(end, bl_now() + BL_WAKE_NS));
 	}
-	*ret = new_hold(call);
-	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
+}
+
+int bl_acquire_try(struct bl_call *call, bool once, bl_time end, struct bl_hold **ret)
+{
+	bool busy;
+
+	*ret = bl_hold_begin_now(call, &busy);
+	if (*ret)
+		return BIZLOCK_OK;
+	if (busy)
+		return wait_for_way(call, false, call->io_deadline,
+		                    "another call of this owner is at work on it");
+	return begin_anew(call, once, end, ret);
 }
 
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
@@ -144,6 +168,14 @@ static int begin_one(struct acquisition *a, struct bl_member *m)
 	return rc;
 }
 
+int bl_acquire_deeper(struct bl_member *m, const struct bl_request *request)
+{
+	int rc = bl_reenter(&m->call, m->hold, request);
+
+	m->deeper = rc == BIZLOCK_OK;
+	return rc;
+}
+
 /* BL_AGAIN: another thread has released it meanwhile, and a single key can be acquired anew. */
 static int try_deeper(struct acquisition *a, struct bl_member *m)
 {
@@ -155,10 +187,7 @@ static int try_deeper(struct acquisition *a, struct bl_member *m)
 		return a->n == 1
 		               ? BL_AGAIN
 		               : bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
-	if (rc == BIZLOCK_OK)
-		rc = bl_reenter(&m->call, m->hold, a->request);
-	m->deeper = rc == BIZLOCK_OK;
-	return rc;
+	return rc == BIZLOCK_OK ? bl_acquire_deeper(m, a->request) : rc;
 }
 
 /* A hold that is fenced goes deeper when the fence ends. It is not busy while this call waits
@@ -267,8 +296,10 @@ static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_tim
 	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
 }
 
-static void count_refused(struct bl_numbers *n, int rc)
+void bl_acquire_refused(struct bizlock *b, int rc)
 {
+	struct bl_numbers *n = &b->numbers;
+
 	if (rc == BIZLOCK_BUSY)
 		bl_count(n, BL_COUNT_BUSY);
 	else if (rc == BIZLOCK_TIMEOUT)
@@ -279,16 +310,20 @@ static void count_refused(struct bl_numbers *n, int rc)
 		bl_count(n, BL_COUNT_UNKNOWN);
 }
 
+void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
+                        const struct bl_request *request, bl_time began, bizlock_grant *ret)
+{
+	*ret = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	bl_hold_grant(m->hold, request->lease_ms, m->is_new && m->goal.took_over, ret);
+	count_grant(&b->numbers, ret, began);
+}
+
 static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		const struct bl_member *m = &a->members[i];
-		bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-		bl_hold_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over,
-		              &grant);
-		count_grant(&a->b->numbers, &grant, began);
-		ret[m->index] = grant;
+		bl_acquire_granted(a->b, m, a->request, began, &ret[m->index]);
 	}
 }
 
@@ -332,7 +367,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 	if (rc == BIZLOCK_OK)
 		grant_all(&a, ret, began);
 	else
-		count_refused(&b->numbers, rc);
+		bl_acquire_refused(b, rc);
 	end_all(&a);
 	bl_unlock(b);
 	if (n > 1) {

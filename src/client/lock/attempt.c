@@ -257,12 +257,38 @@ static int take_several(struct bl_contest *c, bool with_bells)
 	return rc;
 }
 
+struct bl_job bl_attempt_job(struct bl_contest *c)
+{
+	return (struct bl_job){.entry = {.claim = claim_of(c), .goal = c->goals[0], .row = &c->row},
+	                       .bell = bell_of(c)};
+}
+
+static int won_in_batch(struct bl_contest *c, const struct bl_job *job)
+{
+	c->sent = job->sent;
+	return bl_now() < job->rung + PROMPT_NS ? won(c) : draw_again_anywhere(c);
+}
+
+int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)
+{
+	c->unsure |= job->entry.maybe;
+	if (job->state != BL_JOB_DONE) {
+		c->alone = true;
+		return bl_attempt(c, true);
+	}
+	if (job->rc != BIZLOCK_OK)
+		return job->rc;
+	if (job->entry.done)
+		return won_in_batch(c, job);
+	c->seen = true;
+	return BL_AGAIN;
+}
+
 /* Row and doorbell of a single key go together with what other threads want from the server now,
  * or alone. */
 int bl_attempt(struct bl_contest *c, bool with_bells)
 {
-	struct bl_job job = {.entry = {.claim = claim_of(c), .goal = c->goals[0]},
-	                     .bell = bell_of(c)};
+	struct bl_job job = bl_attempt_job(c);
 	enum bl_combined combined;
 	struct bl_conn *conn;
 	int rc = BL_AGAIN;
@@ -271,6 +297,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 		return take_several(c, with_bells);
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
+	job.entry.row = NULL;
 	combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
 	c->unsure |= job.entry.maybe;
 	switch (combined) {
@@ -279,8 +306,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
-		c->sent = job.sent;
-		rc = bl_now() < job.rung + PROMPT_NS ? won(c) : draw_again_anywhere(c);
+		rc = won_in_batch(c, &job);
 		break;
 	case BL_COMBINED_FAILED:
 		rc = c->call->err->code;

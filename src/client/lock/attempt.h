@@ -3,11 +3,17 @@
 #ifndef BL_CLIENT_LOCK_ATTEMPT_H
 #define BL_CLIENT_LOCK_ATTEMPT_H
 
+#include "client/conn/jobs.h"
 #include "client/lock/contest.h"
 
 /* One go for the rows; with_bells: for the doorbells as well. OK: won. BL_AGAIN: not, though
  * the doorbell of a single key may be ours now. */
 int bl_attempt(struct bl_contest *c, bool with_bells);
+
+/* The same with the doorbell of a single key, as a job for a batch, which also looks at the row;
+ * and what has become of it. */
+struct bl_job bl_attempt_job(struct bl_contest *c);
+int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job);
 
 /* Fills c->blocker and c->row: somebody who holds one of the keys, or has fenced one, or else
  * somebody who has a doorbell. Of one key: whatever is to be seen of it. */

@@ -48,8 +48,7 @@ static int survive(struct bl_contest *c, int rc)
 		return rc;
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
-		bl_contest_pause(c, c->wait.end);
-		return BL_AGAIN;
+		return bl_contest_pause(c, c->wait.end);
 	}
 	if (!conn)
 		return refuse(c);
@@ -100,8 +99,7 @@ static int act(struct bl_contest *c)
 	case BL_NEXT_SLEEP:
 		return bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:
-		bl_contest_pause(c, until);
-		return BL_AGAIN;
+		return bl_contest_pause(c, until);
 	case BL_NEXT_REFUSE:
 		break;
 	}
@@ -120,45 +118,7 @@ static int adopt(struct bl_contest *c)
 	if (bl_passed(end))
 		return bl_err_set(c->call->err, BIZLOCK_UNKNOWN,
 		                  "the server says both that the row is ours and that it is not");
-	bl_contest_pause(c, end);
-	return BL_AGAIN;
-}
-
-static int turn(struct bl_contest *c, struct bl_queue *queue)
-{
-	int rc = bl_call_check(c->call);
-
-	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
-		rc = drop_all_unknown(c);
-	if (rc == BIZLOCK_OK)
-		rc = bl_attempt_look(c);
-	/* The time is over, and others have all connections: it was held when it was seen last. */
-	if (rc == BIZLOCK_TIMEOUT && c->row.left_us > 0)
-		return refuse(c);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (queue && c->row.left_us > 0) /* for the messages of those behind us */
-		bl_row_describe(&c->row, queue->holder, sizeof(queue->holder));
-	return c->n == 1 && owns(c) ? adopt(c) : act(c);
-}
-
-/* ---- in the wait queue ---------------------------------------------------------------------- */
-
-/* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
-static int wait_in_queue(struct bl_contest *c, struct bl_queue *queue, struct bl_place *place)
-{
-	while (!bl_queue_first(queue, place)) {
-		int rc = bl_call_check(c->call);
-
-		if (rc != BIZLOCK_OK)
-			return rc;
-		if (!bl_cond_wait_until(&place->first, &c->client->mu, c->wait.end) &&
-		    !bl_queue_first(queue, place))
-			return bl_err_set(c->call->err, BIZLOCK_TIMEOUT, "%s",
-			                  queue->holder[0] ? queue->holder
-			                                   : "others of this process are first");
-	}
-	return bl_handoff_await(c, place);
+	return bl_contest_pause(c, end);
 }
 
 /* A doorbell that was rung in vain is of use to the next contender. If its connection cannot be
@@ -171,48 +131,170 @@ static void give_bell_back(struct bl_contest *c)
 	*c->call->err = kept;
 }
 
-/* A watcher of another client was woken for it, and may go first. */
-static void give_way(struct bl_contest *c)
-{
-	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
-
-	if (until && !c->request->once)
-		bl_call_sleep(c->call, bl_earlier(until, c->wait.end));
-}
-
-/* Only the first step goes without a look, because most locks are free. A thread to which the
- * lock may have been handed over looks first. */
-int bl_contest(struct bl_contest *c)
+static int look(struct bl_contest *c)
 {
 	struct bl_hold *first = c->members[0]->hold;
-	struct bl_queues *queues = &c->client->queues;
-	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
-	struct bl_place place = {.whose = c, .state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS};
-	struct bl_queue *queue = NULL;
-	int rc = BL_AGAIN;
+	int rc = c->seen && c->row.left_us > 0 ? BIZLOCK_OK : bl_attempt_look(c);
 
-	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
-	c->blocker = c->members[0];
-	if (c->in_queue) {
-		queue = bl_queue_join(queues, &c->call->key, &place);
-		if (!queue)
-			return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
-		rc = wait_in_queue(c, queue, &place);
+	c->seen = c->alone = false;
+	if (rc != BIZLOCK_OK || c->row.left_us <= 0)
+		return rc;
+	if (c->queue) { /* for the messages of those behind us */
+		char holder[BL_ROW_TEXT_MAX];
+
+		bl_row_describe(&c->row, holder, sizeof(holder));
+		bl_queue_note(c->queue, holder);
 	}
-	if (rc == BL_AGAIN && !c->unsure && !first->bell) {
-		give_way(c);
-		rc = bl_attempt(c, bells);
-	}
+	/* With a doorbell it would have to poll. Thousands of requests must not. */
+	if (c->op && first->bell && !owns(c))
+		give_bell_back(c);
+	return rc;
+}
+
+static int turn(struct bl_contest *c)
+{
+	int rc = bl_call_check(c->call);
+
+	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
+		rc = drop_all_unknown(c);
+	if (rc == BIZLOCK_OK)
+		rc = look(c);
+	/* The time is over, and others have all connections: it was held when it was seen last. */
+	if (rc == BIZLOCK_TIMEOUT && c->row.left_us > 0)
+		return refuse(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return c->n == 1 && owns(c) ? adopt(c) : act(c);
+}
+
+/* A request looks together with others. */
+static bool wants_batch(const struct bl_contest *c)
+{
+	return c->op && !c->seen && !c->alone && c->wait.bells && c->client->config.combine &&
+	       !c->unsure && !c->members[0]->hold->bell;
+}
+
+int bl_contest_go_on(struct bl_contest *c, int rc)
+{
 	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
 		if (rc != BL_AGAIN)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;
-		rc = turn(c, queue);
+		if (wants_batch(c))
+			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
+		rc = turn(c);
 	}
-	if (queue)
-		bl_queue_leave(queues, queue, &place);
-	if (rc != BIZLOCK_OK && c->n == 1 && first->bell)
+	return rc;
+}
+
+/* ---- in the wait queue ---------------------------------------------------------------------- */
+
+/* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
+static int stand_in_line(struct bl_contest *c)
+{
+	int rc;
+
+	if (bl_queue_first(c->queue, &c->place))
+		return bl_handoff_hope(c);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	c->parked_until = c->wait.end;
+	if (!bl_passed(c->wait.end))
+		return BL_PARKED;
+	return bl_err_set(c->call->err, BIZLOCK_TIMEOUT, "%s",
+	                  c->queue->holder ? c->queue->holder : "others of this process are first");
+}
+
+/* A watcher of another client was woken for it, and may go first. */
+static int give_way(struct bl_contest *c)
+{
+	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
+
+	if (!until || c->request->once)
+		return BL_AGAIN;
+	c->parked_until = bl_earlier(until, c->wait.end);
+	if (c->op)
+		return BL_PARKED;
+	bl_call_sleep(c->call, c->parked_until);
+	return BL_AGAIN;
+}
+
+/* Only the first step goes without a look, because most locks are free. A thread to which the
+ * lock may have been handed over looks first. */
+static int go_first(struct bl_contest *c)
+{
+	int rc = BL_AGAIN;
+
+	if (!c->unsure && !c->members[0]->hold->bell)
+		rc = give_way(c);
+	if (rc == BL_PARKED)
+		return rc;
+	c->phase = BL_CONTEST_TURNS;
+	if (wants_batch(c) || c->unsure || c->members[0]->hold->bell)
+		return rc;
+	return bl_attempt(c, c->wait.bells);
+}
+
+int bl_contest_step(struct bl_contest *c)
+{
+	int rc = BL_AGAIN;
+
+	if (c->phase == BL_CONTEST_LINE) {
+		rc = c->queue ? stand_in_line(c) : BL_AGAIN;
+		if (rc != BL_AGAIN)
+			return rc;
+		c->phase = BL_CONTEST_FIRST;
+	}
+	if (c->watched)
+		rc = bl_contest_unwatch(c);
+	else if (c->phase == BL_CONTEST_FIRST)
+		rc = go_first(c);
+	return bl_contest_go_on(c, rc);
+}
+
+int bl_contest_enter(struct bl_contest *c)
+{
+	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+
+	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
+	c->blocker = c->members[0];
+	c->place.whose = c;
+	c->place.state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
+	if (!c->in_queue)
+		return BIZLOCK_OK;
+	c->queue = bl_queue_join(&c->client->queues, &c->call->key, &c->place);
+	if (c->queue)
+		return BIZLOCK_OK;
+	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
+}
+
+void bl_contest_forget(struct bl_contest *c)
+{
+	if (c->watched)
+		bl_watch_leave(c->client, c->watched);
+	c->watched = NULL;
+	if (c->queue)
+		bl_queue_leave(&c->client->queues, c->queue, &c->place);
+	c->queue = NULL;
+}
+
+void bl_contest_leave(struct bl_contest *c, int rc)
+{
+	bl_contest_forget(c);
+	if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
 		give_bell_back(c);
+}
+
+int bl_contest(struct bl_contest *c)
+{
+	int rc = bl_contest_enter(c);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	while ((rc = bl_contest_step(c)) == BL_PARKED)
+		bl_cond_wait_until(&c->place.first, &c->client->mu, c->parked_until);
+	bl_contest_leave(c, rc);
 	return rc;
 }

@@ -6,19 +6,33 @@
 #include "client/lock/member.h"
 #include "core/wait.h"
 
-enum { BL_AGAIN = -1 }; /* beside the error numbers: nothing decided yet */
+/* Beside the error numbers: nothing decided yet; and: wait first. */
+enum { BL_AGAIN = -1, BL_PARKED = -2 };
+
+enum bl_contest_phase { BL_CONTEST_LINE, BL_CONTEST_FIRST, BL_CONTEST_TURNS };
 
 struct bl_contest {
 	struct bizlock *client;
 	struct bl_call *call; /* on the first key: for what concerns them all */
 	const struct bl_request *request;
-	bool in_queue; /* a single key is waited for in its wait queue */
+	bool in_queue;         /* a single key is waited for in its wait queue */
+	struct bizlock_op *op; /* a request's: no thread waits for it, so what would wait is
+	                          BL_PARKED. NULL: a thread's */
 
 	/* Whose rows are to be taken, n of them, in the order of the primary key, and their goals.
 	 * Their holds are ACQUIRING and busy; that of a single key knows its `bell` at any time. */
 	struct bl_member **members;
 	struct bl_goal **goals;
 	size_t n;
+
+	/* A single key's wait: its place, and what a request waits for. */
+	enum bl_contest_phase phase;
+	struct bl_queue *queue; /* NULL: not in one */
+	struct bl_place place;
+	struct bl_watch_wait *watched; /* by a watcher, or NULL */
+	bl_time parked_until;          /* BL_PARKED: until then, or until it is woken */
+	bool seen;                     /* a batch has looked for it, */
+	bool alone;                    /* or had no use for it */
 
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
@@ -33,5 +47,20 @@ struct bl_contest {
  * DB, NOMEM: nothing is held. The mutex is let go of while it sends and waits; but not between
  * the moment when a single key was seen to be OK and the return. */
 int bl_contest(struct bl_contest *c);
+
+/* ---- the same for a request, step by step ------------------------------------------------ */
+
+/* Joins the wait queue. NOMEM; without a leave then. */
+int bl_contest_enter(struct bl_contest *c);
+
+/* As far as it goes without a wait. BL_AGAIN: it wants to go for the row, or look, together with
+ * others: bl_attempt_job() is to be run in a batch, and what bl_attempt_answer() says of that
+ * goes to bl_contest_go_on(). */
+int bl_contest_step(struct bl_contest *c);
+int bl_contest_go_on(struct bl_contest *c, int rc);
+
+void bl_contest_leave(struct bl_contest *c, int rc);
+void bl_contest_forget(
+        struct bl_contest *c); /* without a statement; takes one that was not entered */
 
 #endif

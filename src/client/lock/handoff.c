@@ -40,23 +40,23 @@ static bl_time hope_until(const struct bizlock *b, const struct bl_key *key)
 	return until;
 }
 
-int bl_handoff_await(struct bl_contest *c, struct bl_place *place)
+int bl_handoff_hope(struct bl_contest *c)
 {
-	pthread_mutex_t *mu = &c->client->mu;
+	struct bl_place *place = &c->place;
 	bl_time until;
 	int rc;
 
-	for (;;) {
-		while (place->state == BL_PLACE_OFFERED)
-			bl_cond_wait_until(&place->first, mu, BL_NEVER);
-		if (place->state == BL_PLACE_HOLDS)
-			return BIZLOCK_OK;
-		rc = bl_call_check(c->call);
-		until = bl_earlier(c->wait.end, hope_until(c->client, &c->call->key));
-		if (rc != BIZLOCK_OK || place->state == BL_PLACE_ASKS || bl_passed(until))
-			break;
+	c->parked_until = BL_NEVER;
+	if (place->state == BL_PLACE_OFFERED)
+		return BL_PARKED;
+	if (place->state == BL_PLACE_HOLDS)
+		return BIZLOCK_OK;
+	rc = bl_call_check(c->call);
+	until = bl_earlier(c->wait.end, hope_until(c->client, &c->call->key));
+	if (rc == BIZLOCK_OK && place->state == BL_PLACE_WAITS && !bl_passed(until)) {
 		/* No signal comes with an interrupt. */
-		bl_cond_wait_until(&place->first, mu, bl_earlier(until, bl_now() + BL_WAKE_NS));
+		c->parked_until = bl_earlier(until, bl_now() + BL_WAKE_NS);
+		return BL_PARKED;
 	}
 	place->state = BL_PLACE_ASKS;
 	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
@@ -157,7 +157,7 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	place->whose->unsure = *ret_repeated;
 	if (handed.taken)
 		take_over(h, place, &handed, sent);
-	pthread_cond_signal(&place->first);
+	bl_place_wake(place);
 	bl_pool_put(&b->pool, conn);
 	return handed.from_hold;
 }

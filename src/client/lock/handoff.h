@@ -5,10 +5,10 @@
 
 #include "client/lock/contest.h"
 
-/* c is the first in its queue, at `place`. Waits while an owner of this client holds the lock
- * and may hand it over. OK: it did: the hold is HELD and c->handed_over set. BL_AGAIN: it is
- * c's turn at the server, or its patience is over. CANCELLED. */
-int bl_handoff_await(struct bl_contest *c, struct bl_place *place);
+/* c is the first in its queue. OK: the lock was handed over to it: the hold is HELD and
+ * c->handed_over set. BL_PARKED: an owner of this client holds the lock and may hand it over.
+ * BL_AGAIN: it is c's turn at the server, or its patience is over. CANCELLED. */
+int bl_handoff_hope(struct bl_contest *c);
 
 /* Hands h, which is busy and at its last level, over to the next one, if there is one. false: it
  * is still to be given back; *ret_repeated: but may be gone already, for a reply was lost. */

@@ -32,13 +32,14 @@ static bool was_ours(const struct bl_hold *h, const struct bl_tried *tried)
 	return tried->repeated && bl_hold_left_ms(h) > 0;
 }
 
-static int last_level(struct bl_call *call, struct bl_hold *h)
+int bl_release_last(struct bl_call *call, struct bl_hold *h, bool maybe)
 {
 	struct bl_drop drop = {.hold = h, .ref = bl_hold_ref(call, h)};
 	int rc;
 
-	if (bl_handoff(call, h, &drop.tried.repeated))
+	if (!maybe && bl_handoff(call, h, &maybe))
 		return BIZLOCK_OK;
+	drop.tried.repeated = maybe;
 	drop.rest_us = bl_hold_rest_us(h);
 	drop.bell = h->bell;
 	rc = bl_drop(call, &drop);
@@ -51,14 +52,14 @@ static int last_level(struct bl_call *call, struct bl_hold *h)
 int bl_release_level(struct bl_call *call, struct bl_hold *h)
 {
 	if (h->state == BL_HOLD_HELD)
-		return h->depth == 1 ? last_level(call, h) : shallower(call, h);
+		return h->depth == 1 ? bl_release_last(call, h, false) : shallower(call, h);
 	h->depth--;
 	return bl_hold_lost(call, h);
 }
 
 /* The hold ends with its last level. What is lost, or could not be removed, is the janitor's: a
  * release must not take long. */
-static void end_hold(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 {
 	if (rc == BIZLOCK_OK && last)
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
@@ -84,7 +85,7 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 		rc = bl_release_level(call, h);
 		if (rc == BIZLOCK_OK)
 			*ret_depth = last ? 0 : h->depth;
-		end_hold(b, h, last, rc);
+		bl_release_end(b, h, last, rc);
 	}
 	bl_unlock(b);
 	return rc;
@@ -117,12 +118,11 @@ static void keep_error(struct all *a, const struct bl_member *m)
 static void end_one(struct all *a, struct bl_member *m, bool last)
 {
 	keep_error(a, m);
-	end_hold(a->b, m->hold, last, m->rc);
+	bl_release_end(a->b, m->hold, last, m->rc);
 	m->hold = NULL;
 }
 
-/* In its last level, with no rest to keep, and no transaction in the way. */
-static bool is_plain(const struct bl_hold *h)
+bool bl_release_is_plain(const struct bl_hold *h)
 {
 	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced;
 }
@@ -135,7 +135,7 @@ static size_t gather_plain(struct all *a)
 	for (size_t i = 0; i < a->n; i++) {
 		struct bl_member *m = &a->members[i];
 
-		if (!m->hold || !is_plain(m->hold) ||
+		if (!m->hold || !bl_release_is_plain(m->hold) ||
 		    (count > 0 && m->hold->bell != a->plain[0]->hold->bell))
 			continue;
 		a->items[count] = (struct bl_item){m->hold->key, m->hold->fence, m->call.bell};

@@ -10,7 +10,18 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth);
  * order, or OK. INVALID: a key that is there twice; then nothing is given back. */
 void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first);
 
-/* With the mutex held: one level at the server, of a hold that is busy and stays so. */
+/* ---- steps that others share, with the mutex held ---------------------------------------- */
+
+/* One level at the server, of a hold that is busy and stays so. */
 int bl_release_level(struct bl_call *call, struct bl_hold *h);
+
+/* The last level, where a batch has left the row, or may have removed it (maybe). */
+int bl_release_last(struct bl_call *call, struct bl_hold *h, bool maybe);
+
+/* Is it in its last level, with no rest to keep, and no transaction in the way? */
+bool bl_release_is_plain(const struct bl_hold *h);
+
+/* The level has been given back, with this answer; last: the hold ends. */
+void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc);
 
 #endif

@@ -4,11 +4,15 @@
 #include "client/lock/watch.h"
 #include "core/backoff.h"
 
-void bl_contest_pause(struct bl_contest *c, bl_time until)
+int bl_contest_pause(struct bl_contest *c, bl_time until)
 {
 	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_random(c->client));
 
-	bl_call_sleep(c->call, bl_earlier(next, until));
+	c->parked_until = bl_earlier(next, bl_earlier(until, c->call->io_deadline));
+	if (c->op)
+		return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
+	bl_call_sleep(c->call, c->parked_until);
+	return BL_AGAIN;
 }
 
 static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
@@ -30,9 +34,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	if (heard == BL_HEARD_RING)
 		return bl_attempt_rung(c, conn);
 	/* A wait that the server cut short must not become a busy loop. */
-	if (heard == BL_HEARD_NONE)
-		bl_contest_pause(c, until);
-	return BL_AGAIN;
+	return heard == BL_HEARD_NONE ? bl_contest_pause(c, until) : BL_AGAIN;
 }
 
 static int sleep_at_bell(struct bl_contest *c, struct bl_conn *conn, bl_time until)
@@ -47,18 +49,61 @@ static int sleep_at_bell(struct bl_contest *c, struct bl_conn *conn, bl_time unt
 }
 
 /* A release rings, and so wakes watchers, only if the holder has the doorbell. */
+static bool is_silent(const struct bl_contest *c)
+{
+	return !c->row.bell || c->row.bell != c->row.bell_by;
+}
+
 static enum bl_watched_end watch(struct bl_contest *c)
 {
 	const struct bl_member *m = c->blocker;
-	bool silent = !c->row.bell || c->row.bell != c->row.bell_by;
 
 	if (c->row.left_us <= 0) /* another contender is about to take it */
 		return BL_WATCH_NO;
-	return bl_watch_wait(c->call, &m->call.key, m->call.bell, silent, c->wait.end);
+	return bl_watch_wait(c->call, &m->call.key, m->call.bell, is_silent(c), c->wait.end);
 }
+
+/* ---- a request ---------------------------------------------------------------------------- */
+
+static void wake_request(struct bl_watch_wait *wait)
+{
+	bl_place_wake(wait->whose);
+}
+
+/* It is watched at once: connections that sleep at doorbells are for threads. */
+static int park(struct bl_contest *c, bl_time until)
+{
+	const struct bl_member *m = c->blocker;
+
+	if (c->row.left_us > 0)
+		c->watched = bl_watch_join(c->client, &m->call.key, m->call.bell, is_silent(c));
+	if (!c->watched)
+		return bl_contest_pause(c, until);
+	c->watched->woken = wake_request;
+	c->watched->whose = &c->place;
+	c->parked_until = bl_watch_look_at(c->watched, c->wait.end);
+	return BL_PARKED;
+}
+
+int bl_contest_unwatch(struct bl_contest *c)
+{
+	enum bl_watched_end got = c->watched->answer;
+
+	c->parked_until = bl_watch_look_at(c->watched, c->wait.end);
+	if (got == BL_WATCH_WAITS && !bl_passed(c->parked_until) &&
+	    bl_call_check(c->call) == BIZLOCK_OK)
+		return BL_PARKED;
+	bl_watch_leave(c->client, c->watched);
+	c->watched = NULL;
+	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
+}
+
+/* ---- a thread ----------------------------------------------------------------------------- */
 
 int bl_contest_sleep(struct bl_contest *c, bl_time until)
 {
+	if (c->op)
+		return park(c, until);
 	for (;;) {
 		struct bl_conn *conn;
 		int rc = bl_pool_take_for_bell(&c->client->pool, &conn, c->call->err);
@@ -76,8 +121,7 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 			return BL_AGAIN;
 		case BL_WATCH_WAITS:
 		case BL_WATCH_NO:
-			bl_contest_pause(c, until);
-			return BL_AGAIN;
+			return bl_contest_pause(c, until);
 		}
 	}
 }

@@ -78,7 +78,10 @@ void bl_watch_answer(struct bl_watch_wait *wait, enum bl_watched_end a)
 	if (wait->answer != BL_WATCH_WAITS)
 		return;
 	wait->answer = a;
-	pthread_cond_signal(&wait->ends);
+	if (wait->woken)
+		wait->woken(wait);
+	else
+		pthread_cond_signal(&wait->ends);
 }
 
 static void wait_free(struct bl_watch_wait *wait)
@@ -96,9 +99,9 @@ void bl_watch_let_go(struct bl_watch_wait *wait)
 
 void bl_watch_promote(struct bizlock *b)
 {
-	struct bl_watch_wait *wait = b->watch.oldest;
+	struct bl_watch_wait *wait = b->watch.threads ? b->watch.oldest : NULL;
 
-	while (wait && wait->answer != BL_WATCH_WAITS)
+	while (wait && (wait->answer != BL_WATCH_WAITS || wait->woken))
 		wait = wait->next;
 	if (wait && bl_pool_has_room_at_bells(&b->pool))
 		bl_watch_answer(wait, BL_WATCH_DIRECT);
@@ -332,32 +335,48 @@ static struct bl_watch_wait *wait_new(const struct bl_key *key, const char *bell
 	return wait;
 }
 
-/* Until when it is left alone. One that no watcher has is looked at by its own thread. */
-static bl_time wait_look(const struct bl_watch_wait *wait, bl_time end)
+bl_time bl_watch_look_at(const struct bl_watch_wait *wait, bl_time end)
 {
 	return wait->has_one ? end : bl_earlier(end, wait->since + BL_SILENT_NS);
+}
+
+struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_key *key, const char *bell,
+                                    bool silent)
+{
+	struct bl_watch_wait *wait = is_started(b) ? wait_new(key, bell, silent) : NULL;
+
+	if (!wait)
+		return NULL;
+	age_add(&b->watch, wait);
+	if (b->watch.fresh == wait)
+		nudge(&b->watch);
+	return wait;
+}
+
+void bl_watch_leave(struct bizlock *b, struct bl_watch_wait *wait)
+{
+	age_remove(&b->watch, wait);
+	wait->left = true;
+	if (!wait->has_one)
+		wait_free(wait);
 }
 
 enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_key *key, const char *bell,
                                   bool silent, bl_time end)
 {
 	struct bizlock *b = call->client;
-	struct bl_watch_wait *wait = is_started(b) ? wait_new(key, bell, silent) : NULL;
+	struct bl_watch_wait *wait = bl_watch_join(b, key, bell, silent);
 	enum bl_watched_end got;
 
 	if (!wait)
 		return BL_WATCH_NO;
-	age_add(&b->watch, wait);
-	if (b->watch.fresh == wait)
-		nudge(&b->watch);
-	while (wait->answer == BL_WATCH_WAITS && !bl_passed(wait_look(wait, end)) &&
+	b->watch.threads++;
+	while (wait->answer == BL_WATCH_WAITS && !bl_passed(bl_watch_look_at(wait, end)) &&
 	       !bl_call_interrupted(call))
 		bl_cond_wait_until(&wait->ends, &b->mu,
-		                   bl_earlier(wait_look(wait, end), bl_now() + TICK_NS));
+		                   bl_earlier(bl_watch_look_at(wait, end), bl_now() + TICK_NS));
 	got = wait->answer == BL_WATCH_WAITS ? BL_WATCH_NO : wait->answer;
-	age_remove(&b->watch, wait);
-	wait->left = true;
-	if (!wait->has_one)
-		wait_free(wait);
+	b->watch.threads--;
+	bl_watch_leave(b, wait);
 	return got;
 }

@@ -20,15 +20,18 @@ enum bl_watched_end {
 	BL_WATCH_NO      /* it is not watched, was interrupted, or has waited to the end */
 };
 
-/* One wait. It belongs to the thread that waits while no watcher has it, and to both then: whoever
- * leaves it last frees it. */
+/* One wait. It belongs to the thread or request that waits while no watcher has it, and to both
+ * then: whoever leaves it last frees it. */
 struct bl_watch_wait {
 	struct bl_watched watched;          /* the watcher's */
 	struct bl_watch_wait *next, *older; /* in order of age */
 	pthread_cond_t ends;
+	void (*woken)(
+	        struct bl_watch_wait *); /* a request's: called instead of a signal; or NULL */
+	struct bl_place *whose;          /* for that */
 	enum bl_watched_end answer;
 	bool silent;  /* its release rings no doorbell: it is looked at often */
-	bool left;    /* by its thread */
+	bool left;    /* by its thread, or request */
 	bool has_one; /* a watcher */
 	bl_time since, until;
 };
@@ -38,6 +41,7 @@ struct bl_watch {
 	atomic_int wake_fd; /* readable: look. -1 until the first wait */
 	struct bl_watch_wait *oldest, *newest;
 	struct bl_watch_wait *fresh; /* the oldest one that no watcher has */
+	unsigned threads;            /* that wait */
 	struct bl_watcher *watchers;
 	unsigned size;      /* of them */
 	bl_time not_before; /* after a connection that could not be made */
@@ -49,6 +53,15 @@ void bl_watch_init(struct bl_watch *w);
 /* Returns when the key seems to be free, at the deadline, or interrupted. Lets go of the mutex. */
 enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_key *key, const char *bell,
                                   bool silent, bl_time end);
+
+/* For a request, which does not wait here. NULL: it is not watched. Leaves it: the answer counts.
+ */
+struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_key *key, const char *bell,
+                                    bool silent);
+void bl_watch_leave(struct bizlock *b, struct bl_watch_wait *wait);
+
+/* Until when it is left alone. One that no watcher has is looked at by whoever waits. */
+bl_time bl_watch_look_at(const struct bl_watch_wait *wait, bl_time end);
 
 /* By the watch thread: what became of a wait, and that no watcher has it any more. */
 void bl_watch_answer(struct bl_watch_wait *wait, enum bl_watched_end answer);

@@ -1,0 +1,208 @@
+#include "client/lock/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lock/acquire.h"
+#include "client/lock/release.h"
+#include "core/backoff.h"
+
+/* When to look again at a hold that another call of the owner is at work on. */
+#define BUSY_NS (5 * BL_NS_PER_MS)
+
+struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note,
+                             struct bl_err *err)
+{
+	size_t size = note ? strlen(note) + 1 : 0;
+	struct bizlock_op *op = calloc(1, sizeof(*op) + size);
+
+	if (!op)
+		return NULL;
+	bl_call_begin(&op->m.call, b, key, owner, wait_ms, err);
+	if (note)
+		memcpy(op->note, note, size);
+	op->began = bl_now();
+	op->patience = bl_acquire_patience(&op->m.call, wait_ms == 0);
+	return op;
+}
+
+void bl_op_free(struct bizlock_op *op)
+{
+	if (op)
+		free(op->why);
+	free(op);
+}
+
+/* ---- a release ------------------------------------------------------------------------------ */
+
+/* Nobody of this client waits for it, so it is not handed over. */
+static bool release_suits_batch(const struct bl_call *call, const struct bl_hold *h)
+{
+	const struct bizlock *b = call->client;
+
+	return b->config.combine && h->bell && bl_release_is_plain(h) &&
+	       !bl_queue_find(&b->queues, &h->key);
+}
+
+static int release_ended(struct bizlock_op *op, bool last, int rc)
+{
+	bl_release_end(op->m.call.client, op->m.hold, last, rc);
+	op->m.hold = NULL;
+	return rc;
+}
+
+static int release_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	bool busy, last;
+
+	op->m.hold = bl_hold_begin_now(call, &busy);
+	if (busy && bl_passed(call->io_deadline))
+		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+		                  "another call of this owner is at work on it");
+	op->until = bl_now() + BUSY_NS;
+	if (busy)
+		return BL_PARKED;
+	if (!op->m.hold)
+		return bl_hold_none(call);
+	if (release_suits_batch(call, op->m.hold))
+		return BL_AGAIN;
+	last = op->m.hold->depth == 1;
+	return release_ended(op, last, bl_release_level(call, op->m.hold));
+}
+
+/* ---- an acquisition ------------------------------------------------------------------------ */
+
+static void on_place(struct bl_place *place)
+{
+	bl_op_wake(place->whose->op);
+}
+
+/* A hold that is fenced goes deeper when the fence ends; it is not busy meanwhile. */
+static int deepen(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	int rc = bl_acquire_deeper(&op->m, &op->request);
+
+	op->phase = BL_OP_HAS;
+	if (rc != BIZLOCK_BUSY || op->request.once)
+		return rc;
+	bl_hold_done(call->client, op->m.hold);
+	op->m.hold = NULL;
+	op->phase = BL_OP_BEGINS;
+	if (bl_passed(call->deadline))
+		return call->err->code = BIZLOCK_TIMEOUT;
+	op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
+	op->until = bl_earlier(op->until, call->deadline);
+	return bl_call_check(call) == BIZLOCK_OK ? BL_PARKED : BIZLOCK_CANCELLED;
+}
+
+static void prepare_contest(struct bizlock_op *op)
+{
+	struct bl_contest *c = &op->contest;
+
+	op->m.is_new = true;
+	op->m.goal = (struct bl_goal){.key = &op->m.call.key, .bell = op->m.call.bell};
+	op->member = &op->m;
+	op->goal = &op->m.goal;
+	*c = (struct bl_contest){.client = op->m.call.client,
+	                         .call = &op->m.call,
+	                         .request = &op->request,
+	                         .in_queue = !op->request.once,
+	                         .op = op,
+	                         .place = {.woken = on_place},
+	                         .members = &op->member,
+	                         .goals = &op->goal,
+	                         .n = 1};
+}
+
+static int contend(struct bizlock_op *op, int rc)
+{
+	if (rc == BL_PARKED)
+		op->until = op->contest.parked_until;
+	return rc;
+}
+
+static int acquire_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	int rc;
+
+	if (op->phase == BL_OP_CONTENDS)
+		return contend(op, bl_contest_step(&op->contest));
+	rc = bl_acquire_try(call, op->request.once, op->patience, &op->m.hold);
+	op->until = bl_earlier(op->patience, bl_now() + BL_WAKE_NS);
+	if (rc != BIZLOCK_OK)
+		return rc == BL_AGAIN ? BL_PARKED : rc;
+	if (op->m.hold->state != BL_HOLD_ACQUIRING)
+		return deepen(op);
+	prepare_contest(op);
+	rc = bl_contest_enter(&op->contest);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	op->phase = BL_OP_CONTENDS;
+	return contend(op, bl_contest_step(&op->contest));
+}
+
+int bl_op_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+
+	bl_err_clear(call->err);
+	if (op->cancelled) /* as if an interrupt had come */
+		call->wakes = atomic_load(&call->client->wakes) - 1;
+	return op->releases ? release_step(op) : acquire_step(op);
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
+/* It is granted, and nobody wants it any more. The janitor removes the row. */
+static int give_back(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	struct bl_hold *h = op->m.hold;
+
+	if (op->m.is_new) {
+		bl_hold_orphan(call->client, h, true);
+	} else {
+		bl_release_level(call, h);
+		bl_hold_done(call->client, h);
+	}
+	op->m.hold = NULL;
+	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
+}
+
+static int acquire_end(struct bizlock_op *op, int rc)
+{
+	struct bizlock *b = op->m.call.client;
+	struct bl_contest *c = &op->contest;
+	struct bl_hold *h = op->m.hold;
+
+	if (op->phase == BL_OP_CONTENDS)
+		bl_contest_leave(c, rc);
+	if (rc == BIZLOCK_OK && op->m.is_new && !c->handed_over)
+		bl_hold_settle(b, h, op->m.goal.fence, c->sent, &op->request);
+	if (rc == BIZLOCK_OK && op->cancelled)
+		rc = give_back(op);
+	if (rc == BIZLOCK_OK)
+		bl_acquire_granted(b, &op->m, &op->request, op->began, &op->grant);
+	else
+		bl_acquire_refused(b, rc);
+	if (!op->m.hold)
+		return rc;
+	h->unsure |= h->state == BL_HOLD_ACQUIRING && c->unsure;
+	bl_acquire_end(b, h);
+	op->m.hold = NULL;
+	return rc;
+}
+
+int bl_op_end(struct bizlock_op *op, int rc)
+{
+	if (!op->releases)
+		rc = acquire_end(op, rc);
+	op->rc = rc;
+	if (rc != BIZLOCK_OK)
+		op->why = strdup(op->m.call.err->msg);
+	return rc;
+}

@@ -1,0 +1,67 @@
+/* One request of bizlock_async.h, step by step. The thread that runs requests (ops.h) takes the
+ * steps; nothing here waits for anything but the server's answer. */
+#ifndef BL_CLIENT_LOCK_OP_H
+#define BL_CLIENT_LOCK_OP_H
+
+#include "bizlock_async.h"
+#include "client/lock/contest.h"
+
+enum bl_op_state {
+	BL_OP_READY,  /* in the line of those that are to be run */
+	BL_OP_RUNS,   /* the thread is at work on it */
+	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
+	BL_OP_DONE    /* its `done` is to be called */
+};
+
+enum bl_op_phase { BL_OP_BEGINS, BL_OP_CONTENDS, BL_OP_HAS };
+
+/* Guarded by the mutex. While it RUNS, it is the thread's own but for `state`, `cancelled` and
+ * `again`, and the place and hold in its contest (see client/state.h). */
+struct bizlock_op {
+	struct bizlock_op *next;           /* of those that are READY, or DONE */
+	struct bizlock_op *before, *after; /* of all that are not DONE */
+	enum bl_op_state state;
+	bool releases, cancelled;
+	bool again;    /* it was woken while it ran */
+	size_t at;     /* among those with a time, from 1 on; 0: it has none */
+	bl_time until; /* that time */
+
+	struct bl_member m;
+	struct bl_request request; /* an acquisition's */
+	struct bl_contest contest;
+	struct bl_member *member; /* the arrays of the contest, of one */
+	struct bl_goal *goal;
+	enum bl_op_phase phase;
+	bl_time began, patience;
+	unsigned pauses;
+
+	bizlock_done *done;
+	void *arg;
+	int rc;
+	char *why; /* NULL: no memory for it, or OK */
+	bizlock_grant grant;
+	char note[];
+};
+
+/* NOMEM: NULL. note: NULL or text; err: the thread's. The rest is the caller's. */
+struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note,
+                             struct bl_err *err);
+void bl_op_free(struct bizlock_op *op); /* takes NULL */
+
+/* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
+ * a batch. Else how it has ended, which bl_op_end() is to be told. */
+int bl_op_step(struct bizlock_op *op);
+
+/* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
+ * bl_op_step() would answer now. */
+void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl_err *err,
+                 void (*ended)(struct bizlock_op *op, int rc));
+
+/* By what it waits for. */
+void bl_op_wake(struct bizlock_op *op);
+
+/* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
+int bl_op_end(struct bizlock_op *op, int rc);
+
+#endif

@@ -1,0 +1,347 @@
+/* The thread that runs requests. It takes those that are ready, as far as each goes without a wait;
+ * what wants to go to the server together goes in batches. The others are parked: a time wakes
+ * them, or who hands a lock over, or a watcher. */
+#include "client/lock/ops.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/lock/op.h"
+#include "client/lock/op_times.h"
+#include "store/batch.h"
+
+/* No signal comes with an interrupt while the thread is kept waiting by a server. */
+#define TICK_NS (1000 * BL_NS_PER_MS)
+
+void bl_ops_init(struct bl_ops *ops)
+{
+	*ops = (struct bl_ops){.wake_fd = -1};
+	ops->ready_last = &ops->ready;
+	ops->done_last = &ops->done;
+}
+
+void bl_ops_interrupt(struct bl_ops *ops)
+{
+	int fd = atomic_load(&ops->wake_fd), kept = errno;
+
+	if (fd >= 0)
+		eventfd_write(fd, 1);
+	errno = kept;
+}
+
+/* ---- their lines ---------------------------------------------------------------------------- */
+
+static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
+{
+	bl_times_remove(ops, op);
+	op->state = BL_OP_READY;
+	op->next = NULL;
+	*ops->ready_last = op;
+	ops->ready_last = &op->next;
+	if (!ops->asleep)
+		return;
+	ops->asleep = false;
+	bl_ops_interrupt(ops);
+}
+
+static struct bizlock_op *take_ready(struct bl_ops *ops)
+{
+	struct bizlock_op *op = ops->ready;
+
+	if (!op)
+		return NULL;
+	ops->ready = op->next;
+	if (!ops->ready)
+		ops->ready_last = &ops->ready;
+	op->state = BL_OP_RUNS;
+	op->again = false;
+	return op;
+}
+
+void bl_op_wake(struct bizlock_op *op)
+{
+	if (op->state == BL_OP_PARKED)
+		make_ready(&op->m.call.client->ops, op);
+	else
+		op->again = true;
+}
+
+static void park(struct bl_ops *ops, struct bizlock_op *op)
+{
+	op->state = BL_OP_PARKED;
+	if (op->again)
+		make_ready(ops, op);
+	else if (op->until != BL_NEVER)
+		bl_times_add(ops, op);
+}
+
+static void add_to_all(struct bl_ops *ops, struct bizlock_op *op)
+{
+	op->after = ops->all;
+	if (ops->all)
+		ops->all->before = op;
+	ops->all = op;
+	ops->count++;
+}
+
+static void remove_from_all(struct bl_ops *ops, struct bizlock_op *op)
+{
+	if (op->before)
+		op->before->after = op->after;
+	else
+		ops->all = op->after;
+	if (op->after)
+		op->after->before = op->before;
+	ops->count--;
+}
+
+static void make_done(struct bizlock *b, struct bizlock_op *op)
+{
+	struct bl_ops *ops = &b->ops;
+
+	remove_from_all(ops, op);
+	op->state = BL_OP_DONE;
+	op->next = NULL;
+	*ops->done_last = op;
+	ops->done_last = &op->next;
+	ops->done_count++;
+	bl_loss_ask_dispatch(b);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* What bl_op_step() has answered, but for BL_AGAIN. */
+static void settle(struct bizlock_op *op, int rc)
+{
+	struct bizlock *b = op->m.call.client;
+
+	if (rc == BL_PARKED) {
+		park(&b->ops, op);
+	} else if (rc == BL_AGAIN) {
+		op->state = BL_OP_PARKED;
+		make_ready(&b->ops, op);
+	} else {
+		bl_op_end(op, rc);
+		make_done(b, op);
+	}
+}
+
+static void tell_interrupts(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+	unsigned wakes = atomic_load(&b->wakes);
+
+	if (wakes == ops->wakes)
+		return;
+	ops->wakes = wakes;
+	for (struct bizlock_op *op = ops->all; op; op = op->after)
+		bl_op_wake(op);
+}
+
+static void run_ready(struct bizlock *b)
+{
+	struct bizlock_op *batch[BL_BATCH_MAX], *op;
+	size_t n = 0;
+
+	while (n < BL_BATCH_MAX && (op = take_ready(&b->ops)) != NULL) {
+		int rc = bl_op_step(op);
+
+		if (rc == BL_AGAIN)
+			batch[n++] = op;
+		else
+			settle(op, rc);
+	}
+	bl_op_batch(b, batch, n, &b->ops.err, settle);
+}
+
+static void rest(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+	struct pollfd fd = {.fd = ops->wake_fd, .events = POLLIN};
+	int64_t ms = bl_left_ms(bl_earlier(bl_times_first(ops), bl_now() + TICK_NS));
+	eventfd_t ignored;
+
+	ops->asleep = true;
+	bl_unlock(b);
+	poll(&fd, 1, (int)ms);
+	bl_lock(b);
+	ops->asleep = false;
+	if (fd.revents)
+		eventfd_read(ops->wake_fd, &ignored);
+}
+
+static void *run_always(void *arg)
+{
+	struct bizlock *b = arg;
+	struct bl_ops *ops = &b->ops;
+	struct bizlock_op *op;
+
+	bl_lock(b);
+	while (!ops->worker.stop || ops->count > 0) {
+		tell_interrupts(b);
+		while ((op = bl_times_due(ops)) != NULL)
+			make_ready(ops, op);
+		if (!ops->ready) {
+			rest(b);
+			continue;
+		}
+		ops->worker.at_work = true;
+		run_ready(b);
+		ops->worker.at_work = false;
+	}
+	bl_unlock(b);
+	return NULL;
+}
+
+static int start_thread(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_ops *ops = &b->ops;
+
+	if (ops->worker.running)
+		return BIZLOCK_OK;
+	if (ops->wake_fd < 0)
+		ops->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (ops->wake_fd < 0)
+		return bl_err_set(err, BIZLOCK_NOMEM, "no file descriptor is left");
+	return bl_worker_start(&ops->worker, run_always, b, err);
+}
+
+/* ---- those who start them, and those who dispatch ------------------------------------------- */
+
+int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **ret,
+                 struct bl_err *err)
+{
+	struct bl_ops *ops = &b->ops;
+	int rc;
+
+	bl_lock(b);
+	rc = bl_times_reserve(ops, ops->count + 1)
+	             ? start_thread(b, err)
+	             : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (rc == BIZLOCK_OK) {
+		op->m.call.err = &ops->err;
+		op->request.note = op->request.note ? op->note : NULL;
+		add_to_all(ops, op);
+		make_ready(ops, op);
+		if (ret)
+			*ret = op;
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+void bl_ops_cancel(struct bizlock_op *op)
+{
+	struct bizlock *b = op->m.call.client;
+
+	bl_lock(b);
+	if (op->state != BL_OP_DONE) {
+		op->cancelled = true;
+		bl_op_wake(op);
+	}
+	bl_unlock(b);
+}
+
+int bl_ops_fd(struct bizlock *b)
+{
+	int fd;
+
+	bl_lock(b);
+	fd = bl_loss_fd(b);
+	if (b->ops.done)
+		bl_loss_ask_dispatch(b);
+	bl_unlock(b);
+	return fd;
+}
+
+/* What becomes done from here on makes the descriptor readable again. */
+unsigned bl_ops_dispatch(struct bizlock *b)
+{
+	unsigned n;
+
+	bl_lock(b);
+	bl_loss_answer_dispatch(b);
+	n = b->ops.done_count;
+	bl_unlock(b);
+	return n;
+}
+
+void bl_ops_dispatched(struct bizlock *b)
+{
+	bl_lock(b);
+	if (b->ops.done)
+		bl_loss_ask_dispatch(b);
+	bl_unlock(b);
+}
+
+struct bizlock_op *bl_ops_take_done(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+	struct bizlock_op *op;
+
+	bl_lock(b);
+	op = ops->done;
+	if (op) {
+		ops->done = op->next;
+		if (!ops->done)
+			ops->done_last = &ops->done;
+		ops->done_count--;
+	}
+	bl_unlock(b);
+	return op;
+}
+
+/* ---- their end ------------------------------------------------------------------------------ */
+
+/* It was granted, but nobody was told: so nobody works under the lock. */
+static void withdraw(struct bizlock *b, struct bizlock_op *op)
+{
+	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
+
+	if (op->releases || op->rc != BIZLOCK_OK)
+		return;
+	if (h && h->state == BL_HOLD_HELD && !h->busy && h->fence == op->grant.fence &&
+	    op->grant.depth == 1)
+		bl_hold_orphan(b, h, true);
+	op->rc = BIZLOCK_CANCELLED;
+}
+
+void bl_ops_stop(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+
+	bl_lock(b);
+	ops->worker.stop = true;
+	bl_ops_interrupt(ops);
+	bl_unlock(b);
+	bl_worker_stop(&ops->worker, &b->mu);
+	bl_lock(b);
+	for (struct bizlock_op *op = ops->done; op; op = op->next)
+		withdraw(b, op);
+	bl_unlock(b);
+}
+
+void bl_ops_forget(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+	struct bizlock_op *op;
+
+	ops->asleep = false;
+	while ((op = ops->all) != NULL) {
+		remove_from_all(ops, op);
+		bl_contest_forget(&op->contest);
+		bl_op_free(op);
+	}
+	while ((op = ops->done) != NULL) {
+		ops->done = op->next;
+		bl_op_free(op);
+	}
+	if (ops->wake_fd >= 0)
+		close(ops->wake_fd);
+	free(ops->timed);
+	bl_ops_init(ops);
+}

@@ -1,0 +1,57 @@
+/* Requests of bizlock_async.h: started by any thread, run by a thread of the client's own, which
+ * the first one starts, and answered by whoever dispatches. Functions are entered with the mutex
+ * free, unless they say otherwise. */
+#ifndef BL_CLIENT_LOCK_OPS_H
+#define BL_CLIENT_LOCK_OPS_H
+
+#include <stdatomic.h>
+
+#include "base/worker.h"
+
+struct bizlock;
+struct bizlock_op;
+
+struct bl_ops { /* guarded by the client's mutex */
+	struct bl_worker worker;
+	atomic_int wake_fd; /* readable: look. -1 until the first request */
+	bool asleep;        /* its thread, at that */
+	unsigned wakes;     /* seen of the client's */
+	struct bl_err err;  /* its thread's */
+	struct bizlock_op *ready, **ready_last;
+	struct bizlock_op *done, **done_last;
+	struct bizlock_op *all; /* that are not done */
+	size_t count;           /* of them */
+	unsigned done_count;
+
+	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
+	struct bizlock_op **timed;
+	size_t timed_count, timed_size;
+};
+
+void bl_ops_init(struct bl_ops *ops);
+
+/* op is the client's from then on. ret: NULL, or gets it. NOMEM: nothing is started. */
+int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **ret,
+                 struct bl_err *err);
+void bl_ops_cancel(struct bizlock_op *op);
+
+/* What is readable while there is something to dispatch. -1: none can be made. */
+int bl_ops_fd(struct bizlock *b);
+
+/* Around a dispatch: how many are done. Then the first of them, out of the line, which is to be
+ * answered and freed; NULL: there is none. */
+unsigned bl_ops_dispatch(struct bizlock *b);
+struct bizlock_op *bl_ops_take_done(struct bizlock *b);
+void bl_ops_dispatched(struct bizlock *b);
+
+/* Async-signal-safe; needs no mutex. */
+void bl_ops_interrupt(struct bl_ops *ops);
+
+/* Closing: all that are under way have been interrupted. Returns when they are done. What was
+ * acquired and not answered yet is given back. */
+void bl_ops_stop(struct bizlock *b);
+
+/* Frees what is left; in a forked child, too. */
+void bl_ops_forget(struct bizlock *b);
+
+#endif
