@@ -75,7 +75,7 @@ static void age_remove(struct bl_watch *w, struct bl_watch_wait *wait)
 
 void bl_watch_answer(struct bl_watch_wait *wait, enum bl_watched_end a)
 {
-	if (wait->answer != BL_WATCH_WAITS)
+	if (wait->left || wait->answer != BL_WATCH_WAITS)
 		return;
 	wait->answer = a;
 	if (wait->woken)
