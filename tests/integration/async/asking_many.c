@@ -1,0 +1,126 @@
+/* Thousands of requests: together in batches, on few connections, without a thread for each. */
+#include "cr_ask.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+TestSuite(asking_many, .init = world_begin, .fini = world_end, .timeout = 300);
+
+#define N 2000
+
+static struct ask asks[N];
+
+static void start_all(bizlock *b, int64_t wait_ms)
+{
+	for (int i = 0; i < N; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "k-%d", i);
+		ask_for(&asks[i], b, id, "task", .wait_ms = wait_ms);
+	}
+}
+
+static int answered(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < N; i++)
+		n += asks[i].calls;
+	return n;
+}
+
+static int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static long long connections(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s'",
+	                 world.schema);
+}
+
+static long long watchers(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
+	                 "STATE = 'User sleep'",
+	                 world.schema);
+}
+
+static void release_all(bizlock *b)
+{
+	for (int i = 0; i < N; i++)
+		ask_release(&asks[i]);
+	dispatch_until(b, answered() == N);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+}
+
+/* One by one they would be N packets for the acquisitions, and N for the releases. */
+Test(asking_many, what_is_started_together_travels_together)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	unsigned before = proxy_packets(p);
+
+	start_all(b, -1);
+	dispatch_until(b, answered() == N);
+	for (int i = 0; i < N; i++)
+		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), N);
+	cr_assert_lt(proxy_packets(p) - before, N / 2);
+	before = proxy_packets(p);
+	release_all(b);
+	cr_assert_lt(proxy_packets(p) - before, N / 2);
+	proxy_stop(p);
+}
+
+static bizlock *hold_all(void)
+{
+	bizlock *b = client_open(&world, NULL);
+	bizlock_acquire_opts opts = OPTS(.owner = "holder", .lease_ms = 20 * PATIENCE_MS);
+	char ids[N][16];
+	bizlock_key keys[N];
+
+	for (int i = 0; i < N; i++) {
+		snprintf(ids[i], sizeof(ids[i]), "k-%d", i);
+		keys[i] = KEY(ids[i]);
+	}
+	for (int i = 0; i < N; i += 200)
+		expect(OK, b, bizlock_acquire_all(b, keys + i, 200, &opts, NULL));
+	return b;
+}
+
+Test(asking_many, waits_share_connections_and_threads)
+{
+	bizlock *other = hold_all(), *b;
+	long long theirs = connections();
+	int before = threads();
+
+	b = client(NULL);
+	start_all(b, -1);
+	dispatch_until(b, watchers() == 4);
+	cr_assert_eq(answered(), 0);
+	cr_assert_leq(connections() - theirs, 16);
+	cr_assert_leq(threads() - before, 5);
+	for (int i = 0; i < N; i += N / 10) {
+		int64_t start = now_ms();
+
+		expect(OK, other, bizlock_release(other, KEY(asks[i].id), "holder", NULL));
+		ask_ends(OK, &asks[i]);
+		cr_assert_lt(now_ms() - start, 10000);
+	}
+	cr_assert_eq(answered(), 10);
+	bizlock_close(other);
+	dispatch_until(b, answered() == N);
+	release_all(b);
+}
