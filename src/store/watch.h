@@ -12,15 +12,21 @@
  * it is there. What finds no room looks at its keys now and then instead. */
 #define BL_WATCH_SLOTS 2
 
-/* One connection watches as many keys: more would make each look at them last long. */
-#define BL_WATCH_MAX 1024
+/* One connection watches as many keys. The server needs a microsecond or two for each in a look at
+ * all of them, which goes by fences, and nine for one that is looked for by its key. */
+#define BL_WATCH_MAX 4096
 
 /* One key, as a connection watches it. */
 struct bl_watched {
 	struct bl_key key;
 	char bell[BL_BELL_MAX + 1];
-	bool named;      /* the connection has a name for it */
-	int64_t left_us; /* of its lease, as the last look found; <= 0: over, or there is no row */
+	bool named; /* the connection has a name for it */
+	uint64_t
+	        fence; /* of its row, as the last look by key found; 0: the next look goes by key */
+
+	/* BY THE LAST LOOK */
+	bool seen;       /* by key: */
+	int64_t left_us; /* of its lease; <= 0: over, or there is no row */
 };
 
 /* The last statement of a text that gives doorbells back; its answer tells whether anybody watches
@@ -41,16 +47,18 @@ int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_
 int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t n,
                         struct bl_err *err);
 
-/* Sets left_us of each. The order of `watched` changes. */
-int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, struct bl_err *err);
+/* By key looks at those without a fence, and (all) at those whose fence is gone: released, taken
+ * over, or handed over. The order of `watched` changes. */
+int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,
+                  struct bl_err *err);
 
 enum bl_watch_end {
 	BL_WATCH_OVER, /* the time is over */
 	BL_WATCH_WOKEN,
-	BL_WATCH_CHANGED /* one of the leases was over already, or a row gone: it did not sleep */
+	BL_WATCH_CHANGED /* one of the fences was gone already: it did not sleep */
 };
 
-/* Sends a statement that sleeps, unless one of the keys is free, or its lease over. That is one
+/* Sends a statement that sleeps, unless one of the fences is gone; all have one. That is one
  * statement, lest a release come between the look and the sleep. bl_watch_awake() reads its answer,
  * and waits for it. Errors of all these: CONN, DB, NOMEM. */
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,

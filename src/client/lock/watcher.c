@@ -57,11 +57,14 @@ static size_t sort_out(struct bl_watcher *w)
 /* Answers those whose keys are free, and notes how long the others' leases are. */
 static void judge(struct bl_watcher *w, bl_time now)
 {
-	bool missed = false;
+	bool missed = false, any = false;
 
 	for (size_t i = 0; i < w->n; i++) {
 		struct bl_watch_wait *wait = wait_of(w->items[i]);
 
+		if (!wait->watched.seen)
+			continue;
+		any = true;
 		if (wait->watched.left_us <= 0) {
 			missed |= w->missed && !wait->silent && wait->watched.named;
 			bl_watch_answer(wait, BL_WATCH_FREE);
@@ -71,13 +74,15 @@ static void judge(struct bl_watcher *w, bl_time now)
 	}
 	if (missed)
 		w->distance = SHORTEST_NS;
-	w->look = w->missed = false;
+	if (w->told && !any)
+		w->doubt = bl_earlier(w->doubt, now + BL_SILENT_NS);
+	w->look = w->missed = w->told = false;
 }
 
 /* Until when it sleeps: not for longer than any of the leases. */
 static bl_time sleep_until(struct bizlock *b, const struct bl_watcher *w, size_t n, bl_time now)
 {
-	bl_time distance = w->distance, until = BL_NEVER;
+	bl_time distance = w->distance, until = w->doubt;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct bl_watch_wait *wait = wait_of(w->items[i]);
@@ -95,7 +100,7 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 {
 	struct bl_session *s = &w->conn->session;
 	size_t n = sort_out(w), before = w->n;
-	bool look = w->look && n > 0;
+	bool look = n > 0;
 	struct bl_err ignored;
 	bl_time now;
 	int rc;
@@ -106,7 +111,7 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 	if (rc == BIZLOCK_OK)
 		rc = bl_watch_take_names(s, w->items, n, &ignored);
 	if (rc == BIZLOCK_OK && look)
-		rc = bl_watch_look(s, w->items, n, &ignored);
+		rc = bl_watch_look(s, w->items, n, w->look, &ignored);
 	bl_lock(b);
 	b->watch.worker.at_work = false;
 	for (size_t i = n; i < before; i++)
@@ -132,6 +137,21 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 		bl_watcher_end(b, w);
 }
 
+/* Leases that are over, or soon: their keys are looked at together, and not each at its own time.
+ */
+static void forget_fences(struct bl_watcher *w, bl_time now)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < w->n; i++)
+		any |= wait_of(w->items[i])->until <= now;
+	for (size_t i = 0; i < w->n; i++)
+		if (w->doubt <= now || (any && wait_of(w->items[i])->until <= now + LONGEST_NS))
+			w->items[i]->fence = 0;
+	if (w->doubt <= now)
+		w->doubt = BL_NEVER;
+}
+
 /* Its answer is there, or will not come. */
 void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 {
@@ -150,15 +170,15 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 		return;
 	}
 	w->asleep = false;
+	w->told |= end == BL_WATCH_WOKEN && !w->called;
 	w->look |= end == BL_WATCH_CHANGED || (end == BL_WATCH_WOKEN && !w->called);
 	w->missed &= end != BL_WATCH_WOKEN;
 	w->called = false;
+	forget_fences(w, bl_now());
 	if (end != BL_WATCH_OVER)
 		return;
 	w->missed = true;
 	w->distance = bl_earlier(2 * w->distance, LONGEST_NS);
-	for (size_t i = 0; i < w->n; i++)
-		w->look |= bl_passed(wait_of(w->items[i])->until);
 }
 
 /* Another connection has to wake it. If none can be had soon, it wakes by itself. */
@@ -196,6 +216,7 @@ int bl_watcher_open(struct bizlock *b)
 	rc = bl_pool_take_for_watch(&b->pool, &w->conn, &ignored);
 	watch->worker.at_work = false;
 	w->distance = FIRST_NS;
+	w->doubt = BL_NEVER;
 	if (!w->conn)
 		watch->not_before = bl_now() + AGAIN_NS;
 	return rc;

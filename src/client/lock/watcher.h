@@ -12,11 +12,14 @@ struct bl_watcher {
 	struct bl_conn *conn; /* NULL: none; then nothing else counts */
 	struct bl_watched *items[BL_WATCH_MAX];
 	size_t n;
-	bool asleep; /* its statement has no answer yet */
-	bool called; /* woken by us */
-	bool grown;  /* it has keys that its sleep does not know */
-	bool look;   /* before it sleeps again */
-	bool missed; /* it slept through, so what it finds now was not told */
+	bool asleep;   /* its statement has no answer yet */
+	bool called;   /* woken by us */
+	bool grown;    /* it has keys that its sleep does not know */
+	bool look;     /* before it sleeps again */
+	bool missed;   /* it slept through, so what it finds now was not told */
+	bool told;     /* it was woken by a release */
+	bl_time doubt; /* told, and all fences were there: a lock may rest (min_hold_ms). All keys
+	                  are looked at then; BL_NEVER: no doubt */
 	bl_time distance;
 	bl_time until; /* when its sleep is over; or when it goes, if it has nothing to watch */
 };
