@@ -237,16 +237,16 @@ static int run_look(struct bl_session *s, unsigned columns, struct bl_rows **ret
 
 static int order(const struct bl_watched *w, const char *id, const char *type)
 {
-	int by_id = strcmp(w->key.id, id);
+	int by_id = strcmp(w->key->id, id);
 
-	return by_id ? by_id : strcmp(w->key.type, type);
+	return by_id ? by_id : strcmp(w->key->type, type);
 }
 
 static int by_key(const void *a, const void *b)
 {
 	const struct bl_watched *y = *(struct bl_watched *const *)b;
 
-	return order(*(struct bl_watched *const *)a, y->key.id, y->key.type);
+	return order(*(struct bl_watched *const *)a, y->key->id, y->key->type);
 }
 
 /* The first of those that are not less: several may wait for one key. */
@@ -278,7 +278,7 @@ static int look_by_key(struct bl_session *s, struct bl_watched **watched, size_t
 	            "FROM %s FORCE INDEX (PRIMARY)",
 	            s->sql->table);
 	for (size_t i = 0; i < n; i++)
-		bl_sql_add_key(&s->text, i == 0, &watched[i]->key);
+		bl_sql_add_key(&s->text, i == 0, watched[i]->key);
 	bl_sql_end_keys(&s->text);
 	bl_sql_living(&s->text);
 	rc = run_look(s, 4, &rows, err);

@@ -18,7 +18,7 @@
 
 /* One key, as a connection watches it. */
 struct bl_watched {
-	struct bl_key key;
+	const struct bl_key *key;
 	char bell[BL_BELL_MAX + 1];
 	bool named; /* the connection has a name for it */
 	uint64_t

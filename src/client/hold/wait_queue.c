@@ -7,7 +7,7 @@ static struct bl_queue **queue_link(struct bl_queues *queues, const struct bl_ke
 {
 	struct bl_queue **at = &queues->buckets[key->hash % BL_QUEUES];
 
-	while (*at && !bl_key_equal(&(*at)->key, key))
+	while (*at && !bl_key_equal((*at)->head->key, key))
 		at = &(*at)->next;
 	return at;
 }
@@ -16,7 +16,7 @@ struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_k
 {
 	struct bl_queue *queue = queues->buckets[key->hash % BL_QUEUES];
 
-	while (queue && !bl_key_equal(&queue->key, key))
+	while (queue && !bl_key_equal(queue->head->key, key))
 		queue = queue->next;
 	return queue;
 }
@@ -43,10 +43,9 @@ void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *ke
 		bl_place_wake(queue->head);
 }
 
-struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
-                               struct bl_place *place)
+struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 {
-	struct bl_queue **at = queue_link(queues, key), *queue = *at;
+	struct bl_queue **at = queue_link(queues, place->key), *queue = *at;
 
 	place->next = NULL;
 	if (bl_cond_init(&place->first) != 0)
@@ -57,7 +56,6 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *ke
 			pthread_cond_destroy(&place->first);
 			return NULL;
 		}
-		queue->key = *key;
 		*at = queue;
 	}
 	if (queue->tail)
@@ -85,11 +83,12 @@ static void unlink_place(struct bl_queue *queue, struct bl_place *place)
 void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place)
 {
 	bool was_first = bl_queue_first(queue, place);
+	struct bl_queue **link = queue_link(queues, place->key);
 
 	unlink_place(queue, place);
 	pthread_cond_destroy(&place->first);
 	if (!queue->head) {
-		*queue_link(queues, &queue->key) = queue->next;
+		*link = queue->next;
 		free(queue->holder);
 		free(queue);
 	} else if (was_first) {

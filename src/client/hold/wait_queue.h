@@ -22,6 +22,7 @@ struct bl_contest;
 
 struct bl_place { /* lives on the stack of its thread, or in its request */
 	struct bl_place *next;
+	const struct bl_key *key;
 	pthread_cond_t first; /* signalled when this place becomes the first; while it is, when
 	                         its state changes or a hold of the key ends */
 	void (*woken)(struct bl_place *); /* a request's: called instead; else NULL */
@@ -30,9 +31,8 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 };
 
 struct bl_queue {
-	struct bl_queue *next; /* in its bucket */
-	struct bl_key key;
-	struct bl_place *head, *tail;
+	struct bl_queue *next;        /* in its bucket */
+	struct bl_place *head, *tail; /* all of one key */
 	char *holder; /* what the first one saw last, for the others' messages; or NULL */
 };
 
@@ -40,10 +40,9 @@ struct bl_queues {
 	struct bl_queue *buckets[BL_QUEUES];
 };
 
-/* Joins the queue of `key`, at its end, and makes it if there is none.
+/* Joins the queue of place->key, at its end, and makes it if there is none.
  * NULL: out of memory. Every join needs a leave. */
-struct bl_queue *bl_queue_join(struct bl_queues *queues, const struct bl_key *key,
-                               struct bl_place *place);
+struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place);
 
 /* NULL: nobody waits for that key. */
 struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key);

@@ -348,6 +348,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 	                        .n = n,
 	                        .request = request,
 	                        .contest = {.client = b, .request = request}};
+	struct bl_row row = {.found = false};
 	struct bl_member *one;
 	struct bl_goal *goal;
 	bl_time began = bl_now();
@@ -355,6 +356,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	a.contest.row = &row;
 	a.contest.members = n == 1 ? &one : calloc(n, sizeof(struct bl_member *));
 	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
 	bl_lock(b);

@@ -205,8 +205,8 @@ int bl_attempt_adopt(struct bl_contest *c)
 {
 	int rc;
 
-	c->goals[0]->fence = c->row.fence;
-	c->goals[0]->took_over = c->row.took_over;
+	c->goals[0]->fence = c->row->fence;
+	c->goals[0]->took_over = c->row->took_over;
 	rc = draw_again_anywhere(c);
 	return rc == BIZLOCK_OK && c->wait.bells && !*bell_of(c) ? outwait_rival(c) : rc;
 }
@@ -259,7 +259,7 @@ static int take_several(struct bl_contest *c, bool with_bells)
 
 struct bl_job bl_attempt_job(struct bl_contest *c)
 {
-	return (struct bl_job){.entry = {.claim = claim_of(c), .goal = c->goals[0], .row = &c->row},
+	return (struct bl_job){.entry = {.claim = claim_of(c), .goal = c->goals[0], .row = c->row},
 	                       .bell = bell_of(c)};
 }
 
@@ -360,9 +360,9 @@ int bl_attempt_look(struct bl_contest *c)
 	bl_unlock(c->client);
 	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
 		rc = look_at_key(&conn->session, c, c->members[i], &row);
-		if (rc == BIZLOCK_OK && (i == 0 || weight(&row) > weight(&c->row))) {
+		if (rc == BIZLOCK_OK && (i == 0 || weight(&row) > weight(c->row))) {
 			c->blocker = c->members[i];
-			c->row = row;
+			*c->row = row;
 		}
 	}
 	bl_lock(c->client);

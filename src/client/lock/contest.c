@@ -29,7 +29,7 @@ static int refuse(struct bl_contest *c)
 	const struct bl_key *key = &c->blocker->call.key;
 	char holder[BL_ROW_TEXT_MAX];
 
-	bl_row_describe(&c->row, holder, sizeof(holder));
+	bl_row_describe(c->row, holder, sizeof(holder));
 	bl_err_set(c->call->err, rc, "%s", holder);
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
 }
@@ -61,7 +61,7 @@ static int survive(struct bl_contest *c, int rc)
  * ended and left its number to this one. */
 static bool owns(const struct bl_contest *c)
 {
-	const struct bl_row *row = &c->row;
+	const struct bl_row *row = c->row;
 
 	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
@@ -83,10 +83,10 @@ static int drop_all_unknown(struct bl_contest *c)
 static int act(struct bl_contest *c)
 {
 	struct bl_seen seen = {
-	        .left_ns = c->row.found ? c->row.left_us * 1000 : 0,
-	        .fenced = c->row.locked,
-	        .by_holder = c->row.bell && c->row.bell == c->row.bell_by,
-	        .bell_by = c->row.bell_by,
+	        .left_ns = c->row->found ? c->row->left_us * 1000 : 0,
+	        .fenced = c->row->locked,
+	        .by_holder = c->row->bell && c->row->bell == c->row->bell_by,
+	        .bell_by = c->row->bell_by,
 	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
 	};
 	bl_time until;
@@ -134,15 +134,16 @@ static void give_bell_back(struct bl_contest *c)
 static int look(struct bl_contest *c)
 {
 	struct bl_hold *first = c->members[0]->hold;
-	int rc = c->seen && c->row.left_us > 0 ? BIZLOCK_OK : bl_attempt_look(c);
+	int rc = c->seen && c->row->left_us > 0 ? BIZLOCK_OK : bl_attempt_look(c);
 
 	c->seen = c->alone = false;
-	if (rc != BIZLOCK_OK || c->row.left_us <= 0)
+	if (rc != BIZLOCK_OK || c->row->left_us <= 0)
 		return rc;
-	if (c->queue) { /* for the messages of those behind us */
+	/* For the messages of those behind us. Alone, a request saves the memory. */
+	if (c->queue && (!c->op || c->queue->head != c->queue->tail)) {
 		char holder[BL_ROW_TEXT_MAX];
 
-		bl_row_describe(&c->row, holder, sizeof(holder));
+		bl_row_describe(c->row, holder, sizeof(holder));
 		bl_queue_note(c->queue, holder);
 	}
 	/* With a doorbell it would have to poll. Thousands of requests must not. */
@@ -160,11 +161,32 @@ static int turn(struct bl_contest *c)
 	if (rc == BIZLOCK_OK)
 		rc = look(c);
 	/* The time is over, and others have all connections: it was held when it was seen last. */
-	if (rc == BIZLOCK_TIMEOUT && c->row.left_us > 0)
+	if (rc == BIZLOCK_TIMEOUT && c->row->left_us > 0)
 		return refuse(c);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	return c->n == 1 && owns(c) ? adopt(c) : act(c);
+}
+
+/* What another owner of this client holds, a request does not look for: it is told when that one
+ * releases it. */
+static void look_at_home(struct bl_contest *c)
+{
+	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
+	bl_time now = bl_now();
+
+	while (h && (h->state != BL_HOLD_HELD || h->expires <= now))
+		h = bl_held_next_of_key(h);
+	if (!h)
+		return;
+	*c->row = (struct bl_row){.found = true,
+	                          .fence = h->fence,
+	                          .depth = h->depth,
+	                          .left_us = (h->expires - now) / 1000,
+	                          .bell = h->bell,
+	                          .bell_by = h->bell};
+	bl_owner_full(&h->owner, &c->client->process, c->row->owner);
+	c->seen = true;
 }
 
 /* A request looks together with others. */
@@ -181,6 +203,8 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;
+		if (c->op && !c->seen)
+			look_at_home(c);
 		if (wants_batch(c))
 			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
 		rc = turn(c);
@@ -264,7 +288,8 @@ int bl_contest_enter(struct bl_contest *c)
 	c->place.state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
 	if (!c->in_queue)
 		return BIZLOCK_OK;
-	c->queue = bl_queue_join(&c->client->queues, &c->call->key, &c->place);
+	c->place.key = &c->call->key;
+	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue)
 		return BIZLOCK_OK;
 	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");

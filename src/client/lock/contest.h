@@ -36,7 +36,7 @@ struct bl_contest {
 
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
-	struct bl_row row;               /* and its row, as seen last */
+	struct bl_row *row;              /* and its row, as seen last */
 	bl_time sent;     /* OK: when the statement that took the rows was about to be sent */
 	bool unsure;      /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */

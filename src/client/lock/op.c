@@ -112,6 +112,7 @@ static void prepare_contest(struct bizlock_op *op)
 	                         .in_queue = !op->request.once,
 	                         .op = op,
 	                         .place = {.woken = on_place},
+	                         .row = &op->m.call.client->ops.row,
 	                         .members = &op->member,
 	                         .goals = &op->goal,
 	                         .n = 1};
@@ -150,7 +151,9 @@ int bl_op_step(struct bizlock_op *op)
 	struct bl_call *call = &op->m.call;
 
 	bl_err_clear(call->err);
-	if (op->cancelled) /* as if an interrupt had come */
+	call->client->ops.row = (struct bl_row){.found = false};
+	/* As if an interrupt had come. That of a close may have come just before it was started. */
+	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
 		call->wakes = atomic_load(&call->client->wakes) - 1;
 	return op->releases ? release_step(op) : acquire_step(op);
 }

@@ -17,6 +17,7 @@ struct op_batch {
 	bl_op_ended *ended;
 	struct bizlock_op *ops[BL_BATCH_MAX];
 	struct bl_job jobs[BL_BATCH_MAX];
+	struct bl_row rows[BL_BATCH_MAX]; /* in the way */
 	size_t n;
 };
 
@@ -43,6 +44,7 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 	struct bl_job none = {.state = BL_JOB_ALONE};
 
 	bl_err_clear(batch->err);
+	batch->b->ops.row = (struct bl_row){.found = false};
 	if (op->releases)
 		release_alone(batch, op, false);
 	else
@@ -71,6 +73,7 @@ static void answer(struct op_batch *batch, bool won)
 		if (done != won)
 			continue;
 		*batch->err = err;
+		batch->b->ops.row = batch->rows[i];
 		if (!op->releases) {
 			go_on(batch, op, bl_attempt_answer(&op->contest, job));
 		} else if (done) {
@@ -92,6 +95,9 @@ static void run(struct op_batch *batch, struct bl_conn *conn)
 		struct bizlock_op *op = batch->ops[i];
 
 		batch->jobs[i] = op->releases ? release_job(op) : bl_attempt_job(&op->contest);
+		if (!op->releases)
+			batch->jobs[i].entry.row = &batch->rows[i];
+		batch->rows[i] = (struct bl_row){.found = false};
 		jobs[i] = &batch->jobs[i];
 	}
 	bl_combine_batch(batch->b, conn, jobs, batch->n, batch->err);
@@ -109,6 +115,7 @@ static void run_none(struct op_batch *batch, int rc)
 		struct bizlock_op *op = batch->ops[i];
 
 		*batch->err = err;
+		batch->b->ops.row = (struct bl_row){.found = false};
 		if (op->releases)
 			release_alone(batch, op, false);
 		else if (rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline))
@@ -155,9 +162,12 @@ static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, 
 void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl_err *err,
                  bl_op_ended *ended)
 {
-	struct op_batch batch = {.b = b, .err = err, .ended = ended};
+	struct op_batch batch;
 	struct bl_conn *conn;
 
+	batch.b = b;
+	batch.err = err;
+	batch.ended = ended;
 	while (n > 0) {
 		uint64_t bell;
 		int rc;

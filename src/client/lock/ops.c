@@ -316,6 +316,8 @@ void bl_ops_stop(struct bizlock *b)
 
 	bl_lock(b);
 	ops->worker.stop = true;
+	for (struct bizlock_op *op = ops->all; op; op = op->after)
+		bl_op_wake(op);
 	bl_ops_interrupt(ops);
 	bl_unlock(b);
 	bl_worker_stop(&ops->worker, &b->mu);
@@ -330,7 +332,8 @@ void bl_ops_forget(struct bizlock *b)
 	struct bl_ops *ops = &b->ops;
 	struct bizlock_op *op;
 
-	ops->asleep = false;
+	for (op = ops->all; op; op = op->after)
+		op->state = BL_OP_RUNS; /* and is not woken by another's end */
 	while ((op = ops->all) != NULL) {
 		remove_from_all(ops, op);
 		bl_contest_forget(&op->contest);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/worker.h"
+#include "store/lock.h"
 
 struct bizlock;
 struct bizlock_op;
@@ -16,7 +17,8 @@ struct bl_ops { /* guarded by the client's mutex */
 	atomic_int wake_fd; /* readable: look. -1 until the first request */
 	bool asleep;        /* its thread, at that */
 	unsigned wakes;     /* seen of the client's */
-	struct bl_err err;  /* its thread's */
+	struct bl_err err;  /* its thread's, */
+	struct bl_row row;  /* and what the request that it runs has seen */
 	struct bizlock_op *ready, **ready_last;
 	struct bizlock_op *done, **done_last;
 	struct bizlock_op *all; /* that are not done */

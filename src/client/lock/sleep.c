@@ -51,14 +51,14 @@ static int sleep_at_bell(struct bl_contest *c, struct bl_conn *conn, bl_time unt
 /* A release rings, and so wakes watchers, only if the holder has the doorbell. */
 static bool is_silent(const struct bl_contest *c)
 {
-	return !c->row.bell || c->row.bell != c->row.bell_by;
+	return !c->row->bell || c->row->bell != c->row->bell_by;
 }
 
 static enum bl_watched_end watch(struct bl_contest *c)
 {
 	const struct bl_member *m = c->blocker;
 
-	if (c->row.left_us <= 0) /* another contender is about to take it */
+	if (c->row->left_us <= 0) /* another contender is about to take it */
 		return BL_WATCH_NO;
 	return bl_watch_wait(c->call, &m->call.key, m->call.bell, is_silent(c), c->wait.end);
 }
@@ -75,7 +75,7 @@ static int park(struct bl_contest *c, bl_time until)
 {
 	const struct bl_member *m = c->blocker;
 
-	if (c->row.left_us > 0)
+	if (c->row->left_us > 0)
 		c->watched = bl_watch_join(c->client, &m->call.key, m->call.bell, is_silent(c));
 	if (!c->watched)
 		return bl_contest_pause(c, until);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -319,7 +320,9 @@ void bl_watch_forget(struct bizlock *b)
 
 static struct bl_watch_wait *wait_new(const struct bl_key *key, const char *bell, bool silent)
 {
-	struct bl_watch_wait *wait = calloc(1, sizeof(*wait));
+	/* There may be thousands: only as much of the key as there is, and it ends with its id. */
+	size_t key_size = offsetof(struct bl_key, id) + key->id_len + 1;
+	struct bl_watch_wait *wait = calloc(1, sizeof(*wait) + key_size);
 
 	if (!wait)
 		return NULL;
@@ -327,7 +330,8 @@ static struct bl_watch_wait *wait_new(const struct bl_key *key, const char *bell
 		free(wait);
 		return NULL;
 	}
-	wait->watched.key = *key;
+	memcpy(wait->key, key, key_size);
+	wait->watched.key = (const struct bl_key *)(const void *)wait->key;
 	memcpy(wait->watched.bell, bell, sizeof(wait->watched.bell));
 	wait->silent = silent;
 	wait->since = bl_now();

@@ -34,6 +34,7 @@ struct bl_watch_wait {
 	bool left;    /* by its thread, or request */
 	bool has_one; /* a watcher */
 	bl_time since, until;
+	_Alignas(struct bl_key) char key[]; /* what of it there is */
 };
 
 struct bl_watch {
