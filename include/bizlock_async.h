@@ -54,7 +54,10 @@ typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
  * INVALID: an argument, or no owner. MISUSE: the client is not open. NOMEM. Then nothing is under
  * way, and `done` will not be called. Everything else is told to `done`: OK, BUSY, TIMEOUT, LOST,
  * LIMIT, UNKNOWN, CONN, DB, NOMEM as of bizlock_acquire(); CANCELLED: by bizlock_op_cancel(),
- * bizlock_interrupt() or bizlock_close(), and nothing was acquired. */
+ * bizlock_interrupt() or bizlock_close(), and nothing was acquired.
+ *
+ * As with bizlock_acquire(), a wait polls with BIZLOCK_NO_QUEUE, with queue=off, and with fewer
+ * than 4 connections. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
                                                          const bizlock_acquire_opts *opts,
                                                          bizlock_done *done, void *arg,
@@ -65,8 +68,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
  * nothing else for this key and owner before it is done.
  *
  * INVALID: an argument, or no owner. MISUSE, NOMEM. Then nothing is under way. To `done`: OK,
- * NOT_OWNER, LOST, CONN, UNKNOWN, BUSY, TIMEOUT, DB, NOMEM as of bizlock_release(); CANCELLED:
- * bizlock_close() came first, which gives it back itself. */
+ * NOT_OWNER, LOST, CONN, UNKNOWN, BUSY, TIMEOUT, DB, NOMEM as of bizlock_release(). */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_start(bizlock *, bizlock_key, const char *owner,
                                                          bizlock_done *done, void *arg);
 

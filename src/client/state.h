@@ -1,6 +1,6 @@
 /* The client: what bizlock.h calls `bizlock`, one call on it, and who may touch what.
  *
- * Threads. Callers come and go, any number of them. Three threads are the client's own, or four.
+ * Threads. Callers come and go, any number of them. Three threads are the client's own, up to five.
  * Each has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
  *     sends nothing, so that no server can keep it from telling a loss in time. So it also ends
@@ -12,7 +12,9 @@
  *     connections alive, and asks whether the server is there while others sleep. It may hang
  *     as long as the network does, and costs nobody a lease;
  *   - the watch thread (lock/watch.c) is there once more keys were waited for than connections
- *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free.
+ *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
+ *   - the request thread (lock/ops.c) is there once bizlock_async.h was used. It is the thread of
+ *     all requests: none of them waits, and so one that waits keeps no other one waiting.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
@@ -42,11 +44,14 @@
  *   a hold that is `renewing`      has its row in a statement of the renewer's.
  *                                  bizlock_renew() waits until that is answered: a late
  *                                  renewal would undo a lease which that call has shortened.
- *   a place in a wait queue        is its thread's own, on its stack. While it is OFFERED, the
- *                                  thread that hands the lock over writes to it and to its
- *                                  hold, which is ACQUIRING (lock/handoff.c).
- *   a wait (lock/watch.h)          is its thread's, and a watcher's meanwhile: whoever leaves it
- *                                  last frees it. Watchers are the watch thread's own.
+ *   a place in a wait queue        is its thread's own, on its stack, or its request's. While it
+ *                                  is OFFERED, the thread that hands the lock over writes to it
+ *                                  and to its hold, which is ACQUIRING (lock/handoff.c).
+ *   a wait (lock/watch.h)          is its thread's or request's, and a watcher's meanwhile:
+ *                                  whoever leaves it last frees it. Watchers are the watch
+ *                                  thread's own.
+ *   a request (lock/op.h)          is the request thread's while it RUNS. Whoever cancels or
+ *                                  wakes it meanwhile only leaves a note.
  *   a job (conn/jobs.h)            is its thread's own, too. While it RUNS, it belongs to the
  *                                  thread that runs the batch, and its own thread waits.
  *
