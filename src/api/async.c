@@ -3,6 +3,7 @@
 #include "api/door.h"
 #include "base/thread.h"
 #include "client/hold/loss.h"
+#include "client/lock/acquire.h"
 #include "client/lock/op.h"
 #include "client/lock/ops.h"
 
@@ -49,6 +50,7 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note, err);
 	if (op) {
 		op->request = bl_args_request(&o, &b->config);
+		op->patience = bl_acquire_patience(&op->m.call, o.wait_ms == 0);
 		op->done = done;
 		op->arg = arg;
 	}
@@ -71,6 +73,7 @@ int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizloc
 	op = bl_op_new(b, &checked, &who, 0, NULL, err);
 	if (op) {
 		op->releases = true;
+		op->patience = op->m.call.io_deadline;
 		op->done = done;
 		op->arg = arg;
 	}

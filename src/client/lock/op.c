@@ -6,9 +6,14 @@
 #include "client/lock/acquire.h"
 #include "client/lock/release.h"
 #include "core/backoff.h"
+#include "store/errclass.h"
 
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
+
+/* How long a release may take at a time. Others wait meanwhile, so it tries again later, as long
+ * as a thread would. */
+#define RELEASE_NS (2 * BL_MOMENT_NS)
 
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
                              const struct bl_owner *owner, int64_t wait_ms, const char *note,
@@ -23,7 +28,6 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
 	if (note)
 		memcpy(op->note, note, size);
 	op->began = bl_now();
-	op->patience = bl_acquire_patience(&op->m.call, wait_ms == 0);
 	return op;
 }
 
@@ -52,11 +56,41 @@ static int release_ended(struct bizlock_op *op, bool last, int rc)
 	return rc;
 }
 
+static bool may_heal(int rc, const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	if (rc == BIZLOCK_DB)
+		return class == BL_CLASS_RETRY || class == BL_CLASS_STOPPED;
+	return rc == BIZLOCK_CONN || rc == BIZLOCK_UNKNOWN || rc == BIZLOCK_TIMEOUT;
+}
+
+int bl_op_release(struct bizlock_op *op, bool maybe)
+{
+	struct bl_call *call = &op->m.call;
+	int rc;
+
+	call->io_deadline = bl_earlier(op->patience, bl_now() + RELEASE_NS);
+	op->maybe |= maybe;
+	rc = bl_release_last(call, op->m.hold, op->maybe);
+	op->maybe |= rc == BIZLOCK_UNKNOWN;
+	if (may_heal(rc, call->err) && !bl_passed(op->patience) &&
+	    call->client->state == BL_CLIENT_OPEN) {
+		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
+		return BL_PARKED;
+	}
+	if (rc != BIZLOCK_OK && op->maybe)
+		rc = call->err->code = BIZLOCK_UNKNOWN;
+	return release_ended(op, true, rc);
+}
+
 static int release_step(struct bizlock_op *op)
 {
 	struct bl_call *call = &op->m.call;
-	bool busy, last;
+	bool busy;
 
+	if (op->m.hold) /* it has tried before */
+		return bl_op_release(op, false);
 	op->m.hold = bl_hold_begin_now(call, &busy);
 	if (busy && bl_passed(call->io_deadline))
 		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
@@ -68,8 +102,10 @@ static int release_step(struct bizlock_op *op)
 		return bl_hold_none(call);
 	if (release_suits_batch(call, op->m.hold))
 		return BL_AGAIN;
-	last = op->m.hold->depth == 1;
-	return release_ended(op, last, bl_release_level(call, op->m.hold));
+	if (op->m.hold->state == BL_HOLD_HELD && op->m.hold->depth == 1)
+		return bl_op_release(op, false);
+	busy = op->m.hold->depth > 1;
+	return release_ended(op, !busy, bl_release_level(call, op->m.hold));
 }
 
 /* ---- an acquisition ------------------------------------------------------------------------ */

@@ -32,7 +32,8 @@ struct bizlock_op {
 	struct bl_member *member; /* the arrays of the contest, of one */
 	struct bl_goal *goal;
 	enum bl_op_phase phase;
-	bl_time began, patience;
+	bl_time began, patience; /* patience: until when it may try again */
+	bool maybe;              /* a release's: a try without an answer may have done it */
 	unsigned pauses;
 
 	bizlock_done *done;
@@ -60,6 +61,10 @@ void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl
 
 /* By what it waits for. */
 void bl_op_wake(struct bizlock_op *op);
+
+/* A release at its last level, alone: what bl_op_step() answers. maybe: a batch may have done it.
+ */
+int bl_op_release(struct bizlock_op *op, bool maybe);
 
 /* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
 int bl_op_end(struct bizlock_op *op, int rc);

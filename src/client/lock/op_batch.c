@@ -26,10 +26,7 @@ struct op_batch {
 /* maybe: a batch may have removed it. */
 static void release_alone(struct op_batch *batch, struct bizlock_op *op, bool maybe)
 {
-	int rc = bl_release_last(&op->m.call, op->m.hold, maybe);
-
-	bl_release_end(batch->b, op->m.hold, true, rc);
-	batch->ended(op, rc);
+	batch->ended(op, bl_op_release(op, maybe));
 }
 
 static void go_on(struct op_batch *batch, struct bizlock_op *op, int rc)
@@ -125,15 +122,29 @@ static void run_none(struct op_batch *batch, int rc)
 	}
 }
 
-/* *ret NULL: the one with this doorbell is gone. */
+/* *ret NULL: the one with this doorbell is gone. Where a connection could not be made, the other
+ * batches do not wait as long for another one. */
 static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret)
 {
 	struct bl_patience patience = {
 	        .end = bl_now() + CONN_NS, .bells = (unsigned)batch->n, .open = true};
 
+	struct bl_ops *ops = &batch->b->ops;
+	bl_time start = bl_now();
+	int rc;
+
 	*ret = NULL;
-	return bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)
-	            : bl_pool_take(&batch->b->pool, patience, ret, batch->err);
+	if (!bl_passed(ops->down_until)) {
+		*batch->err = ops->down;
+		return ops->down.code;
+	}
+	rc = bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)
+	          : bl_pool_take(&batch->b->pool, patience, ret, batch->err);
+	if (rc == BIZLOCK_CONN) {
+		ops->down = *batch->err;
+		ops->down_until = bl_now() + (bl_now() - start);
+	}
+	return rc;
 }
 
 static uint64_t bell_of(const struct bizlock_op *op)

@@ -19,6 +19,8 @@ struct bl_ops { /* guarded by the client's mutex */
 	unsigned wakes;     /* seen of the client's */
 	struct bl_err err;  /* its thread's, */
 	struct bl_row row;  /* and what the request that it runs has seen */
+	struct bl_err down; /* why no connection could be had, */
+	bl_time down_until; /* and until when that is not tried again */
 	struct bizlock_op *ready, **ready_last;
 	struct bizlock_op *done, **done_last;
 	struct bizlock_op *all; /* that are not done */
