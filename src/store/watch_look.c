@@ -28,6 +28,7 @@ static int run_look(struct bl_session *s, unsigned columns, struct bl_rows **ret
 {
 	int rc = BIZLOCK_OK;
 
+	*ret = NULL;
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	for (int tries = 0; tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES);

@@ -168,8 +168,8 @@ static int turn(struct bl_contest *c)
 	return c->n == 1 && owns(c) ? adopt(c) : act(c);
 }
 
-/* What another owner of this client holds, a request does not look for: it is told when that one
- * releases it. */
+/* What another owner of this client holds, a request does not look for, until it hears that it is
+ * free: that one may have lost it and not know. */
 static void look_at_home(struct bl_contest *c)
 {
 	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
@@ -203,7 +203,7 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;
-		if (c->op && !c->seen)
+		if (c->op && !c->seen && !c->abroad)
 			look_at_home(c);
 		if (wants_batch(c))
 			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;

@@ -33,6 +33,7 @@ struct bl_contest {
 	bl_time parked_until;          /* BL_PARKED: until then, or until it is woken */
 	bool seen;                     /* a batch has looked for it, */
 	bool alone;                    /* or had no use for it */
+	bool abroad; /* it was free at the server, whatever this client's own holds say */
 
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */

@@ -95,6 +95,7 @@ int bl_contest_unwatch(struct bl_contest *c)
 		return BL_PARKED;
 	bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
+	c->abroad |= got == BL_WATCH_FREE;
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
 }
 

@@ -149,6 +149,37 @@ Test(asking_waits, threads_and_requests_stand_in_one_line)
 	ask_ends(OK, &last);
 }
 
+/* The holder, an owner of the same client, does not know that it has lost the lock. */
+Test(asking_waits, a_broken_lock_is_granted)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct ask a;
+
+	expect(OK, b, acquire_as(b, "k", "holder"));
+	ask_for(&a, b, "k", "task", .wait_ms = -1);
+	dispatch_until(b, watched() == 1);
+	expect(OK, other, bizlock_break(other, KEY("k"), row_of(&world, KEY("k")).fence));
+	ask_ends(OK, &a);
+	expect(LOST, b, bizlock_release(b, KEY("k"), "holder", NULL));
+}
+
+/* A lock that rests after its release is not held until the end of the lease. */
+Test(asking_waits, a_lock_that_rests_is_waited_for)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_acquire_opts opts =
+	        OPTS(.owner = "holder", .lease_ms = 20 * PATIENCE_MS, .min_hold_ms = 3000);
+	struct ask a;
+
+	expect(OK, other, bizlock_acquire(other, KEY("k"), &opts, NULL));
+	ask_for(&a, b, "k", "task", .wait_ms = -1);
+	dispatch_until(b, watched() == 1);
+	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
+	cr_assert_eq(a.calls, 0);
+	ask_ends(OK, &a);
+	cr_assert_eq(a.grant.flags, 0);
+}
+
 /* ---- cancelled ------------------------------------------------------------------------------ */
 
 Test(asking_waits, a_wait_can_be_cancelled)
