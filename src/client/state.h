@@ -129,7 +129,8 @@ static inline void bl_unlock(struct bizlock *b)
 	pthread_mutex_unlock(&b->mu);
 }
 
-/* One call on one key. Its fields do not change. */
+/* One call on one key. Its fields do not change; but a request that is cancelled, or that releases,
+ * sets `wakes` and io_deadline anew before a step. */
 struct bl_call {
 	struct bizlock *client;
 	struct bl_key key;
