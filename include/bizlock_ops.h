@@ -42,27 +42,30 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_
 
 /* ---- who waits ---------------------------------------------------------- */
 
-/* One connection that waits at the doorbell of a key. Valid during the callback. */
+/* One connection that waits for a key: at its doorbell, or by watching it. Valid during the
+ * callback. */
 typedef struct bizlock_waiter {
 	size_t size;                   /* set by the library */
 	const char *biz_type, *biz_id; /* the key */
 	const char *user, *host;       /* of the connection, as the server has them */
 	uint64_t connection;           /* its number at the server */
-	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds */
+	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds. -1: not known,
+	                                  for the connection watches the key, and maybe others */
 } bizlock_waiter;
 
-/* Calls fn for each connection that waits at the doorbell of one of the n keys, the
- * longest wait first. It reads the server's process list, by one query for all keys.
- * No connection is held during fn, nor a lock of the library. fn returns 0 to go on;
- * anything else ends the walk, which is then OK.
+/* Calls fn for each connection that waits for one of the n keys: first those at the doorbells, the
+ * longest wait first, then those that watch, once for each key. A client watches keys when it waits
+ * for more of them than it has connections. It reads the server's process list by one query, and
+ * asks for watchers by one more for each 512 keys. No connection is held during fn, nor a lock of
+ * the library. fn returns 0 to go on; anything else ends the walk, which is then OK.
  *
  * There may be more waiters than it shows. Without the privilege PROCESS, which bizlock
  * asks for nowhere, a user sees the connections of its own name alone: all of them, where
  * all clients share one user. Of several threads of a client that want the same key, only
- * the first waits at the doorbell, and the others behind it in memory. A waiter that polls
- * (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one at another node of a
- * cluster. And a wait counts from when it began at the doorbell: a waiter looks at the row
- * again, and comes back to the doorbell, at least once a lease.
+ * the first waits at the server, and the others behind it in memory. Of clients that watch the same
+ * key, two are seen. A waiter that polls (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one
+ * at another node of a cluster. And a wait counts from when it began at the doorbell: a waiter
+ * looks at the row again, and comes back to the doorbell, at least once a lease.
  * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
@@ -226,6 +229,7 @@ typedef struct bizlock_finding {
  *   group           no member of a group, or one that is ONLINE, in a group that can lose another,
  *                   with group_replication_consistency BEFORE_ON_PRIMARY_FAILOVER or stronger
  *   doorbell        GET_LOCK works
+ *   watching        KILL QUERY works, so that releases wake clients that watch many keys
  *   proxy           nothing on the way shares connections, or leads to several servers
  *   connections     max_connections and max_user_connections have room for this client
  *   prepared_statements   max_prepared_stmt_count has room for this client's

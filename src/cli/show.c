@@ -40,11 +40,14 @@ static void duration(const char *name, int64_t ms, const char *more)
 
 static int show_waiter(void *arg, const bizlock_waiter *w)
 {
-	char text[160], waited[CLI_DURATION_SIZE];
+	char text[160], waited[CLI_DURATION_SIZE] = "";
+	bool watches = w->waited_ms < 0;
 
 	(void)arg;
-	snprintf(text, sizeof(text), "%.40s@%.60s for %s, connection %" PRIu64, w->user, w->host,
-	         cli_show_duration(w->waited_ms, waited), w->connection);
+	if (!watches)
+		cli_show_duration(w->waited_ms, waited);
+	snprintf(text, sizeof(text), "%.40s@%.60s%s%s, connection %" PRIu64, w->user, w->host,
+	         watches ? " watches" : " for ", waited, w->connection);
 	line("waiting", text);
 	return 0;
 }

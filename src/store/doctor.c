@@ -34,6 +34,7 @@ static const struct {
         {"galera", VARIABLES, bl_check_galera},
         {"group", VARIABLES, bl_check_group},
         {"doorbell", VARIABLES, bl_check_doorbell},
+        {"watching", VARIABLES, bl_check_watching},
         {"proxy", VARIABLES, bl_check_proxy},
         {"connections", VARIABLES, bl_check_connections},
         {"prepared_statements", VARIABLES, bl_check_statements},

@@ -24,6 +24,6 @@ bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collat
         bl_check_auto_increment;
 
 /* doctor_tries.c */
-bl_check bl_check_grants, bl_check_doorbell, bl_check_proxy;
+bl_check bl_check_grants, bl_check_doorbell, bl_check_watching, bl_check_proxy;
 
 #endif

@@ -107,6 +107,55 @@ int bl_check_doorbell(struct bl_doctor *d, struct bl_finding *f, struct bl_err *
 	return BIZLOCK_OK;
 }
 
+/* Ends a statement of its own, found by a named lock, as a release finds those that watch. */
+static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	char text[48];
+	int rc = bl_doctor_query(d, 1, &rows, err, "SELECT IFNULL(IS_USED_LOCK('%s'), 0)",
+	                         d->session.mark.name);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	*ret_id = row && row[0] ? strtoull(row[0], NULL, 10) : 0;
+	bl_rows_free(rows);
+	snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, *ret_id);
+	return bl_session_run(&d->session, text, strlen(text), NULL, err);
+}
+
+/* Of what is too little to watch, the finding `doorbell` tells. */
+int bl_check_watching(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	uint64_t id = 0;
+	int rc;
+
+	if (!d->config->queue || !d->session.mark.name[0])
+		return BIZLOCK_OK;
+	if (d->config->max_connections < 4) {
+		bl_buf_addf(&f->text, "not used: the option max_connections is %" PRIu32,
+		            d->config->max_connections);
+		bl_advise(f, BIZLOCK_WARN,
+		          "set max_connections to 4 or more: waiters that get no connection poll");
+		return BIZLOCK_OK;
+	}
+	rc = try_wake_up(d, &id, err);
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_DB)
+		return rc;
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_STOPPED) {
+		bl_buf_adds(&f->text, "KILL QUERY works, among connections of this user");
+		return BIZLOCK_OK;
+	}
+	bl_buf_addf(&f->text, "KILL QUERY %" PRIu64 " does not work: %s", id,
+	            rc == BIZLOCK_OK ? "the statement was not ended" : err->msg);
+	bl_advise(f, BIZLOCK_WARN,
+	          "connect without what forbids it on the way; else a client that waits for more "
+	          "keys "
+	          "than it has connections looks at them up to a second late");
+	return BIZLOCK_OK;
+}
+
 /* ---- what stands between ------------------------------------------------------------------ */
 
 /* Which connection of the server runs a statement, and which one has our mark. 0: none. */

@@ -226,17 +226,21 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 		            ms, bell, ms / 1000 + 1);
 }
 
+#define AT_A_BELL "STATE = 'User lock' AND INFO LIKE 'SELECT%%GET_LOCK(''bizlock:%%'"
+
 /* The bell stands between the first two quotes of what bl_sql_wait_bell() makes. MySQL
  * knows no finer time than seconds there. */
-#define WAITERS(ms)                                                                                \
-	"SELECT ID, USER, HOST, " ms ", "                                                          \
-	"SUBSTRING_INDEX(SUBSTRING_INDEX(INFO, '''', 2), '''', -1) "                               \
-	"FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' "                           \
-	"AND INFO LIKE 'SELECT%GET_LOCK(''bizlock:%' ORDER BY " ms " DESC, ID"
-
-const char *bl_sql_waiters(const struct bl_sql *sql)
+void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
+                    const char *others)
 {
-	return sql->mariadb ? WAITERS("FLOOR(TIME_MS)") : WAITERS("TIME * 1000");
+	const char *ms = sql->mariadb ? "FLOOR(TIME_MS)" : "TIME * 1000";
+
+	bl_buf_addf(ret,
+	            "SELECT ID, USER, HOST, %s, IF(" AT_A_BELL
+	            ", SUBSTRING_INDEX(SUBSTRING_INDEX(INFO, '''', 2), '''', -1), '') AS at_bell "
+	            "FROM %s.processlist WHERE " AT_A_BELL " OR ID IN (%s0) "
+	            "ORDER BY at_bell = '', %s DESC, ID",
+	            ms, schema, others, ms);
 }
 
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell)

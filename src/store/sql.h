@@ -78,8 +78,10 @@ void bl_sql_free(struct bl_sql *sql);
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
 /* The connections in such a wait: number, user, host, milliseconds, and the bell; the longest wait
- * first. */
-const char *bl_sql_waiters(const struct bl_sql *sql);
+ * first. Behind them those whose numbers `others` has, each before a comma; their bell is "".
+ * schema: the one whose table processlist is read. */
+void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
+                    const char *others);
 
 void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
 void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on with */

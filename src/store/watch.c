@@ -14,8 +14,8 @@
 /* As many names are taken by one statement. */
 #define NAMES_MAX 128
 
-static void add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
-                     const char *after)
+void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
+                       const char *after)
 {
 	bl_buf_addf(text, "%s('bizwat%u%s'%s)", before, slot, bell + PREFIX_LEN, after);
 }
@@ -34,7 +34,7 @@ void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
 		else
 			bl_buf_addf(text, "RELEASE_LOCK('%s')", bells[i]);
 		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
-			add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
+			bl_watch_add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
 			bl_buf_adds(text, "/0");
 		}
 	}
@@ -74,7 +74,7 @@ static unsigned find_watchers(struct bl_session *s, const char *const *bells, si
 	bl_buf_adds(&s->text, "SELECT CONCAT_WS(','");
 	for (size_t i = 0; i < n; i++)
 		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++)
-			add_name(&s->text, ",IS_USED_LOCK", slot, bells[i], "");
+			bl_watch_add_name(&s->text, ",IS_USED_LOCK", slot, bells[i], "");
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
 		return 0;
@@ -110,11 +110,11 @@ void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
 static void add_take(struct bl_buf *text, const char *bell)
 {
 	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
-		add_name(text, "IF(IFNULL(IS_USED_LOCK", i, bell, "");
+		bl_watch_add_name(text, "IF(IFNULL(IS_USED_LOCK", i, bell, "");
 		bl_buf_adds(text, ",0)=CONNECTION_ID(),1,");
 	}
 	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
-		add_name(text, "IF(GET_LOCK", i, bell, ",0");
+		bl_watch_add_name(text, "IF(GET_LOCK", i, bell, ",0");
 		bl_buf_adds(text, "=1,1,");
 	}
 	bl_buf_adds(text, "0");
@@ -187,8 +187,8 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 	bl_buf_adds(&s->text, "DO ");
 	for (size_t i = 0; i < n; i++)
 		for (unsigned slot = 0; watched[i]->named && slot < BL_WATCH_SLOTS; slot++) {
-			add_name(&s->text, any ? ",RELEASE_LOCK" : "RELEASE_LOCK", slot,
-			         watched[i]->bell, "");
+			bl_watch_add_name(&s->text, any ? ",RELEASE_LOCK" : "RELEASE_LOCK", slot,
+			                  watched[i]->bell, "");
 			any = true;
 		}
 	if (!any)

@@ -29,6 +29,10 @@ struct bl_watched {
 	int64_t left_us; /* of its lease; <= 0: over, or there is no row */
 };
 
+/* Adds the name of a slot, as the first argument of a function: before('NAME'after). */
+void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
+                       const char *after);
+
 /* The last statement of a text that gives doorbells back; its answer tells whether anybody watches
  * those keys. `only_if`: a condition in SQL, without which they are kept, or NULL. */
 void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,

@@ -86,6 +86,12 @@ test_show_tells_all_of_one_lock() {
 	hold job a --note why
 	"$program" exec job a -- true &
 	await eval '"$program" show job a | grep -q "^waiting .* for .*, connection [0-9]*$"'
+	local bell
+	bell=$(sql "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(INFO, '''', 2), 'bizlock:', -1) FROM
+		information_schema.PROCESSLIST WHERE DB = '$database' AND STATE = 'User lock'")
+	sql "SELECT GET_LOCK('bizwat1:$bell', 0), SLEEP(600)" 2>/dev/null &
+	await eval '"$program" show job a | grep -q "^waiting .* watches, connection [0-9]*$"'
+	sql "KILL $("$program" show job a | sed -n 's/^waiting .* watches, connection //p')"
 	expect 0 "$program" show job a
 	expect_out '^state +held$'
 	expect_out "^owner +exec@$holder\.[0-9a-f]+@"

@@ -1,58 +1,42 @@
-/* The waiters of some keys, as the server's process list shows them. */
+/* The waiters of some keys, as the server shows them. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/conn/retry.h"
 #include "client/ops/ops.h"
 #include "store/waiters.h"
 
-static int read_waiters_on(struct bl_session *s, void *arg, struct bl_err *err)
-{
-	return bl_waiters_read(s, arg, err);
-}
-
-/* The process list knows bells, not keys. */
-struct named_bell {
-	char bell[BL_BELL_MAX + 1];
-	const struct bl_key *key;
+struct looking {
+	struct bl_waited_key *asked;
+	size_t n;
+	struct bl_waiters found;
 };
 
-static int by_bell(const void *a, const void *b)
+static int read_waiters_on(struct bl_session *s, void *arg, struct bl_err *err)
 {
-	return strcmp(((const struct named_bell *)a)->bell, ((const struct named_bell *)b)->bell);
+	struct looking *l = arg;
+
+	return bl_waiters_read(s, l->asked, l->n, &l->found, err);
 }
 
-static struct named_bell *name_bells(const struct bizlock *b, const struct bl_key *keys, size_t n)
+static struct bl_waited_key *name_bells(const struct bizlock *b, const struct bl_key *keys,
+                                        size_t n)
 {
-	struct named_bell *bells = calloc(n, sizeof(*bells));
+	struct bl_waited_key *asked = calloc(n + 1, sizeof(*asked));
 
-	for (size_t i = 0; bells && i < n; i++) {
-		bl_bell_name(bells[i].bell, b->bell_seed, &keys[i]);
-		bells[i].key = &keys[i];
+	for (size_t i = 0; asked && i < n; i++) {
+		bl_bell_name(asked[i].bell, b->bell_seed, &keys[i]);
+		asked[i].key = &keys[i];
 	}
-	if (bells)
-		qsort(bells, n, sizeof(*bells), by_bell);
-	return bells;
+	return asked;
 }
 
-static const struct bl_key *key_of(const struct named_bell *bells, size_t n,
-                                   const struct bl_waiter *w)
-{
-	struct named_bell wanted = {.key = NULL};
-	const struct named_bell *found;
-
-	memcpy(wanted.bell, w->bell, sizeof(wanted.bell));
-	found = bsearch(&wanted, bells, n, sizeof(*bells), by_bell);
-	return found ? found->key : NULL;
-}
-
-static int show_waiter(const struct bl_key *key, const struct bl_waiter *w,
-                       int (*fn)(void *arg, const bizlock_waiter *), void *arg)
+static int show_waiter(const struct bl_waiter *w, int (*fn)(void *arg, const bizlock_waiter *),
+                       void *arg)
 {
 	bizlock_waiter shown = {
 	        .size = sizeof(shown),
-	        .biz_type = key->type,
-	        .biz_id = key->id,
+	        .biz_type = w->key->type,
+	        .biz_id = w->key->id,
 	        .user = w->user,
 	        .host = w->host,
 	        .connection = w->connection,
@@ -65,20 +49,15 @@ static int show_waiter(const struct bl_key *key, const struct bl_waiter *w,
 int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
                       int (*fn)(void *arg, const bizlock_waiter *), void *arg, struct bl_err *err)
 {
-	struct named_bell *bells = name_bells(b, keys, n);
-	struct bl_waiters waiters = {NULL, 0};
+	struct looking l = {name_bells(b, keys, n), n, {NULL, 0, 0}};
 	int rc, end = 0;
 
-	if (!bells)
+	if (!l.asked)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_read_twice(b, read_waiters_on, &waiters, err);
-	for (size_t i = 0; end == 0 && i < waiters.count; i++) {
-		const struct bl_key *key = key_of(bells, n, &waiters.all[i]);
-
-		if (key)
-			end = show_waiter(key, &waiters.all[i], fn, arg);
-	}
-	free(waiters.all);
-	free(bells);
+	rc = bl_read_twice(b, read_waiters_on, &l, err);
+	for (size_t i = 0; end == 0 && i < l.found.count; i++)
+		end = show_waiter(&l.found.all[i], fn, arg);
+	free(l.found.all);
+	free(l.asked);
 	return rc;
 }

@@ -8,15 +8,19 @@
 TestSuite(doctor, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static const char *const names[] = {
-        "connection",   "database",       "server",
-        "tables",       "engine",         "primary_key",
-        "collation",    "auto_increment", "grants",
-        "sql_mode",     "isolation",      "transactions",
-        "inherited",    "binlog_format",  "read_only",
-        "galera",       "group",          "doorbell",
-        "proxy",        "connections",    "prepared_statements",
-        "wait_timeout", "packets",        "durability",
-        "clock",
+        "connection",   "database",
+        "server",       "tables",
+        "engine",       "primary_key",
+        "collation",    "auto_increment",
+        "grants",       "sql_mode",
+        "isolation",    "transactions",
+        "inherited",    "binlog_format",
+        "read_only",    "galera",
+        "group",        "doorbell",
+        "watching",     "proxy",
+        "connections",  "prepared_statements",
+        "wait_timeout", "packets",
+        "durability",   "clock",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 

@@ -50,6 +50,24 @@ Test(doctor_between, get_lock_is_forbidden)
 	expect_good(&f, SERVERS_OWN " doorbell");
 }
 
+Test(doctor_between, kill_query_is_forbidden)
+{
+	struct findings f = look_when("KILL QUERY", "KILL QUARY");
+
+	expect_finding(&f, "watching", BIZLOCK_WARN, "does not work");
+	expect_good(&f, SERVERS_OWN " watching");
+}
+
+/* As with a proxy that has numbers of its own for connections. */
+Test(doctor_between, kill_query_reaches_nobody)
+{
+	struct findings f = look_when("KILL QUERY ", "DO    0 +  ");
+
+	expect_finding(&f, "watching", BIZLOCK_WARN, "was not ended");
+	f = look_when("IFNULL(IS_USED_LOCK(", "IFNULL(IS_FREE_LOCK(");
+	expect_finding(&f, "watching", BIZLOCK_WARN, "does not work");
+}
+
 /* As with a proxy that sends each statement to another connection of a pool. */
 Test(doctor_between, locks_are_forgotten)
 {

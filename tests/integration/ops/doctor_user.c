@@ -130,6 +130,9 @@ Test(doctor_user, options_of_the_client)
 
 	expect_finding(&f, "doorbell", BIZLOCK_WARN, "queue");
 	expect_finding(&f, "connections", BIZLOCK_WARN, "max_connections");
+	cr_assert(!finding_of(&f, "watching"));
+	f = look(OPTIONS("max_connections", "3"));
+	expect_finding(&f, "watching", BIZLOCK_WARN, "4 or more");
 }
 
 Test(doctor_user, the_first_of_several_hosts_that_answers)
