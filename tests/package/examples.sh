@@ -41,6 +41,8 @@ else
 	echo "[SKIP] package: no C++ compiler"
 fi
 
+"$CC" "${flags[@]}" "$root/examples/event_loop.c" -o event_loop $(pkg-config --libs bizlock)
+
 for program in "${programs[@]}"; do
 	step "$program"
 	[[ $(said $program) == "order 4711 is ours for N ms, fence N" ]] ||
@@ -61,3 +63,9 @@ for program in "${programs[@]}"; do
 	[[ $(cat $program.out) == *somebody@1.2@elsewhere* ]] ||
 		die "$program says: $(cat $program.out)"
 done
+
+step "event_loop"
+sql "$database" -e "DELETE FROM biz_lock"
+BIZLOCK_LEASE_MS=6000 LD_LIBRARY_PATH=$libdir python3 "$here/event_loop.py" ./event_loop \
+	env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" \
+	-N "$database" -e
