@@ -91,7 +91,7 @@ done < <(grep '^It Cm' <<<"$items" | grep -oE 'Cm [a-z_]+' | sed 's/Cm //')
 # Comments are not the interface; what ends in _ is for the macros' own use.
 code=$(awk '{ gsub(/\/\*.*\*\//, "") } /\/\*/ { skip = 1 } !skip; /\*\// { skip = 0 }' "${headers[@]}")
 macros=$(grep -oE '\bBIZLOCK_[A-Z_]*[A-Z]\b' <<<"$code" |
-	grep -vxE 'BIZLOCK_(API|MUST_CHECK|H|OPS_H|TX_H)' | sort -u)
+	grep -vxE 'BIZLOCK_(API|MUST_CHECK|H|OPS_H|TX_H|ASYNC_H)' | sort -u)
 some "$macros" "macro"
 used=$(sed '/^\.Dt/d' "$pages"/*.[37] | grep -oE '\bBIZLOCK_[A-Z_]*[A-Z]\b' | sort -u)
 for macro in $(comm -23 <(echo "$macros") <(echo "$used")); do
