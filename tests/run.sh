@@ -66,7 +66,7 @@ while (($#)); do
 	shift
 done
 
-things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff openssl)
+things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff openssl libuv)
 servers=(server galera flock faketime ip mount haproxy)
 packaging=(dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The smallest examples, built against the installed package, do at a server what they say. Needs
-# one in BIZLOCK_TEST_*; makes a database of its own.
+# The smallest examples, built against the installed package, do at a server what they say; and so
+# does a program with libuv. Needs one in BIZLOCK_TEST_*; makes a database of its own.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 source "$root/tests/support/dialects.sh"
@@ -42,6 +42,7 @@ else
 fi
 
 "$CC" "${flags[@]}" "$root/examples/event_loop.c" -o event_loop $(pkg-config --libs bizlock)
+"$CC" "${flags[@]}" "$here/uv.c" -o uv $(pkg-config --cflags --libs bizlock libuv)
 
 for program in "${programs[@]}"; do
 	step "$program"
@@ -69,3 +70,7 @@ sql "$database" -e "DELETE FROM biz_lock"
 BIZLOCK_LEASE_MS=6000 LD_LIBRARY_PATH=$libdir python3 "$here/event_loop.py" ./event_loop \
 	env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" \
 	-N "$database" -e
+
+step "uv"
+said=$(LD_LIBRARY_PATH=$libdir ./uv)
+[[ $said == "50 granted, 1 cancelled, 1 lost, timers in between" ]] || die "uv says: $said"

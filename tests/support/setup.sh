@@ -24,7 +24,7 @@ has() {
 		compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' ||
 			compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1'
 		;;
-	hiredis | libcurl) pkg-config --exists "$1" ;;
+	hiredis | libcurl | libuv) pkg-config --exists "$1" ;;
 	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
 	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
 	clang)
@@ -56,6 +56,7 @@ package() {
 	zsh) echo "zsh: its completion" ;;
 	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;
+	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;

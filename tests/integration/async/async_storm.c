@@ -1,0 +1,117 @@
+/* Tasks of one client want a few keys, again and again, all by callbacks that start, release and
+ * cancel as a random number says. At most one has a key, and every request is told once. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cr_ask.h"
+#include "swarm.h"
+
+TestSuite(async_storm, .init = world_begin, .fini = world_end, .timeout = 300);
+
+#define TASKS 100
+#define KEYS 12
+#define ACTIONS 4000
+
+struct task {
+	char owner[16];
+	bizlock_op *op; /* NULL: it waits for nothing */
+	int key;        /* that it has, or wants */
+	bool has, busy; /* busy: something is under way */
+};
+
+static bizlock *b;
+static struct task tasks[TASKS];
+static char ids[KEYS][8];
+static uint64_t fences[KEYS];
+static int holders[KEYS], actions, under_way, granted, cancelled;
+static unsigned seed;
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static void go_on(struct task *t);
+
+static void released(void *arg, int rc, const bizlock_grant *grant)
+{
+	struct task *t = arg;
+
+	cr_assert_eq(rc, BIZLOCK_OK, "%s", bizlock_errmsg(b));
+	cr_assert_null(grant);
+	t->busy = false;
+	under_way--;
+	go_on(t);
+}
+
+static void acquired(void *arg, int rc, const bizlock_grant *grant)
+{
+	struct task *t = arg;
+
+	t->op = NULL;
+	t->busy = false;
+	under_way--;
+	if (rc == BIZLOCK_OK) {
+		cr_assert_eq(++holders[t->key], 1, "two have %s", ids[t->key]);
+		cr_assert_gt(grant->fence, fences[t->key]);
+		fences[t->key] = grant->fence;
+		t->has = true;
+		granted++;
+	} else {
+		cr_assert(rc == BIZLOCK_CANCELLED || rc == BIZLOCK_TIMEOUT, "%s",
+		          bizlock_errmsg(b));
+		cancelled++;
+	}
+	go_on(t);
+}
+
+static void give_back(struct task *t)
+{
+	holders[t->key]--;
+	t->has = false;
+	t->busy = true;
+	under_way++;
+	expect(OK, b, bizlock_release_start(b, KEY(ids[t->key]), t->owner, released, t));
+}
+
+static void want(struct task *t)
+{
+	bizlock_acquire_opts opts = OPTS(.owner = t->owner, .wait_ms = -1);
+
+	if (below(8) == 0)
+		opts.wait_ms = 1 + below(20);
+	t->key = (int)below(KEYS);
+	t->busy = true;
+	under_way++;
+	expect(OK, b, bizlock_acquire_start(b, KEY(ids[t->key]), &opts, acquired, t, &t->op));
+}
+
+/* Now and then it ends another one's wait, too. */
+static void go_on(struct task *t)
+{
+	struct task *other = &tasks[below(TASKS)];
+
+	if (other->op && below(4) == 0)
+		bizlock_op_cancel(other->op);
+	if (t->has)
+		give_back(t);
+	else if (actions++ < ACTIONS)
+		want(t);
+}
+
+Test(async_storm, of_callbacks)
+{
+	seed = swarm_seed();
+	printf("seed %u\n", seed);
+	b = client(NULL);
+	for (int i = 0; i < KEYS; i++)
+		snprintf(ids[i], sizeof(ids[i]), "k-%d", i);
+	for (int i = 0; i < TASKS; i++) {
+		snprintf(tasks[i].owner, sizeof(tasks[i].owner), "task-%d", i);
+		go_on(&tasks[i]);
+	}
+	dispatch_until(b, under_way == 0 && actions >= ACTIONS);
+	cr_assert_gt(granted, ACTIONS / 8);
+	cr_assert_gt(cancelled, 0);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+}
