@@ -2,6 +2,8 @@
  * halves, and the same client works again right after. The program is linked with --wrap, so every
  * allocation comes here. */
 #define _GNU_SOURCE 1
+#include <bizlock_async.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,14 +54,19 @@ char *__wrap_strdup(const char *s)
 
 /* ---- what is tried ------------------------------------------------------------ */
 
+enum { HOLDS = 3 };
+
 struct round {
 	bizlock *b;
 	bool open;
 	unsigned refused;
-	unsigned depth[2]; /* of the thread's hold, and of a named owner's */
+	unsigned depth[HOLDS];
 };
 
-static const char *const owners[2] = {NULL, "task-1"};
+/* The thread's hold, a named owner's, and one that is asked for and dispatched. */
+static const char *const owners[HOLDS] = {NULL, "task-1", "task-2"};
+static const char *const ids[HOLDS] = {"thread", "named", "asked"};
+#define IS_ASKED(who) ((who) == 2)
 
 /* Was the call done? If not, it must say that memory was out. */
 static bool done(struct round *r, const char *what, int rc)
@@ -73,26 +80,72 @@ static bool done(struct round *r, const char *what, int rc)
 	return false;
 }
 
+struct answer {
+	bool told;
+	int rc;
+};
+
+static void note_answer(void *arg, int rc, const bizlock_grant *grant)
+{
+	struct answer *a = arg;
+
+	(void)grant;
+	if (a->told)
+		die("told twice");
+	*a = (struct answer){true, rc};
+}
+
+/* rc: of the start. What was not started is not told. */
+static int answer_of(struct round *r, const struct answer *a, int rc)
+{
+	struct pollfd fd = {.fd = bizlock_fd(r->b), .events = POLLIN};
+
+	for (int64_t end = now_ms() + PATIENCE_MS; rc == BIZLOCK_OK && !a->told;) {
+		if (now_ms() > end)
+			die("a request was never told");
+		poll(&fd, 1, 50);
+		rc = bizlock_dispatch(r->b, NULL);
+	}
+	return rc == BIZLOCK_OK ? a->rc : rc;
+}
+
 static void acquire(struct round *r, int who)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	const char *id = who ? "named" : "thread";
+	bizlock_key key = KEY(ids[who]);
+	struct answer a = {.told = false};
+	int rc;
 
 	opts.owner = owners[who];
 	opts.wait_ms = PATIENCE_MS;
-	if (done(r, "acquire", bizlock_acquire(r->b, KEY(id), &opts, NULL)))
+	if (IS_ASKED(who))
+		rc = answer_of(r, &a,
+		               bizlock_acquire_start(r->b, key, &opts, note_answer, &a, NULL));
+	else
+		rc = bizlock_acquire(r->b, key, &opts, NULL);
+	if (done(r, "acquire", rc))
 		r->depth[who]++;
 }
 
-/* The level is given back, even if memory is out. */
+/* The level is given back, even if memory is out; but a release that was not even started is
+ * none. */
 static void release(struct round *r, int who)
 {
-	const char *id = who ? "named" : "thread";
+	bizlock_key key = KEY(ids[who]);
+	struct answer a = {.told = false};
+	int rc;
 
 	if (r->depth[who] == 0)
 		return;
-	r->depth[who]--;
-	done(r, "release", bizlock_release(r->b, KEY(id), owners[who], NULL));
+	if (IS_ASKED(who)) {
+		rc = bizlock_release_start(r->b, key, owners[who], note_answer, &a);
+		r->depth[who] -= rc == BIZLOCK_OK;
+		rc = answer_of(r, &a, rc);
+	} else {
+		r->depth[who]--;
+		rc = bizlock_release(r->b, key, owners[who], NULL);
+	}
+	done(r, "release", rc);
 }
 
 static int see_migration(void *arg, const bizlock_migration *m)
@@ -137,7 +190,7 @@ static void try_all(struct round *r)
 	look_after(r);
 	if (!r->open)
 		r->open = done(r, "open", bizlock_open(r->b));
-	for (int who = 0; who < 2 && r->open; who++) {
+	for (int who = 0; who < HOLDS && r->open; who++) {
 		acquire(r, who);
 		acquire(r, who);
 		release(r, who);
@@ -159,7 +212,7 @@ static bool try_with(const struct world *w, int n)
 	failed = atomic_exchange(&left, 0) == 0;
 	r.refused = 0;
 	try_all(&r);
-	for (int who = 0; who < 2; who++)
+	for (int who = 0; who < HOLDS; who++)
 		while (r.depth[who])
 			release(&r, who);
 	if (r.refused)

@@ -1,5 +1,5 @@
-/* The parts of the program cuts: what is done (scenario.c), what must be true afterwards (check.c),
- * and where it can go wrong (points.c). */
+/* The parts of the program cuts: what is done (scenario.c, ask.c), what must be true afterwards
+ * (check.c), and where it can go wrong (points.c). */
 #ifndef TEST_CUTS_H
 #define TEST_CUTS_H
 
@@ -72,6 +72,7 @@ struct run {
 	int rc;                   /* what the client answered, and how fast */
 	int64_t took_ms;
 	char errmsg[512];
+	unsigned told; /* how often, of a request */
 	bool fired;
 	struct fault_trace trace;
 	char why[TEXT]; /* why the run failed; "": it did not */
@@ -103,6 +104,10 @@ void run_point(struct bench *bench, const struct point *point, struct run *ret);
 
 /* Called after the act, when the fault is over. False: see ret->why. */
 bool check_run(struct run *r);
+
+/* By bizlock_async.h: an acquisition, one try, one whose holder releases meanwhile, a release. */
+int ask_for(struct run *r), ask_once(struct run *r), ask_and_wait(struct run *r),
+        ask_release(struct run *r);
 
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);
 

@@ -135,6 +135,11 @@ const struct scenario scenarios[] = {
         BOTH("verify", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_verify),
         BOTH("break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
         BOTH("close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
+        BOTH("ask", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, ask_for),
+        BOTH("ask-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, ask_for),
+        BOTH("ask-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
+        BOTH("ask-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, ask_once),
+        BOTH("ask-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),
         {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

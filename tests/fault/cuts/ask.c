@@ -1,0 +1,79 @@
+/* What is done by requests of an event loop while the network fails. */
+#include <bizlock_async.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "cuts.h"
+#include "patience.h"
+
+static void told(void *arg, int rc, const bizlock_grant *grant)
+{
+	struct run *r = arg;
+
+	if (r->told++)
+		die("told twice");
+	r->rc = rc;
+	if (grant)
+		r->grant = *grant;
+	if (rc != BIZLOCK_OK)
+		snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
+}
+
+static int wait_until_told(struct run *r)
+{
+	struct pollfd fd = {.fd = bizlock_fd(r->b), .events = POLLIN};
+
+	for (int64_t end = now_ms() + PATIENCE_MS; !r->told;) {
+		if (now_ms() > end)
+			die("%s: never told", r->scenario->name);
+		poll(&fd, 1, 20);
+		must_work(r->b, bizlock_dispatch(r->b, NULL), "dispatch");
+	}
+	return r->rc;
+}
+
+static void start(struct run *r, int64_t wait_ms)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = wait_ms;
+	opts.lease_ms = LEASE_MS;
+	opts.owner = ME;
+	must_work(r->b, bizlock_acquire_start(r->b, KEY(r->id), &opts, told, r, NULL), "start");
+}
+
+int ask_for(struct run *r)
+{
+	start(r, r->wait_ms);
+	return wait_until_told(r);
+}
+
+int ask_once(struct run *r)
+{
+	start(r, 0);
+	return wait_until_told(r);
+}
+
+static bool is_watched(struct run *r)
+{
+	return db_number(r->bench->world.admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
+	                 "STATE = 'User sleep'",
+	                 r->bench->world.schema) > 0;
+}
+
+int ask_and_wait(struct run *r)
+{
+	start(r, r->wait_ms);
+	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
+	     now_ms() < end && !is_watched(r) && !r->point->off;)
+		pause_ms(1);
+	must_work(r->holder, bizlock_release(r->holder, KEY(r->id), "holder", NULL), "the holder");
+	return wait_until_told(r);
+}
+
+int ask_release(struct run *r)
+{
+	must_work(r->b, bizlock_release_start(r->b, KEY(r->id), ME, told, r), "start");
+	return wait_until_told(r);
+}
