@@ -157,6 +157,28 @@ static void is_not_lost(struct keeper (*hold_up)(void), const struct server *lag
 	bizlock_close(b);
 }
 
+/* The member that lags has the row, but with the lease as it was before it was made longer. */
+static void is_not_over(struct keeper (*hold_up)(void), const struct server *lagging)
+{
+	bizlock *b = client_of_both(lagging);
+	MYSQL *there = db_open(lagging, world.schema);
+	struct keeper keeper;
+
+	expect(OK, b, acquire(b, "k-000", .wait_ms = PATIENCE_MS, .lease_ms = LEASE_MS));
+	eventually(db_number(there, "SELECT COUNT(*) FROM biz_lock"));
+	keeper = hold_up();
+	expect(OK, b, bizlock_renew(b, KEY("k-000"), NULL, 20 * PATIENCE_MS));
+	eventually(db_number(there, "SELECT timeout < UTC_TIMESTAMP(6) FROM biz_lock"));
+	mysql_close(there);
+	lose_way();
+	if (pthread_create(&keeper.thread, NULL, let_go_when_asked, &keeper) != 0)
+		die("no thread");
+	expect(OK, b, verify(b));
+	pthread_join(keeper.thread, NULL);
+	expect(OK, b, release_one(b));
+	bizlock_close(b);
+}
+
 Test(lagging, member_of_a_group)
 {
 	static holder_fn *const all[] = {release_one, release_several, renew,
@@ -167,6 +189,8 @@ Test(lagging, member_of_a_group)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		is_not_lost(keep_group, &group.nodes[0], all[i], 0);
 	is_not_lost(keep_group, &group.nodes[0], release_one, 600000);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	is_not_over(keep_group, &group.nodes[0]);
 }
 
 Test(lagging, node_of_galera)
@@ -174,4 +198,6 @@ Test(lagging, node_of_galera)
 	galera_begin();
 	open_way(&galera_nodes[1].at);
 	is_not_lost(keep_galera, &galera_nodes[0].at, verify, 0);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	is_not_over(keep_galera, &galera_nodes[0].at);
 }
