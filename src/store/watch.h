@@ -26,6 +26,7 @@ struct bl_watched {
 
 	/* BY THE LAST LOOK */
 	bool seen;       /* by key: */
+	bool passed;     /* another hold has the lock than by the look before */
 	int64_t left_us; /* of its lease; <= 0: over, or there is no row */
 };
 

@@ -89,6 +89,7 @@ static int look_by_key(struct bl_session *s, struct bl_watched **watched, size_t
 	qsort(watched, n, sizeof(*watched), by_key);
 	for (size_t i = 0; i < n; i++) {
 		watched[i]->left_us = 0;
+		watched[i]->passed = watched[i]->fence != 0;
 		watched[i]->fence = 0;
 	}
 	while ((row = bl_rows_next(rows)) != NULL)

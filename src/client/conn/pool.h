@@ -120,10 +120,10 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
 /* A connection without doorbells, to wait at one. *ret is NULL if there is none
  * now: the caller polls. One connection always remains for everybody else, or
- * nobody could release what these wait for. */
-int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
+ * nobody could release what these wait for. hot: see yields.h. */
+int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err);
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
-bool bl_pool_has_room_at_bells(const struct bl_pool *p);
+bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot);
 
 /* The same for the watch thread, which may have a quarter of them: 0 of less than 4. *ret NULL:
  * there is none now, and the next one is kept for it; it has to ask again. */

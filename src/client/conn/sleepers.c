@@ -7,9 +7,10 @@ unsigned bl_pool_watchers_max(const struct bl_pool *p)
 	return p->size / 4;
 }
 
-bool bl_pool_has_room_at_bells(const struct bl_pool *p)
+/* As many connections again as watch are for hot keys. */
+bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot)
 {
-	return p->at_bells + bl_pool_watchers_max(p) + 1 < p->size;
+	return p->at_bells + (hot ? 1 : 2) * bl_pool_watchers_max(p) + 1 < p->size;
 }
 
 /* For a sleep that can last. *count: of such connections. */
@@ -31,10 +32,10 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	return rc;
 }
 
-int bl_pool_take_for_bell(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err)
 {
 	*ret = NULL;
-	if (!bl_pool_has_room_at_bells(p))
+	if (!bl_pool_has_room_at_bells(p, hot))
 		return BIZLOCK_OK;
 	return take_to_sleep(p, bl_pool_pick_idle(p, BL_BELLS_MAX, false), &p->at_bells, ret, err);
 }

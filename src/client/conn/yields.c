@@ -4,14 +4,36 @@
  * nothing at most. */
 #define YIELD_NS (10 * BL_NS_PER_MS)
 
+/* A wait at the doorbell is in order, so nothing tells then whether the key is still hot. */
+#define HOT_NS (10000 * BL_NS_PER_MS)
+
+static struct bl_yield from_now(const struct bl_key *key, bl_time ns)
+{
+	return (struct bl_yield){key->hash, bl_now() + ns};
+}
+
+/* 0: that is over. */
+static bl_time until_when(const struct bl_yield *y, const struct bl_key *key)
+{
+	return y->hash == key->hash && !bl_passed(y->until) ? y->until : 0;
+}
+
 void bl_yields_note(struct bl_yields *y, const struct bl_key *key)
 {
-	y->all[key->hash % BL_YIELDS] = (struct bl_yield){key->hash, bl_now() + YIELD_NS};
+	y->all[key->hash % BL_YIELDS] = from_now(key, YIELD_NS);
 }
 
 bl_time bl_yields_until(const struct bl_yields *y, const struct bl_key *key)
 {
-	const struct bl_yield *yield = &y->all[key->hash % BL_YIELDS];
+	return until_when(&y->all[key->hash % BL_YIELDS], key);
+}
 
-	return yield->hash == key->hash && !bl_passed(yield->until) ? yield->until : 0;
+void bl_yields_note_hot(struct bl_yields *y, const struct bl_key *key)
+{
+	y->hot[key->hash % BL_YIELDS] = from_now(key, HOT_NS);
+}
+
+bool bl_yields_is_hot(const struct bl_yields *y, const struct bl_key *key)
+{
+	return until_when(&y->hot[key->hash % BL_YIELDS], key) != 0;
 }

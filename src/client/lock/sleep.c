@@ -103,11 +103,15 @@ int bl_contest_unwatch(struct bl_contest *c)
 
 int bl_contest_sleep(struct bl_contest *c, bl_time until)
 {
+	const struct bl_key *key = &c->blocker->call.key;
+	struct bizlock *b = c->client;
+
 	if (c->op)
 		return park(c, until);
 	for (;;) {
 		struct bl_conn *conn;
-		int rc = bl_pool_take_for_bell(&c->client->pool, &conn, c->call->err);
+		int rc = bl_pool_take_for_bell(&b->pool, bl_yields_is_hot(&b->yields, key), &conn,
+		                               c->call->err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;
@@ -117,9 +121,12 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 		case BL_WATCH_DIRECT:
 			continue;
 		case BL_WATCH_FREE:
-			if (c->n == 1 && !c->unsure)
-				return bl_attempt(c, c->wait.bells);
-			return BL_AGAIN;
+			if (c->n > 1 || c->unsure)
+				return BL_AGAIN;
+			rc = bl_attempt(c, c->wait.bells);
+			if (rc == BL_AGAIN)
+				bl_yields_note_hot(&b->yields, key);
+			return rc;
 		case BL_WATCH_WAITS:
 		case BL_WATCH_NO:
 			return bl_contest_pause(c, until);

@@ -98,13 +98,26 @@ void bl_watch_let_go(struct bl_watch_wait *wait)
 		wait_free(wait);
 }
 
-void bl_watch_promote(struct bizlock *b)
+/* The oldest one of threads, for a hot key or for any; or NULL. */
+static struct bl_watch_wait *oldest_wait(const struct bizlock *b, bool hot)
 {
 	struct bl_watch_wait *wait = b->watch.threads ? b->watch.oldest : NULL;
 
-	while (wait && (wait->answer != BL_WATCH_WAITS || wait->woken))
+	while (wait && (wait->answer != BL_WATCH_WAITS || wait->woken ||
+	                (hot && !bl_yields_is_hot(&b->yields, wait->watched.key))))
 		wait = wait->next;
-	if (wait && bl_pool_has_room_at_bells(&b->pool))
+	return wait;
+}
+
+void bl_watch_promote(struct bizlock *b)
+{
+	struct bl_watch_wait *wait = NULL;
+
+	if (bl_pool_has_room_at_bells(&b->pool, true))
+		wait = oldest_wait(b, true);
+	if (!wait && bl_pool_has_room_at_bells(&b->pool, false))
+		wait = oldest_wait(b, false);
+	if (wait)
 		bl_watch_answer(wait, BL_WATCH_DIRECT);
 }
 

@@ -54,8 +54,9 @@ static size_t sort_out(struct bl_watcher *w)
 	return waited_for;
 }
 
-/* Answers those whose keys are free, and notes how long the others' leases are. */
-static void judge(struct bl_watcher *w, bl_time now)
+/* Answers those whose keys are free, and notes how long the others' leases are, and which keys have
+ * another holder than before. */
+static void judge(struct bizlock *b, struct bl_watcher *w, bl_time now)
 {
 	bool missed = false, any = false;
 
@@ -70,6 +71,10 @@ static void judge(struct bl_watcher *w, bl_time now)
 			bl_watch_answer(wait, BL_WATCH_FREE);
 		} else {
 			wait->until = now + wait->watched.left_us * 1000;
+			if (wait->watched.passed) {
+				bl_yields_note_hot(&b->yields, wait->watched.key);
+				bl_watch_promote(b);
+			}
 		}
 	}
 	if (missed)
@@ -120,7 +125,7 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 	w->grown = false;
 	now = bl_now();
 	if (rc == BIZLOCK_OK && look)
-		judge(w, now);
+		judge(b, w, now);
 	n = sort_out(w);
 	if (rc == BIZLOCK_OK && n > 0) {
 		w->until = sleep_until(b, w, n, now);
