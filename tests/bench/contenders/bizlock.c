@@ -44,6 +44,43 @@ static void release(void *lane)
 		die("bizlock: %s", bizlock_errmsg(client));
 }
 
+/* ---- many keys: default options ------------------------------------------ */
+
+static void begin_waits(unsigned keys, bool loop, void (*woken)(unsigned key))
+{
+	(void)keys;
+	(void)woken;
+	if (loop)
+		die("bizlock: a loop needs bizlock_async.h");
+	client = client_open(&bench_world, NULL);
+}
+
+static bool attempt(unsigned key)
+{
+	char id[24];
+
+	snprintf(id, sizeof(id), "waits-%u", key);
+	acquire(id);
+	return true;
+}
+
+static void release_one(unsigned key)
+{
+	char id[24];
+
+	snprintf(id, sizeof(id), "waits-%u", key);
+	release(id);
+}
+
+static const struct contender_waits waits = {
+        .begin = begin_waits,
+        .end = end,
+        .attempt = attempt,
+        .release = release_one,
+        .requests = bench_mysql_requests,
+        .port = bench_mysql_port,
+};
+
 const struct contender contender_bizlock = {
         .name = "bizlock",
         .wakes = "doorbell",
@@ -56,4 +93,5 @@ const struct contender contender_bizlock = {
         .release = release,
         .close = close_lane,
         .requests = bench_mysql_requests,
+        .waits = &waits,
 };

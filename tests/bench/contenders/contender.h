@@ -3,6 +3,25 @@
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
+#include <stdbool.h>
+
+/* How a contender waits for many keys, numbered from 0, over the connections that its users would
+ * take for that. */
+struct contender_waits {
+	/* Called in each process, before and after everything else. woken: NULL in a process that
+	 * holds and never waits. loop: one thread waits for all keys, not one for each. */
+	void (*begin)(unsigned keys, bool loop, void (*woken)(unsigned key));
+	void (*end)(void);
+
+	/* Takes the key, by the thread that will release it. False: woken(key) is called later, in
+	 * any thread, when it is time to try again. */
+	bool (*attempt)(unsigned key);
+	void (*release)(unsigned key);
+
+	long long (*requests)(void); /* as below */
+	unsigned (*port)(void);      /* of the server, to count connections */
+};
+
 struct contender {
 	const char *name;
 	const char *wakes; /* how a waiter learns of a release; NULL: it has no way to wait */
@@ -25,6 +44,8 @@ struct contender {
 
 	/* The number of requests since the server started, with this one. NULL: nobody counts. */
 	long long (*requests)(void);
+
+	const struct contender_waits *waits; /* NULL: not measured */
 };
 
 /* NULL: unknown, or its client library was not there when this was built. */

@@ -22,6 +22,13 @@ void bench_mysql_tear_down(void)
 	world_drop(&bench_world);
 }
 
+unsigned bench_mysql_port(void)
+{
+	return bench_world.at.port;
+}
+
+/* It counts each statement of a packet, each run of a prepared one, and each KILL; not the
+ * preparing, nor pings. */
 long long bench_mysql_requests(void)
 {
 	char *status = db_text(bench_world.admin, "SHOW GLOBAL STATUS LIKE 'Questions'");

@@ -11,6 +11,7 @@ extern struct world bench_world;
 void bench_mysql_set_up(void); /* with bizlock's tables */
 void bench_mysql_tear_down(void);
 long long bench_mysql_requests(void);
+unsigned bench_mysql_port(void);
 
 /* A connection to the schema; READ COMMITTED or as the server has it. */
 MYSQL *bench_mysql_open(bool read_committed);

@@ -21,13 +21,14 @@
 #define CHANNEL "bench:released"
 #define LEASE_S 30
 #define LEASE_MS "30000"
+#define LEASE_OF_MANY_MS "900000" /* longer than any run: nobody renews them */
 #define RELEASE                                                                                    \
 	"if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "                              \
 	"redis.call('del', KEYS[1]) redis.call('publish', ARGV[2], '1') return 1"
 
 struct lane {
 	redisContext *redis;
-	const char *key;
+	const char *key, *channel, *lease_ms;
 	char token[2 * 16 + 1], script[64];
 };
 
@@ -37,6 +38,7 @@ static struct {
 	redisContext *redis; /* NULL: no thread had to wait yet */
 	pthread_t thread;
 	sem_t released;
+	void (*woken)(unsigned key); /* where many keys are waited for */
 	atomic_bool over;
 } ear = {.mu = PTHREAD_MUTEX_INITIALIZER};
 
@@ -67,28 +69,42 @@ static redisReply *ask(redisContext *redis, int n, const char **words)
 
 /* ---- waiting ------------------------------------------------------------- */
 
+/* A message names its channel, and that of one of many keys its number. */
+static void tell(const redisReply *reply)
+{
+	if (!ear.woken)
+		sem_post(&ear.released);
+	else if (reply->elements == 3)
+		ear.woken((unsigned)strtoul(reply->element[1]->str + sizeof(CHANNEL), NULL, 10));
+}
+
 static void *listen_for_releases(void *arg)
 {
 	redisReply *reply;
 
 	while (redisGetReply(ear.redis, (void **)&reply) == REDIS_OK) {
+		tell(reply);
 		freeReplyObject(reply);
-		sem_post(&ear.released);
 	}
 	if (!atomic_load(&ear.over))
 		die("redis: the subscription ended: %s", ear.redis->errstr);
 	return arg;
 }
 
+static void start_to_listen(void)
+{
+	sem_init(&ear.released, 0, 0);
+	if (pthread_create(&ear.thread, NULL, listen_for_releases, NULL) != 0)
+		die("no thread");
+}
+
 static void listen_once(void)
 {
 	pthread_mutex_lock(&ear.mu);
 	if (!ear.redis) {
-		sem_init(&ear.released, 0, 0);
 		ear.redis = dial_redis();
 		freeReplyObject(ASK(ear.redis, "SUBSCRIBE", CHANNEL));
-		if (pthread_create(&ear.thread, NULL, listen_for_releases, NULL) != 0)
-			die("no thread");
+		start_to_listen();
 	}
 	pthread_mutex_unlock(&ear.mu);
 }
@@ -128,6 +144,8 @@ static void *open_lane(const char *key)
 		snprintf(lane->token + 2 * i, 3, "%02x", token[i]);
 	lane->redis = dial_redis();
 	lane->key = key;
+	lane->channel = CHANNEL;
+	lane->lease_ms = LEASE_MS;
 	reply = ASK(lane->redis, "SCRIPT", "LOAD", RELEASE);
 	snprintf(lane->script, sizeof(lane->script), "%s", reply->str);
 	freeReplyObject(reply);
@@ -144,7 +162,8 @@ static void close_lane(void *arg)
 
 static bool take(struct lane *lane)
 {
-	redisReply *reply = ASK(lane->redis, "SET", lane->key, lane->token, "NX", "PX", LEASE_MS);
+	redisReply *reply =
+	        ASK(lane->redis, "SET", lane->key, lane->token, "NX", "PX", lane->lease_ms);
 	bool taken = reply->type != REDIS_REPLY_NIL;
 
 	freeReplyObject(reply);
@@ -165,12 +184,81 @@ static void acquire(void *arg)
 static void release(void *arg)
 {
 	struct lane *lane = arg;
-	redisReply *reply =
-	        ASK(lane->redis, "EVALSHA", lane->script, "1", lane->key, lane->token, CHANNEL);
+	redisReply *reply = ASK(lane->redis, "EVALSHA", lane->script, "1", lane->key, lane->token,
+	                        lane->channel);
 
 	if (reply->integer != 1)
 		die("redis: not mine");
 	freeReplyObject(reply);
+}
+
+/* ---- many keys: one connection subscribes, one asks ----------------------- */
+
+static struct {
+	pthread_mutex_t mu;
+	struct lane *lane;
+	char key[24], channel[40]; /* of the command under way */
+} many = {.mu = PTHREAD_MUTEX_INITIALIZER};
+
+/* A channel for each key, as in Redisson. */
+static void subscribe(unsigned keys)
+{
+	redisReply *reply;
+
+	for (unsigned i = 0; i < keys; i++)
+		redisAppendCommand(ear.redis, "SUBSCRIBE %s:%u", CHANNEL, i);
+	for (unsigned i = 0; i < keys; i++) {
+		if (redisGetReply(ear.redis, (void **)&reply) != REDIS_OK)
+			die("redis: %s", ear.redis->errstr);
+		freeReplyObject(reply);
+	}
+}
+
+static void begin_waits(unsigned keys, bool loop, void (*woken)(unsigned key))
+{
+	(void)loop;
+	many.lane = open_lane(many.key);
+	many.lane->channel = many.channel;
+	many.lane->lease_ms = LEASE_OF_MANY_MS;
+	if (!woken)
+		return;
+	ear.woken = woken;
+	ear.redis = dial_redis();
+	subscribe(keys);
+	start_to_listen();
+}
+
+static void end_waits(void)
+{
+	end();
+	close_lane(many.lane);
+}
+
+static struct lane *lane_for(unsigned key)
+{
+	pthread_mutex_lock(&many.mu);
+	snprintf(many.key, sizeof(many.key), "waits-%u", key);
+	snprintf(many.channel, sizeof(many.channel), "%s:%u", CHANNEL, key);
+	return many.lane;
+}
+
+static bool attempt(unsigned key)
+{
+	bool taken = take(lane_for(key));
+
+	pthread_mutex_unlock(&many.mu);
+	return taken;
+}
+
+static void release_one(unsigned key)
+{
+	release(lane_for(key));
+	pthread_mutex_unlock(&many.mu);
+}
+
+static unsigned port_now(void)
+{
+	return port;
 }
 
 /* ---- two servers --------------------------------------------------------- */
@@ -203,6 +291,15 @@ static long long requests(void)
 	return n;
 }
 
+static const struct contender_waits waits = {
+        .begin = begin_waits,
+        .end = end_waits,
+        .attempt = attempt,
+        .release = release_one,
+        .requests = requests,
+        .port = port_now,
+};
+
 const struct contender contender_redis_always = {
         .name = "redis_always",
         .wakes = "publish",
@@ -215,6 +312,7 @@ const struct contender contender_redis_always = {
         .release = release,
         .close = close_lane,
         .requests = requests,
+        .waits = &waits,
 };
 
 const struct contender contender_redis = {
@@ -229,4 +327,5 @@ const struct contender contender_redis = {
         .release = release,
         .close = close_lane,
         .requests = requests,
+        .waits = &waits,
 };

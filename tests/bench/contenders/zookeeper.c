@@ -3,10 +3,13 @@
  * for each lane. */
 #define _GNU_SOURCE 1
 #define THREADED 1
+#include <arpa/inet.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
 #include "contender.h"
@@ -18,10 +21,14 @@
 struct lane {
 	zhandle_t *zk;
 	sem_t woken;
+	unsigned number;             /* among many keys */
 	char folder[128], node[192]; /* node: that stands for the hold */
 };
 
+enum place { FIRST, BEHIND, UNSURE };
+
 static char address[32];
+static unsigned port;
 
 static void must(const char *what, int rc)
 {
@@ -42,25 +49,38 @@ static void wake(zhandle_t *zk, int type, int state, const char *path, void *arg
 
 static void set_up(void)
 {
-	snprintf(address, sizeof(address), "127.0.0.1:%u", contender_port("ZOOKEEPER_PORT"));
+	port = contender_port("ZOOKEEPER_PORT");
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
 	zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+}
+
+static zhandle_t *dial_zookeeper(watcher_fn watcher, void *arg)
+{
+	zhandle_t *zk = zookeeper_init(address, watcher, SESSION_MS, NULL, arg, 0);
+
+	if (!zk)
+		die("zookeeper: no session");
+	eventually(zoo_state(zk) == ZOO_CONNECTED_STATE);
+	return zk;
+}
+
+static void make_folder(struct lane *lane, const char *key)
+{
+	int rc;
+
+	snprintf(lane->folder, sizeof(lane->folder), "/%s", key);
+	rc = zoo_create(lane->zk, lane->folder, NULL, -1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
+	must("create a folder", rc == ZNODEEXISTS ? ZOK : rc);
 }
 
 static void *open_lane(const char *key)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
-	int rc;
 
-	if (!lane)
-		die("out of memory");
-	sem_init(&lane->woken, 0, 0);
-	lane->zk = zookeeper_init(address, wake, SESSION_MS, NULL, lane, 0);
-	if (!lane->zk)
-		die("zookeeper: no session");
-	eventually(zoo_state(lane->zk) == ZOO_CONNECTED_STATE);
-	snprintf(lane->folder, sizeof(lane->folder), "/%s", key);
-	rc = zoo_create(lane->zk, lane->folder, NULL, -1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
-	must("create a folder", rc == ZNODEEXISTS ? ZOK : rc);
+	if (!lane || sem_init(&lane->woken, 0, 0) != 0)
+		die("zookeeper: no lane");
+	lane->zk = dial_zookeeper(wake, lane);
+	make_folder(lane, key);
 	return lane;
 }
 
@@ -95,8 +115,17 @@ static const char *before(const struct String_vector *names, const char *mine)
 	return best;
 }
 
-/* False: there was a node before ours, which may be gone now. */
-static bool is_first(struct lane *lane)
+static void enter(struct lane *lane)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/lock-", lane->folder);
+	must("create", zoo_create(lane->zk, path, NULL, -1, &ZOO_OPEN_ACL_UNSAFE,
+	                          ZOO_EPHEMERAL | ZOO_SEQUENCE, lane->node, sizeof(lane->node)));
+}
+
+/* BEHIND: the node before ours is watched. UNSURE: there was one, which has just gone. */
+static enum place look(struct lane *lane, watcher_fn watcher)
 {
 	struct String_vector names;
 	const char *ahead;
@@ -108,25 +137,22 @@ static bool is_first(struct lane *lane)
 		char path[256];
 
 		snprintf(path, sizeof(path), "%s/%s", lane->folder, ahead);
-		rc = zoo_wexists(lane->zk, path, wake, lane, NULL);
+		rc = zoo_wexists(lane->zk, path, watcher, lane, NULL);
 		must("watch", rc == ZNONODE ? ZOK : rc);
 	}
 	deallocate_String_vector(&names);
-	if (ahead && rc == ZOK)
-		sem_wait(&lane->woken);
-	return !ahead;
+	return !ahead ? FIRST : rc == ZOK ? BEHIND : UNSURE;
 }
 
 static void acquire(void *arg)
 {
 	struct lane *lane = arg;
-	char path[160];
+	enum place place;
 
-	snprintf(path, sizeof(path), "%s/lock-", lane->folder);
-	must("create", zoo_create(lane->zk, path, NULL, -1, &ZOO_OPEN_ACL_UNSAFE,
-	                          ZOO_EPHEMERAL | ZOO_SEQUENCE, lane->node, sizeof(lane->node)));
-	while (!is_first(lane))
-		;
+	enter(lane);
+	while ((place = look(lane, wake)) != FIRST)
+		if (place == BEHIND)
+			sem_wait(&lane->woken);
 }
 
 static void release(void *arg)
@@ -134,7 +160,103 @@ static void release(void *arg)
 	struct lane *lane = arg;
 
 	must("delete", zoo_delete(lane->zk, lane->node, -1));
+	lane->node[0] = '\0';
 }
+
+/* ---- many keys: one session ------------------------------------------------ */
+
+static struct {
+	zhandle_t *zk;
+	struct lane *lanes;
+	void (*woken)(unsigned key);
+} many;
+
+static void wake_one(zhandle_t *zk, int type, int state, const char *path, void *arg)
+{
+	const struct lane *lane = arg;
+
+	(void)zk;
+	(void)type;
+	(void)state;
+	(void)path;
+	if (lane)
+		many.woken(lane->number);
+}
+
+static void begin_waits(unsigned keys, bool loop, void (*woken)(unsigned key))
+{
+	(void)loop;
+	many.woken = woken;
+	many.zk = dial_zookeeper(wake_one, NULL);
+	many.lanes = calloc(keys, sizeof(*many.lanes));
+	if (!many.lanes)
+		die("zookeeper: no lanes");
+	for (unsigned i = 0; i < keys; i++) {
+		many.lanes[i].zk = many.zk;
+		many.lanes[i].number = i;
+	}
+}
+
+static void end_waits(void)
+{
+	zookeeper_close(many.zk);
+	free(many.lanes);
+}
+
+static bool attempt(unsigned key)
+{
+	struct lane *lane = &many.lanes[key];
+	enum place place = UNSURE;
+
+	if (!lane->node[0]) {
+		char name[24];
+
+		snprintf(name, sizeof(name), "waits-%u", key);
+		make_folder(lane, name);
+		enter(lane);
+	}
+	while (place == UNSURE)
+		place = look(lane, wake_one);
+	return place == FIRST;
+}
+
+static void release_one(unsigned key)
+{
+	release(&many.lanes[key]);
+}
+
+/* The packets that the server has received, pings of the sessions among them. */
+static long long requests(void)
+{
+	static const char name[] = "Received: ";
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	                         .sin_port = htons((uint16_t)port),
+	                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[1024] = "srvr";
+	const char *value;
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ||
+	    write(fd, text, 4) != 4 || recv(fd, text, sizeof(text) - 1, MSG_WAITALL) <= 0)
+		die("zookeeper: srvr: no answer");
+	close(fd);
+	value = strstr(text, name);
+	return value ? strtoll(value + strlen(name), NULL, 10) : -1;
+}
+
+static unsigned port_now(void)
+{
+	return port;
+}
+
+static const struct contender_waits waits = {
+        .begin = begin_waits,
+        .end = end_waits,
+        .attempt = attempt,
+        .release = release_one,
+        .requests = requests,
+        .port = port_now,
+};
 
 const struct contender contender_zookeeper = {
         .name = "zookeeper",
@@ -147,4 +269,5 @@ const struct contender contender_zookeeper = {
         .acquire = acquire,
         .release = release,
         .close = close_lane,
+        .waits = &waits,
 };
