@@ -39,10 +39,11 @@ listens() {
 }
 
 # The log as large as MariaDB's default, which server.sh makes smaller for tests; and
-# memory for a table of a million rows, 250 MB, or it is the disk that is measured.
+# memory for a table of a million rows, 250 MB, or it is the disk that is measured. And
+# as many connections as servers allow by default, which server.sh makes more, too.
 start_sql_server() {
 	bash "$root/tests/support/server.sh" start "$work/sql" \
-		--innodb-buffer-pool-size=512M --innodb-log-file-size=96M
+		--innodb-buffer-pool-size=512M --innodb-log-file-size=96M --max-connections=151
 	set -a
 	eval "$(bash "$root/tests/support/server.sh" env "$work/sql")"
 	set +a

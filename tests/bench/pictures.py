@@ -4,6 +4,7 @@ import subprocess
 
 OURS, DISK, MEMORY, LINE = "0x1b6e9c", "0x8a949c", "0xd0d5d9", "0x30363b"
 BAR = 0.36  # half of its height
+NOTE = "blue: bizlock; dark: on disk before it is granted; light: in memory"
 
 
 class Panel:
@@ -63,7 +64,7 @@ def panel_text(index, panel, names, durable, first):
 
 
 def picture(path, title, panels, names, durable):
-    rows, width = max(len(panel.bars) for panel in panels), 150 + 310 * len(panels)
+    rows, width = max(7, *(len(panel.bars) for panel in panels)), 150 + 310 * len(panels)
     head = [
         f'set terminal svg noenhanced size {width},{130 + 30 * rows} font "sans-serif,11" background "white"',
         f'set output "{path}"', "set encoding utf8", "unset key", "set border 1",
@@ -101,6 +102,20 @@ def handovers(f, title, cell):
         lines = [line["handover_us"] for line in f.of(name, *cell) if line["handover_us"]["n"]]
         p50, p99 = (median([line[p] for line in lines]) for p in ("p50", "p99"))
         bars.append((name, p50, p50, p99))
+    return late_panel(title, bars)
+
+
+def wakeups(w, title, cell, names):
+    bars = []
+    for name in names:
+        lines = [line["wakeup_us"] for line in w.of(name, cell) if line["wakeup_us"]["n"]]
+        if lines:
+            p50, p99 = (median([line[p] for line in lines]) for p in ("p50", "p99"))
+            bars.append((name, p50, p50, p99))
+    return late_panel(title, bars)
+
+
+def late_panel(title, bars):
     ticks = ", ".join(f'"{time(10 ** n)}" {10 ** n}' for n in range(7))
     return Panel(title, "p50 and p99", bars, time, ticks=f"({ticks})")
 
@@ -118,22 +133,30 @@ def plural(lanes):
 
 
 def draw(f, out, names, durable):
-    note = "blue: bizlock; dark: on disk before it is granted; light: in memory"
     own = [rates(f, plural(n), ("own", n)) for n in f.own_lanes()]
-    picture(f"{out}/own.svg", f"Each its own key ({note})", own, names, durable)
+    picture(f"{out}/own.svg", f"Each its own key ({NOTE})", own, names, durable)
     crowds = [c for c in f.crowds() if not c[2]]
     for hold in sorted({c[1] for c in crowds}):
         held = f"held {hold / 1000:g} ms" if hold else "no hold"
         cells = [("one", *c) for c in crowds if c[1] == hold]
         suffix = f"{hold // 1000}ms" if hold else "0ms"
-        picture(f"{out}/one-{suffix}.svg", f"One key, {held} ({note})",
+        picture(f"{out}/one-{suffix}.svg", f"One key, {held} ({NOTE})",
                 [rates(f, plural(c[1]), c) for c in cells], names, durable)
-        picture(f"{out}/handover-{suffix}.svg", f"Release to next acquire, one key, {held} ({note})",
+        picture(f"{out}/handover-{suffix}.svg", f"Release to next acquire, one key, {held} ({NOTE})",
                 [handovers(f, plural(c[1]), c) for c in cells], names, durable)
     last, crowd = max(f.own_lanes(), default=0), ("one", 16, 0, True)
     bars = {name: None for name in names if f.of(name, *crowd)}
     own_of = rates(f, f"{last} threads, own keys", ("own", last))
     own_of.bars = [bar for bar in own_of.bars if bar[0] in bars]
-    picture(f"{out}/overview.svg", note.capitalize(),
+    picture(f"{out}/overview.svg", NOTE.capitalize(),
             [own_of, handovers(f, "Hand-over, 16 processes", crowd), evenness(f, "Fairness, 16 processes", crowd)],
             names, durable)
+
+
+def draw_waits(w, out, names, durable):
+    """The fewest and the most: a panel of each number would be too wide."""
+    threads, loops = ([c for c in w.cells() if c[1] == loop] for loop in (False, True))
+    shown = threads[:1] + threads[1:][-1:] + loops[-1:]
+    names_of = {name: names[name] for name in names if any(w.of(name, c) for c in shown)}
+    panels = [wakeups(w, f"{c[0]:,} {'waits by one thread' if c[1] else 'threads'}", c, names_of) for c in shown]
+    picture(f"{out}/waits.svg", f"Release to the end of the wait ({NOTE})", panels, names, durable)

@@ -7,10 +7,11 @@ OUT, puts tables between the marks of each TEXT, and prints tables and targets."
 import json
 import os
 import re
-import statistics
 import sys
 
-from pictures import draw
+import report_waits
+from formats import count, duration, known, median, number, ranged, share, spread, table
+from pictures import draw, draw_waits
 
 NAMES = {
     "bizlock": "bizlock",
@@ -24,45 +25,6 @@ NAMES = {
 }
 WAKES = ("get_lock", "redis_always", "redis", "etcd", "zookeeper")
 DURABLE = {"bizlock", "floor", "textbook", "redis_always", "etcd", "zookeeper"}
-
-
-def median(values):
-    return statistics.median(values) if values else None
-
-
-def spread(values):
-    return {"median": median(values), "min": min(values), "max": max(values), "turns": values}
-
-
-def number(value, digits=3):
-    """A figure for people: three digits that count, thousands parted."""
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    size = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    rounded = round(value, max(0, digits - size) if size else digits)
-    if size > digits:
-        rounded = round(rounded, digits - size)
-    return f"{rounded:,.{max(0, digits - size) if size else 2}f}"
-
-
-def count(n):
-    return f"{n:,}"
-
-
-def share(part, whole):
-    return f"{100 * part / max(1, whole):.0f} %"
-
-
-def duration(us):
-    if us is None:
-        return "–"
-    if us < 1000:
-        return f"{number(us)} µs"
-    if us < 1e6:
-        return f"{number(us / 1000)} ms"
-    return f"{number(us / 1e6)} s"
 
 
 # ---- figures -----------------------------------------------------------------------
@@ -127,10 +89,6 @@ HANDOVER = [percentile("handover_us", p) for p in ("p50", "p99")]
 
 def evenness(line):
     return line["least"] / line["most"] if line["most"] else 0
-
-
-def known(values):
-    return [v for v in values if v is not None]
 
 
 def requests(line):
@@ -222,19 +180,13 @@ def judge(f, setting):
     return t.rows
 
 
+def judge_waits(w):
+    t = Targets()
+    report_waits.judge(t, w)
+    return t.rows
+
+
 # ---- tables ------------------------------------------------------------------------
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
-
-
-def ranged(values):
-    values = known(values)
-    if not values:
-        return "–"
-    return f"{number(median(values))} ({number(min(values))} to {number(max(values))})"
 
 
 def middles(f, name, cell, gets):
@@ -354,7 +306,14 @@ def short_table(f):
 # ---- writing -----------------------------------------------------------------------
 
 
-def write_json(out, setting, f, targets):
+def write_json(out, name, setting, figures):
+    with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as file:
+        lines = ",\n".join(json.dumps(figure, ensure_ascii=False) for figure in figures)
+        file.write(f'{{"setting": {json.dumps(setting, ensure_ascii=False, indent=1)},\n'
+                   f'"figures": [\n{lines}\n]}}\n')
+
+
+def write_contest(out, setting, f, targets):
     groups = {"own": [], "one": []}
     for (name, work, lanes, hold, processes), lines in f.cells.items():
         cell = {"contender": name, "lanes": lanes, "hold_us": hold, "processes": processes,
@@ -365,13 +324,10 @@ def write_json(out, setting, f, targets):
         for what in ("least", "most", "to_itself", "longest_wait_ms", "server_cpu_ms", "client_cpu_ms", "requests"):
             cell[what] = spread([line.get(what, -1) for line in lines])
         groups[work].append(cell)
-    groups["alone"] = [line for line in f.lines if line["work"] not in groups]
+    groups["alone"] = [line for line in f.lines if line["work"] not in (*groups, *report_waits.WORKS)]
     groups["targets"] = targets
     for name, figures in groups.items():
-        with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as file:
-            lines = ",\n".join(json.dumps(figure, ensure_ascii=False) for figure in figures)
-            file.write(f'{{"setting": {json.dumps(setting, ensure_ascii=False, indent=1)},\n'
-                       f'"figures": [\n{lines}\n]}}\n')
+        write_json(out, name, setting, figures)
 
 
 def put_into(path, texts):
@@ -385,18 +341,40 @@ def put_into(path, texts):
         file.write(text)
 
 
+def report_contest(f, setting, out):
+    """Of everything but the waits: the targets, and the texts for the marks."""
+    targets = judge(f, setting)
+    write_contest(out, setting, f, targets)
+    draw(f, out, NAMES, DURABLE)
+    return targets, {
+        "all": own_tables(f) + one_tables(f) + alone_tables(f) + target_table(targets) + setting_table(setting),
+        "short": short_table(f),
+    }
+
+
+def report_of_waits(w, setting, out):
+    targets = judge_waits(w)
+    write_json(out, "waits", setting, w.lines + targets)
+    draw_waits(w, out, NAMES, DURABLE)
+    return targets, {"waits": report_waits.tables(w, NAMES) + target_table(targets) + setting_table(setting)}
+
+
 def main(raw, setting_file, out, *texts):
     with open(raw, encoding="utf-8") as file:
-        f = Figures([json.loads(line) for line in file])
+        lines = [json.loads(line) for line in file]
     with open(setting_file, encoding="utf-8") as file:
         setting = dict(line.rstrip("\n").split("\t", 1) for line in file)
-    targets = judge(f, setting)
-    whole = own_tables(f) + one_tables(f) + alone_tables(f) + target_table(targets) + setting_table(setting)
-    write_json(out, setting, f, targets)
-    draw(f, out, NAMES, DURABLE)
+    f, w = Figures(lines), report_waits.Waits(lines)
+    targets, marked = [], {}
+    for measured, report in ((f.cells, lambda: report_contest(f, setting, out)),
+                             (w.lines, lambda: report_of_waits(w, setting, out))):
+        if measured:
+            more, tables = report()
+            targets += more
+            marked.update(tables)
     for path in texts:
-        put_into(path, {"all": whole, "short": short_table(f)})
-    print("\n".join(whole))
+        put_into(path, marked)
+    print("\n".join(line for name, text in marked.items() if name != "short" for line in text))
     missed = sum(row["met"] is False for row in targets)
     print(f"{len(targets)} targets, {missed} missed; figures and pictures: {os.path.relpath(out)}")
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# tests/bench/run.sh [--quick]
+# tests/bench/run.sh [--quick] [--only waits]
 #
 # bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu;
 # MariaDB, unless MySQL is installed), builds, starts every server below a folder of its own, measures all contenders in turn,
-# and stops them again. 20 minutes; with --quick 2, for a look.
+# and stops them again. 27 minutes; with --quick 3, for a look. --only waits: the part with many
+# waits, 6 minutes; with --quick one.
 #
-# A whole run writes tests/bench/results/ and the figures in tests/bench/README.md and
-# README.md. A quick one writes to BUILD/bench-quick alone, and prints.
+# It writes tests/bench/results/ and its figures in tests/bench/README.md and README.md. A quick
+# one writes to BUILD/bench-quick alone, and prints.
 #
 #   BIZLOCK_BUILD_DIR=build-bench
 #   TMPDIR=/tmp                      where the servers keep their data; not a tmpfs
@@ -19,21 +20,29 @@ die() {
 	exit 1
 }
 
-quick=false
-case ${1:-} in
-'') ;;
---quick) quick=true ;;
--h | --help)
-	sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-	exit
-	;;
-*) die "unknown: $1" ;;
-esac
+quick=false only=
+while (($#)); do
+	case $1 in
+	--quick) quick=true ;;
+	--only)
+		only=${2:-}
+		[[ $only == waits ]] || die "--only: unknown: $only"
+		shift
+		;;
+	-h | --help)
+		sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+		exit
+		;;
+	*) die "unknown: $1" ;;
+	esac
+	shift
+done
 
 # ---- what is measured ----------------------------------------------------------
 
 contenders=(bizlock floor textbook get_lock redis_always redis etcd zookeeper)
 waiting=(bizlock textbook get_lock redis_always redis etcd zookeeper)
+watching=(bizlock redis_always redis etcd zookeeper)
 
 # Rounds, ms of a measurement, ms of each of the others' warming up.
 if $quick; then
@@ -85,6 +94,21 @@ plan_alone() {
 	jobs+=("1 bizlock footprint 1 1000 10000")
 	jobs+=("1 bizlock growth $rounds $ms 10 10000 1000000" "1 bizlock sets $rounds $((ms / 3))")
 	jobs+=("1 bizlock purging 200000 $ms")
+}
+
+# A release every 10 to 20 ms.
+plan_waits() {
+	local name waits
+	local idle_ms=10000 all=("threads 8 10 32" "threads 64 10 4" "threads 256 10" "threads 1000 10")
+	if $quick; then
+		idle_ms=2000 all=("threads 8 10 4" "threads 64 10")
+	fi
+	for waits in "${all[@]}" "idle 64 $idle_ms"; do
+		for name in "${watching[@]}"; do
+			jobs+=("1 $name waits $name $waits")
+		done
+	done
+	jobs+=("1 bizlock waits_fair $idle_ms")
 }
 
 # ---- where -----------------------------------------------------------------------
@@ -149,6 +173,7 @@ describe() {
 		ZooKeeper "$(zookeeper_version)" \
 		"durability of $(server_name)" "$(global innodb_flush_log_at_trx_commit), $(global log_bin)" \
 		"memory of $(server_name)" "$(global innodb_buffer_pool_size)" \
+		"connections of $(server_name), at most" "$(global max_connections)" \
 		"durability of redis_always" \
 		"$(redis_setting redis_always appendonly), $(redis_setting redis_always appendfsync)" \
 		"durability of redis" "$(redis_setting redis appendonly), $(redis_setting redis save)" \
@@ -187,7 +212,7 @@ run_job() {
 	shift 3
 	progress "$program $*"
 	before=$(deadlocks_now)
-	BIZLOCK_BENCH_SERVER_PID=$(server_of "$name") timeout -k 5 180 \
+	BIZLOCK_BENCH_SERVER_PID=$(server_of "$name") timeout -k 5 600 \
 		"$build/tests/bench/$program" "$@" >"$work/out" 2>"$work/err" &
 	job=$!
 	wait "$job" || code=$?
@@ -211,8 +236,11 @@ stolen() {
 measure() {
 	local planned words name before
 	before=$(stolen)
-	plan_contenders
-	plan_alone
+	if [[ -z $only ]]; then
+		plan_contenders
+		plan_alone
+	fi
+	plan_waits
 	began=$SECONDS
 	for planned in "${jobs[@]}"; do
 		read -ra words <<<"$planned"
@@ -224,7 +252,8 @@ measure() {
 		printf "taken by other guests\t%.0f %% of processor time\n", 100 * ($2 - b[2]) / ($1 - b[1]) }' \
 		>>"$work/setting.tsv"
 	for name in bizlock floor textbook get_lock; do
-		printf 'deadlocks of %s\t%s\n' "$name" "${deadlocks[$name]}"
+		[[ -z ${deadlocks[$name]:-} ]] ||
+			printf 'deadlocks of %s\t%s\n' "$name" "${deadlocks[$name]}"
 	done >>"$work/setting.tsv"
 }
 
@@ -242,7 +271,7 @@ build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
 need compiler cmake make pkg-config connector criterion server client openssl flock redis-server hiredis \
 	etcd zookeeper zookeeper-c libcurl curl gnuplot python3
 cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
-programs=(lock_bench reentry renewing footprint growth sets purging)
+programs=(lock_bench reentry renewing footprint growth sets purging waits waits_fair)
 cmake --build "$build" -j "$(nproc)" --target "${programs[@]/#/bench_}" >"$build/make.log"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-bench.XXXXXX")
