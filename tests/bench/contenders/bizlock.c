@@ -1,7 +1,13 @@
 /* bizlock as users have it: one client a process and default options, but as many connections as
  * there are threads, where these are more than 16. */
 #define _GNU_SOURCE 1
+#include <bizlock_async.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "contender.h"
 #include "mysql.h"
@@ -46,35 +52,113 @@ static void release(void *lane)
 
 /* ---- many keys: default options ------------------------------------------ */
 
-static void begin_waits(unsigned keys, bool loop, void (*woken)(unsigned key))
+#define OWNER "loop"
+
+/* Where one thread waits for all, another one tells it what is done. */
+static struct {
+	void (*woken)(unsigned key); /* NULL: a thread waits for each key */
+	pthread_t thread;
+	atomic_bool *granted, over;
+	atomic_uint releases; /* under way */
+} loop;
+
+static void name_key(unsigned key, char ret[static 24])
 {
-	(void)keys;
-	(void)woken;
-	if (loop)
-		die("bizlock: a loop needs bizlock_async.h");
+	snprintf(ret, 24, "waits-%u", key);
+}
+
+static void *dispatch(void *arg)
+{
+	struct pollfd done = {.fd = bizlock_fd(client), .events = POLLIN};
+
+	while (!atomic_load(&loop.over)) {
+		poll(&done, 1, 100);
+		if (bizlock_dispatch(client, NULL) != BIZLOCK_OK)
+			die("bizlock: %s", bizlock_errmsg(client));
+	}
+	return arg;
+}
+
+static void begin_waits(unsigned keys, bool by_one, void (*woken)(unsigned key))
+{
 	client = client_open(&bench_world, NULL);
+	loop.woken = by_one ? woken : NULL;
+	if (!loop.woken)
+		return;
+	loop.granted = calloc(keys, sizeof(*loop.granted));
+	if (!loop.granted || pthread_create(&loop.thread, NULL, dispatch, NULL) != 0)
+		die("bizlock: no thread");
+}
+
+static void end_waits(void)
+{
+	if (loop.woken) {
+		eventually(atomic_load(&loop.releases) == 0);
+		atomic_store(&loop.over, true);
+		pthread_join(loop.thread, NULL);
+		free(loop.granted);
+	}
+	end();
+}
+
+static void on_grant(void *arg, int rc, const bizlock_grant *grant)
+{
+	unsigned key = (unsigned)(uintptr_t)arg;
+
+	(void)grant;
+	if (rc != BIZLOCK_OK)
+		die("bizlock: %s", bizlock_errmsg(client));
+	atomic_store(&loop.granted[key], true);
+	loop.woken(key);
+}
+
+static void on_release(void *arg, int rc, const bizlock_grant *grant)
+{
+	(void)arg;
+	(void)grant;
+	if (rc != BIZLOCK_OK)
+		die("bizlock: %s", bizlock_errmsg(client));
+	atomic_fetch_sub(&loop.releases, 1);
 }
 
 static bool attempt(unsigned key)
 {
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 	char id[24];
 
-	snprintf(id, sizeof(id), "waits-%u", key);
-	acquire(id);
-	return true;
+	name_key(key, id);
+	if (!loop.woken) {
+		acquire(id);
+		return true;
+	}
+	if (atomic_load(&loop.granted[key]))
+		return true;
+	opts.owner = OWNER;
+	if (bizlock_acquire_start(client, (bizlock_key){"bench", id}, &opts, on_grant,
+	                          (void *)(uintptr_t)key, NULL) != BIZLOCK_OK)
+		die("bizlock: %s", bizlock_errmsg(client));
+	return false;
 }
 
 static void release_one(unsigned key)
 {
 	char id[24];
 
-	snprintf(id, sizeof(id), "waits-%u", key);
-	release(id);
+	name_key(key, id);
+	if (!loop.woken) {
+		release(id);
+		return;
+	}
+	atomic_store(&loop.granted[key], false);
+	atomic_fetch_add(&loop.releases, 1);
+	if (bizlock_release_start(client, (bizlock_key){"bench", id}, OWNER, on_release, NULL) !=
+	    BIZLOCK_OK)
+		die("bizlock: %s", bizlock_errmsg(client));
 }
 
 static const struct contender_waits waits = {
         .begin = begin_waits,
-        .end = end,
+        .end = end_waits,
         .attempt = attempt,
         .release = release_one,
         .requests = bench_mysql_requests,
