@@ -229,7 +229,7 @@ static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_a
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
-	uint64_t affected;
+	uint64_t affected = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);

@@ -203,11 +203,11 @@ static void sleep_at_all(struct bizlock *b, bl_time until)
 	fds[0] = (struct pollfd){.fd = watch->wake_fd, .events = POLLIN};
 	for (unsigned i = 0; i < watch->size; i++) {
 		const struct bl_watcher *w = &watch->watchers[i];
+		const struct bl_conn *conn = w->asleep ? w->conn : NULL;
 
-		fds[1 + 2 * i] = (struct pollfd){.fd = w->asleep ? w->conn->socket.fd : -1,
-		                                 .events = POLLIN};
-		fds[2 + 2 * i] =
-		        (struct pollfd){.fd = w->asleep ? w->conn->wake_fd : -1, .events = POLLIN};
+		fds[1 + 2 * i] =
+		        (struct pollfd){.fd = conn ? conn->socket.fd : -1, .events = POLLIN};
+		fds[2 + 2 * i] = (struct pollfd){.fd = conn ? conn->wake_fd : -1, .events = POLLIN};
 	}
 	bl_unlock(b);
 	ms = bl_left_ms(until);
@@ -220,15 +220,11 @@ static void sleep_at_all(struct bizlock *b, bl_time until)
 	}
 	for (unsigned i = 0; i < watch->size; i++) {
 		struct bl_watcher *w = &watch->watchers[i];
+		bool silent = fds[2 + 2 * i].revents; /* or everybody is interrupted */
+		bool answers = !silent && fds[1 + 2 * i].revents;
 
-		if (!w->asleep)
-			continue;
-		if (fds[2 + 2 * i].revents) /* its host is silent, or everybody is interrupted */
-			bl_watcher_awake(b, w, false);
-		else if (fds[1 + 2 * i].revents)
-			bl_watcher_awake(b, w, true);
-		else if (bl_passed(w->until + late(b)))
-			bl_watcher_awake(b, w, false);
+		if (w->asleep && (silent || answers || bl_passed(w->until + late(b))))
+			bl_watcher_awake(b, w, answers);
 	}
 }
 

@@ -165,7 +165,7 @@ static void acquire_after_waiting(bizlock *b)
 /* Nothing is sent on these: it would be silent for as long again. */
 Test(failover, idle_connections_to_a_host_that_fell_silent_are_left)
 {
-	struct way w = way_begin("8");
+	struct way w = way_begin("12");
 	uint64_t lost;
 
 	acquire_after_waiting(w.b);

@@ -226,7 +226,7 @@ static bool waits_are(bizlock *b, const bizlock_key *keys, unsigned n, unsigned 
 	return k.at_bells >= bells && watched == n * clients - bells && most <= clients;
 }
 
-/* Of its 4 connections 2 may sleep at doorbells, and one watches what is left. */
+/* Of its 4 connections one may sleep at a doorbell, and one watches what is left. */
 Test(waiters, watched_keys_have_waiters)
 {
 	enum { KEYS = 12 };
@@ -248,9 +248,9 @@ Test(waiters, watched_keys_have_waiters)
 			call_start(&calls[i][j], b[i], ids[j], .wait_ms = -1,
 			           .owner = owners[i][j]);
 		}
-		eventually(waits_are(holder, keys, KEYS, 2 * (i + 1), i + 1));
+		eventually(waits_are(holder, keys, KEYS, i + 1, i + 1));
 	}
-	steadily(waits_are(holder, keys, KEYS, 4, 2), 1000);
+	steadily(waits_are(holder, keys, KEYS, 2, 2), 1000);
 	for (unsigned i = 0; i < 2; i++)
 		bizlock_interrupt(b[i]);
 	for (unsigned i = 0; i < 2 * KEYS; i++)
