@@ -36,6 +36,7 @@ static const struct chaos_bounds bounds = {
                                    three times, where there are several hosts */
         .told_us = 1000000,
         .stuck_us = CHAOS_LEASE_MS * 1000 + FAILOVER_S * 1000000,
+        .away_us = 2 * CHAOS_LEASE_MS * 1000,
 };
 
 static const struct chaos_plan three[] = {

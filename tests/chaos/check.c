@@ -162,17 +162,40 @@ bool chaos_is_excused(enum chaos_what what, int rc)
 	return rc == BIZLOCK_OK;
 }
 
-static void check_call(const struct chaos_call *call, const struct chaos_bounds *bounds,
-                       int64_t end_us, struct chaos_verdict *v)
+/* Nobody was granted anything for long before that, so nobody could have been answered: what may
+ * have been committed is not known then, whatever the client does. */
+static bool was_away(const struct chaos_history *h, const struct chaos_bounds *bounds,
+                     int64_t at_us)
 {
+	int64_t last = 0;
+
+	for (size_t i = 0; i < h->n_holds; i++)
+		if (h->holds[i].from_us <= at_us && h->holds[i].from_us > last)
+			last = h->holds[i].from_us;
+	return last + bounds->away_us < at_us;
+}
+
+static bool is_unanswerable(const struct chaos_history *h, const struct chaos_bounds *bounds,
+                            const struct chaos_call *call)
+{
+	return call->what == CHAOS_ACQUIRE &&
+	       (call->rc == BIZLOCK_UNKNOWN || call->rc == BIZLOCK_CONN) &&
+	       was_away(h, bounds, call->ended_us);
+}
+
+static void check_call(const struct chaos_history *h, const struct chaos_call *call,
+                       const struct chaos_bounds *bounds, struct chaos_verdict *v)
+{
+	int64_t end_us = h->end_us;
 	int64_t bound = call->what == CHAOS_ACQUIRE
 	                        ? (int64_t)call->wait_ms * 1000 + bounds->acquire_us
 	                        : bounds->release_us;
 	int64_t took = (call->ended_us ? call->ended_us : end_us) - call->begun_us;
+	bool away = call->ended_us && is_unanswerable(h, bounds, call);
 
-	if (took > bound)
+	if (took > bound + (away ? bounds->release_us : 0))
 		found_call(v, call->ended_us ? CHAOS_LATE_ANSWER : CHAOS_UNANSWERED, call);
-	if (call->ended_us && !chaos_is_excused(call->what, call->rc))
+	if (call->ended_us && !away && !chaos_is_excused(call->what, call->rc))
 		found_call(v, CHAOS_ERROR, call);
 }
 
@@ -281,7 +304,7 @@ struct chaos_verdict chaos_check(const struct chaos_history *h, const struct cha
 	struct chaos_verdict v = {.shown = 0};
 
 	for (size_t i = 0; i < h->n_calls; i++)
-		check_call(&h->calls[i], bounds, h->end_us, &v);
+		check_call(h, &h->calls[i], bounds, &v);
 	for (unsigned key = 0; key < h->keys; key++)
 		check_key(h, bounds, key, &v);
 	return v;

@@ -31,6 +31,7 @@ struct chaos_bounds {
 	int64_t release_us; /* of a release, and of the end of a client */
 	int64_t told_us;    /* from the end of a hold until its holder hears of the loss */
 	int64_t stuck_us;   /* a lease, and what the cluster needs to go on without a node */
+	int64_t away_us;    /* without a grant to anybody: the whole cluster is away */
 };
 
 #define CHAOS_SHOWN_EACH 5

@@ -7,7 +7,12 @@
 
 /* In ms. Calls begin at 0. */
 static const struct chaos_bounds bounds = {
-        .acquire_us = 1000000, .release_us = 2000000, .told_us = 500000, .stuck_us = 30000000};
+        .acquire_us = 1000000,
+        .release_us = 2000000,
+        .told_us = 500000,
+        .stuck_us = 30000000,
+        .away_us = 10000000,
+};
 
 #define MS 1000
 #define LOST BIZLOCK_LOST
@@ -309,6 +314,19 @@ Test(chaos, errors_are_found)
 	                         .rc = BIZLOCK_UNKNOWN}),
 	                  NULL, 9000),
 	       CHAOS_ERROR, 4);
+}
+
+Test(chaos, nobody_can_answer_while_the_cluster_is_away)
+{
+	struct call call = {.begun = 100, .wait = 10000, .ended = 10102, .rc = BIZLOCK_UNKNOWN};
+
+	expect_good(verdict_on(HOLDS({.fence = 1, .from = 101, .given = 102}), CALLS(call), NULL,
+	                       12000));
+	expect(verdict_on(HOLDS({.fence = 1, .from = 102, .given = 103}), CALLS(call), NULL, 12000),
+	       CHAOS_ERROR, 1);
+	call.rc = BIZLOCK_DB;
+	expect(verdict_on(HOLDS({.fence = 1, .from = 101, .given = 102}), CALLS(call), NULL, 12000),
+	       CHAOS_ERROR, 1);
 }
 
 /* ---- keys that nobody gets -------------------------------------------------------------- */
