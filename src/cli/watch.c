@@ -39,8 +39,8 @@ const struct cli_option cli_watch_options[] = {
 };
 
 const char cli_watch_more[] =
-        "WAITING: connections at the lock's doorbell, or watching it, as far as the server\n"
-        "lets this user see them. Ends by q or Ctrl-C.\n";
+        "WAITING: connections at the lock's doorbell, or watching it, as far as the\n"
+        "server lets this user see them. Ends by q or Ctrl-C.\n";
 
 struct watch {
 	struct cli *c;

@@ -175,9 +175,22 @@ static bool was_away(const struct chaos_history *h, const struct chaos_bounds *b
 	return last + bounds->away_us < at_us;
 }
 
+/* A fault that may keep a whole cluster up. A statement that hangs then keeps its row, and who
+ * gives that back is told so. */
+static bool is_kept_up(const struct chaos_history *h, const struct chaos_call *call)
+{
+	for (size_t i = 0; i < h->n_faults; i++)
+		if (h->faults[i].excused_ms && h->faults[i].begun_us < call->ended_us &&
+		    (!h->faults[i].mended_us || h->faults[i].mended_us > call->begun_us))
+			return true;
+	return false;
+}
+
 static bool is_unanswerable(const struct chaos_history *h, const struct chaos_bounds *bounds,
                             const struct chaos_call *call)
 {
+	if (call->what == CHAOS_RELEASE)
+		return call->rc == BIZLOCK_BUSY && is_kept_up(h, call);
 	return call->what == CHAOS_ACQUIRE &&
 	       (call->rc == BIZLOCK_UNKNOWN || call->rc == BIZLOCK_CONN) &&
 	       was_away(h, bounds, call->ended_us);

@@ -303,17 +303,14 @@ Test(chaos, answers_come_in_time)
 
 Test(chaos, errors_are_found)
 {
-	expect(verdict_on(NONE,
-	                  CALLS({.begun = 1, .ended = 2, .rc = BIZLOCK_DB},
-	                        {.begun = 1, .ended = 2, .rc = BIZLOCK_CONN},
-	                        {.begun = 1, .ended = 2, .rc = LOST},
-	                        {.what = CHAOS_RELEASE, .begun = 1, .ended = 2, .rc = LOST},
-	                        {.what = CHAOS_RELEASE,
-	                         .begun = 1,
-	                         .ended = 2,
-	                         .rc = BIZLOCK_UNKNOWN}),
-	                  NULL, 9000),
-	       CHAOS_ERROR, 4);
+	struct call db = {.begun = 1, .ended = 2, .rc = BIZLOCK_DB}, conn = db, lost = db,
+	            given = db, unknown = db;
+
+	conn.rc = BIZLOCK_CONN;
+	lost.rc = given.rc = LOST;
+	unknown.rc = BIZLOCK_UNKNOWN;
+	given.what = unknown.what = CHAOS_RELEASE;
+	expect(verdict_on(NONE, CALLS(db, conn, lost, given, unknown), NULL, 9000), CHAOS_ERROR, 4);
 }
 
 Test(chaos, nobody_can_answer_while_the_cluster_is_away)
@@ -324,9 +321,16 @@ Test(chaos, nobody_can_answer_while_the_cluster_is_away)
 	                       12000));
 	expect(verdict_on(HOLDS({.fence = 1, .from = 102, .given = 103}), CALLS(call), NULL, 12000),
 	       CHAOS_ERROR, 1);
-	call.rc = BIZLOCK_DB;
-	expect(verdict_on(HOLDS({.fence = 1, .from = 101, .given = 102}), CALLS(call), NULL, 12000),
-	       CHAOS_ERROR, 1);
+}
+
+Test(chaos, a_full_disk_keeps_rows)
+{
+	struct chaos_fault full = {.begun_us = 500 * MS, .mended_us = 900 * MS, .excused_ms = 5000};
+	struct call call = {.what = CHAOS_RELEASE, .begun = 100, .ended = 600, .rc = BIZLOCK_BUSY};
+
+	expect_good(verdict_on(NONE, CALLS(call), &full, 9000));
+	full.begun_us = 601 * MS;
+	expect(verdict_on(NONE, CALLS(call), &full, 9000), CHAOS_ERROR, 1);
 }
 
 /* ---- keys that nobody gets -------------------------------------------------------------- */

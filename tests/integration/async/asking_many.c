@@ -69,7 +69,7 @@ static void release_all(bizlock *b)
 Test(asking_many, what_is_started_together_travels_together)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, NULL);
+	bizlock *b = client_through(p, OPTIONS("combine", "on"));
 	unsigned before = proxy_packets(p);
 
 	start_all(b, -1);
