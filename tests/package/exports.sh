@@ -16,7 +16,7 @@ differ() {
 {
 	echo '#define BIZLOCK_API DECLARED'
 	grep -v 'define BIZLOCK_API' "$prefix/include/bizlock.h"
-	grep -v '#include' "$prefix/include/bizlock_tx.h"
+	grep -hv '#include' "$prefix/include/bizlock_tx.h" "$prefix/include/bizlock_async.h"
 } | "$CC" -I"$prefix/include" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
 	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' | sort >declared
 [[ -s declared ]] || die "found no declaration"
