@@ -226,6 +226,24 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 		            ms, bell, ms / 1000 + 1);
 }
 
+/* All who are in SLEEP() on MariaDB share one mutex, and where there are several a KILL QUERY is
+ * stuck for 2 s now and then. So there one connection alone is in it, and all others wait for a
+ * named lock that this one has. MySQL is free of that, and knows no fractions of a second in
+ * GET_LOCK. */
+void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms)
+{
+	char s[32];
+
+	snprintf(s, sizeof(s), "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+	if (sql->mariadb)
+		bl_buf_addf(ret,
+		            "IF(IS_USED_LOCK('bizsleep') <=> CONNECTION_ID(),SLEEP(%s),"
+		            "GET_LOCK('bizsleep',%s))",
+		            s, s);
+	else
+		bl_buf_addf(ret, "SLEEP(%s)", s);
+}
+
 #define AT_A_BELL "STATE = 'User lock' AND INFO LIKE 'SELECT%%GET_LOCK(''bizlock:%%'"
 
 /* The bell stands between the first two quotes of what bl_sql_wait_bell() makes. MySQL

@@ -77,9 +77,13 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
-/* The connections in such a wait: number, user, host, milliseconds, and the bell; the longest wait
- * first. Behind them those whose numbers `others` has, each before a comma; their bell is "".
- * schema: the one whose table processlist is read. */
+/* An expression that is 0 after this time, and 1 or NULL when KILL QUERY ends it before; 1, too,
+ * when it has to be asked anew. */
+void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms);
+
+/* The connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the
+ * longest wait first. Behind them those whose numbers `others` has, each before a comma; their bell
+ * is "". schema: the one whose table processlist is read. */
 void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
                     const char *others);
 

@@ -190,8 +190,9 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(DISTINCT fence)");
 	add_fences(s, watched, n);
-	bl_buf_addf(&s->text, ")<%zu,2,SLEEP(%" PRId64 ".%03d))", count_fences(watched, n),
-	            ms / 1000, (int)(ms % 1000));
+	bl_buf_addf(&s->text, ")<%zu,2,", count_fences(watched, n));
+	bl_sql_sleep(s->sql, &s->text, ms);
+	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (bl_session_ready(s, err) != BIZLOCK_OK)
@@ -199,7 +200,8 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 	return bl_session_post(s, s->text.data, s->text.len, err);
 }
 
-/* A sleep that was ended answers 1, or with the error of a statement that was. */
+/* A sleep that was ended answers 1, or NULL where it was a wait for a named lock, or with the error
+ * of a statement that was. */
 int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *err)
 {
 	struct bl_rows *rows = NULL;
@@ -215,7 +217,7 @@ int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
-	switch (row ? bl_rows_number(row[0]) : 0) {
+	switch (row && row[0] ? bl_rows_number(row[0]) : 1) {
 	case 1:
 		*ret = BL_WATCH_WOKEN;
 		break;

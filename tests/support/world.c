@@ -137,6 +137,25 @@ long long doorbell_waiters(const struct world *w)
 {
 	return db_number(w->admin,
 	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
-	                 " WHERE DB = '%s' AND STATE = 'User lock'",
+	                 " WHERE DB = '%s' AND STATE = 'User lock'"
+	                 " AND INFO LIKE '%%GET_LOCK(''bizlock:%%'",
+	                 w->schema);
+}
+
+#define WATCHES "STATE IN ('User sleep', 'User lock') AND INFO LIKE 'SELECT IF((SELECT COUNT(%%'"
+
+long long watchers(const struct world *w)
+{
+	return db_number(w->admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                 " WHERE DB = '%s' AND " WATCHES,
+	                 w->schema);
+}
+
+long long watcher(const struct world *w)
+{
+	return db_number(w->admin,
+	                 "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST"
+	                 " WHERE DB = '%s' AND " WATCHES,
 	                 w->schema);
 }

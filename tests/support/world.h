@@ -54,4 +54,8 @@ const char *row_where(bizlock_key key);
 /* How many connections to this schema are waiting at a doorbell. */
 long long doorbell_waiters(const struct world *w);
 
+/* How many sleep and watch, and the number of one of them, or 0. */
+long long watchers(const struct world *w);
+long long watcher(const struct world *w);
+
 #endif

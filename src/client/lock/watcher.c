@@ -54,13 +54,13 @@ static size_t sort_out(struct bl_watcher *w)
 	return waited_for;
 }
 
-/* Answers those whose keys are free, and notes how long the others' leases are, and which keys have
- * another holder than before. */
-static void judge(struct bizlock *b, struct bl_watcher *w, bl_time now)
+/* Of the first n: answers those whose keys are free, and notes how long the others' leases are, and
+ * which keys have another holder than before. */
+static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now)
 {
 	bool missed = false, any = false;
 
-	for (size_t i = 0; i < w->n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct bl_watch_wait *wait = wait_of(w->items[i]);
 
 		if (!wait->watched.seen)
@@ -100,44 +100,51 @@ static bl_time sleep_until(struct bizlock *b, const struct bl_watcher *w, size_t
 	return bl_earlier(until, now + distance);
 }
 
-/* It is awake: gives up the names that are not needed, takes others, looks, and sleeps again. */
+/* Those that are not waited for any more lose their names at once: what they waited for may be
+ * given back soon, which would wake us for nothing. */
+static int put_to_sleep(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now)
+{
+	struct bl_session *s = &w->conn->session;
+	struct bl_err ignored;
+	int rc;
+
+	w->until = n > 0 ? sleep_until(b, w, n, now) : now + IDLE_NS;
+	b->watch.worker.at_work = true;
+	bl_unlock(b);
+	rc = bl_watch_free_names(s, w->items + n, w->n - n, &ignored);
+	if (rc == BIZLOCK_OK && n > 0)
+		rc = bl_watch_sleep(s, w->items, n, bl_left_ms(w->until), &ignored);
+	bl_lock(b);
+	b->watch.worker.at_work = false;
+	for (size_t i = n; i < w->n; i++)
+		bl_watch_let_go(wait_of(w->items[i]));
+	w->n = n;
+	w->asleep = rc == BIZLOCK_OK && n > 0;
+	return rc;
+}
+
 void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 {
 	struct bl_session *s = &w->conn->session;
-	size_t n = sort_out(w), before = w->n;
-	bool look = n > 0;
-	struct bl_err ignored;
-	bl_time now;
-	int rc;
+	size_t n = sort_out(w);
+	int rc = BIZLOCK_OK;
 
-	b->watch.worker.at_work = true;
-	bl_unlock(b);
-	rc = bl_watch_free_names(s, w->items + n, before - n, &ignored);
-	if (rc == BIZLOCK_OK)
-		rc = bl_watch_take_names(s, w->items, n, &ignored);
-	if (rc == BIZLOCK_OK && look)
-		rc = bl_watch_look(s, w->items, n, w->look, &ignored);
-	bl_lock(b);
-	b->watch.worker.at_work = false;
-	for (size_t i = n; i < before; i++)
-		bl_watch_let_go(wait_of(w->items[i]));
-	w->n = n;
-	w->grown = false;
-	now = bl_now();
-	if (rc == BIZLOCK_OK && look)
-		judge(b, w, now);
-	n = sort_out(w);
-	if (rc == BIZLOCK_OK && n > 0) {
-		w->until = sleep_until(b, w, n, now);
+	if (n > 0) {
+		struct bl_err ignored;
+
 		b->watch.worker.at_work = true;
 		bl_unlock(b);
-		rc = bl_watch_sleep(s, w->items, n, bl_left_ms(w->until), &ignored);
+		rc = bl_watch_take_names(s, w->items, n, &ignored);
+		if (rc == BIZLOCK_OK)
+			rc = bl_watch_look(s, w->items, n, w->look, &ignored);
 		bl_lock(b);
 		b->watch.worker.at_work = false;
-		w->asleep = rc == BIZLOCK_OK;
-	} else if (w->n == 0) {
-		w->until = now + IDLE_NS;
 	}
+	w->grown = false;
+	if (rc == BIZLOCK_OK && n > 0)
+		judge(b, w, n, bl_now());
+	if (rc == BIZLOCK_OK)
+		rc = put_to_sleep(b, w, sort_out(w), bl_now());
 	if (rc != BIZLOCK_OK)
 		bl_watcher_end(b, w);
 }

@@ -31,7 +31,7 @@ int bl_watcher_open(struct bizlock *b);
 /* Its keys are looked at by those that want them. */
 void bl_watcher_end(struct bizlock *b, struct bl_watcher *w);
 
-/* It is awake: gives up the names that are not needed, takes others, looks, and sleeps again. */
+/* It is awake: takes names, looks, gives up the names that are not needed, and sleeps again. */
 void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w);
 
 /* The answer of its sleep is there, or will not come. */

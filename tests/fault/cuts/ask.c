@@ -54,19 +54,11 @@ int ask_once(struct run *r)
 	return wait_until_told(r);
 }
 
-static bool is_watched(struct run *r)
-{
-	return db_number(r->bench->world.admin,
-	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
-	                 "STATE = 'User sleep'",
-	                 r->bench->world.schema) > 0;
-}
-
 int ask_and_wait(struct run *r)
 {
 	start(r, r->wait_ms);
 	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
-	     now_ms() < end && !is_watched(r) && !r->point->off;)
+	     now_ms() < end && !watchers(&r->bench->world) && !r->point->off;)
 		pause_ms(1);
 	must_work(r->holder, bizlock_release(r->holder, KEY(r->id), "holder", NULL), "the holder");
 	return wait_until_told(r);

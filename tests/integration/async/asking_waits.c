@@ -15,21 +15,13 @@ static bizlock *holder(const char *id)
 	return b;
 }
 
-static long long watched(void)
-{
-	return db_number(world.admin,
-	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
-	                 "STATE = 'User sleep'",
-	                 world.schema);
-}
-
 Test(asking_waits, a_release_of_another_client_wakes_it)
 {
 	bizlock *other = holder("k"), *b = client(NULL);
 	struct ask a;
 
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	cr_assert_eq(a.calls, 0);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	ask_ends(OK, &a);
@@ -46,7 +38,7 @@ Test(asking_waits, nobody_polls_meanwhile)
 
 	(void)holder("k");
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	before = proxy_packets(p);
 	steadily(a.calls == 0, 3000);
 	cr_assert_lt(proxy_packets(p) - before, 30);
@@ -111,7 +103,7 @@ Test(asking_waits, requests_for_one_key_are_served_in_order)
 		snprintf(owner, sizeof(owner), "task-%d", i);
 		ask_for(&asks[i], b, "k", owner, .wait_ms = -1);
 	}
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	for (int i = 0; i < N; i++) {
 		ask_ends(OK, &asks[i]);
@@ -157,7 +149,7 @@ Test(asking_waits, a_broken_lock_is_granted)
 
 	expect(OK, b, acquire_as(b, "k", "holder"));
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	expect(OK, other, bizlock_break(other, KEY("k"), row_of(&world, KEY("k")).fence));
 	ask_ends(OK, &a);
 	expect(LOST, b, bizlock_release(b, KEY("k"), "holder", NULL));
@@ -173,7 +165,7 @@ Test(asking_waits, a_lock_that_rests_is_waited_for)
 
 	expect(OK, other, bizlock_acquire(other, KEY("k"), &opts, NULL));
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	cr_assert_eq(a.calls, 0);
 	ask_ends(OK, &a);
@@ -188,7 +180,7 @@ Test(asking_waits, a_wait_can_be_cancelled)
 	struct ask a;
 
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	bizlock_op_cancel(a.op);
 	ask_ends(CANCELLED, &a);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
@@ -239,7 +231,7 @@ Test(asking_waits, the_first_in_line_makes_way)
 
 	ask_for(&first, b, "k", "first", .wait_ms = -1);
 	ask_for(&second, b, "k", "second", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	bizlock_op_cancel(first.op);
 	ask_ends(CANCELLED, &first);
 	cr_assert_eq(second.calls, 0);
@@ -255,7 +247,7 @@ Test(asking_waits, an_interrupt_cancels_all)
 	(void)holder("k");
 	ask_for(&asks[0], b, "k", "first", .wait_ms = -1);
 	ask_for(&asks[1], b, "k", "second", .wait_ms = -1);
-	dispatch_until(b, watched() == 1);
+	dispatch_until(b, watchers(&world) == 1);
 	bizlock_interrupt(b);
 	ask_ends(CANCELLED, &asks[0]);
 	ask_ends(CANCELLED, &asks[1]);

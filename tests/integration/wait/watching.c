@@ -33,23 +33,6 @@ static void give_back(struct waits *w, int i)
 	expect(OK, w->holder, bizlock_release(w->holder, KEY(w->ids[i]), "holder", NULL));
 }
 
-static long long watchers(void)
-{
-	return db_number(world.admin,
-	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '%s' AND "
-	                 "STATE = 'User sleep'",
-	                 world.schema);
-}
-
-/* The connection that watches, 0: none. */
-static long long watcher(void)
-{
-	return db_number(world.admin,
-	                 "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST WHERE "
-	                 "DB = '%s' AND STATE = 'User sleep'",
-	                 world.schema);
-}
-
 static void begin_for(struct waits *w, bizlock *b, int64_t wait_ms, const char *task)
 {
 	w->b = b;
@@ -63,7 +46,7 @@ static void begin(struct waits *w)
 {
 	hold(w);
 	begin_for(w, client(FEW), -1, "task");
-	eventually(watchers() == 1);
+	eventually(watchers(&world) == 1);
 	eventually(doorbell_waiters(&world) == 1);
 }
 
@@ -116,7 +99,7 @@ Test(watching, the_last_one_waits_at_its_doorbell)
 		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_OK, "%s", w.calls[i].errmsg);
 		expect(OK, w.b, bizlock_release(w.b, KEY(w.ids[i]), w.owners[i], NULL));
 	}
-	eventually(doorbell_waiters(&world) == 1 && watchers() == 0);
+	eventually(doorbell_waiters(&world) == 1 && watchers(&world) == 0);
 	give_back(&w, N - 1);
 	cr_assert_eq(call_join(&w.calls[N - 1]), BIZLOCK_OK, "%s", w.calls[N - 1].errmsg);
 }
@@ -125,10 +108,12 @@ Test(watching, the_last_one_waits_at_its_doorbell)
 Test(watching, one_that_came_too_late_waits_at_its_doorbell)
 {
 	struct waits w;
+	long long id;
 
 	begin(&w);
 	db_run(world.admin, "UPDATE biz_lock SET fence = fence + 1000000");
-	db_run(world.admin, "KILL QUERY %lld", watcher());
+	eventually((id = watcher(&world)) != 0); /* now and then it is awake */
+	db_run(world.admin, "KILL QUERY %lld", id);
 	eventually(doorbell_waiters(&world) == 2);
 	db_run(world.admin, "UPDATE biz_lock SET fence = fence - 1000000");
 	for (int i = 0; i < N; i++)
@@ -144,7 +129,7 @@ Test(watching, ends_when_nobody_waits)
 	for (int i = 0; i < N; i++)
 		give_back(&w, i);
 	all_are_granted(&w);
-	eventually(watchers() == 0);
+	eventually(watchers(&world) == 0);
 }
 
 Test(watching, a_deadline_is_a_deadline)
@@ -153,7 +138,7 @@ Test(watching, a_deadline_is_a_deadline)
 
 	hold(&w);
 	begin_for(&w, client(FEW), 3000, "task");
-	eventually(watchers() == 1);
+	eventually(watchers(&world) == 1);
 	for (int i = 0; i < N; i++) {
 		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_TIMEOUT);
 		cr_assert(strstr(w.calls[i].errmsg, "held by"), "%s", w.calls[i].errmsg);
@@ -178,7 +163,7 @@ Test(watching, the_end_of_a_lease_is_noticed)
 	hold(&w);
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 5 SECOND");
 	begin_for(&w, client(FEW), -1, "task");
-	eventually(watchers() == 1);
+	eventually(watchers(&world) == 1);
 	all_are_granted(&w);
 }
 
@@ -190,9 +175,9 @@ Test(watching, a_watcher_that_is_lost_is_replaced)
 	for (int i = 0; i < 3; i++) {
 		long long id;
 
-		eventually((id = watcher()) != 0); /* now and then it is awake */
+		eventually((id = watcher(&world)) != 0); /* now and then it is awake */
 		db_run(world.admin, "KILL %lld", id);
-		eventually(watcher() != id && watchers() == 1);
+		eventually(watcher(&world) != id && watchers(&world) == 1);
 	}
 	for (int i = 0; i < N; i++)
 		give_back(&w, i);
@@ -209,7 +194,7 @@ Test(watching, more_clients_than_names_watch_a_key)
 		memcpy(more[i].ids, w.ids, sizeof(w.ids));
 		begin_for(&more[i], client(FEW), -1, i ? "third" : "second");
 	}
-	eventually(watchers() == 3);
+	eventually(watchers(&world) == 3);
 	for (int i = 0; i < N; i++)
 		give_back(&w, i);
 	for (int served = 0; served < 3 * N;) {
@@ -247,10 +232,10 @@ Test(watching, closing_ends_all_waits)
 	hold(&w);
 	b = client_open(&world, FEW);
 	begin_for(&w, b, -1, "task");
-	eventually(watchers() == 1);
+	eventually(watchers(&world) == 1);
 	cr_assert_eq(pthread_create(&thread, NULL, closes, b), 0);
 	for (int i = 0; i < N; i++)
 		cr_assert_eq(call_join(&w.calls[i]), BIZLOCK_CANCELLED, "%s", w.calls[i].errmsg);
 	pthread_join(thread, NULL);
-	eventually(watchers() == 0);
+	eventually(watchers(&world) == 0);
 }
