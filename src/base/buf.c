@@ -46,18 +46,24 @@ void bl_buf_adds(struct bl_buf *b, const char *text)
 	bl_buf_add(b, text, strlen(text));
 }
 
+/* Most often there is room already, and one vsnprintf() is enough. */
 void bl_buf_addv(struct bl_buf *b, const char *fmt, va_list args)
 {
+	size_t room = b->size - b->len;
+	char *end = room > 0 ? b->data + b->len : NULL;
 	va_list again;
 	int len;
 
 	va_copy(again, args);
-	len = vsnprintf(NULL, 0, fmt, args);
+	len = vsnprintf(end, room, fmt, args);
 	if (len < 0)
 		b->failed = true;
 	if (len >= 0 && reserve(b, (size_t)len)) {
-		vsnprintf(b->data + b->len, (size_t)len + 1, fmt, again);
+		if ((size_t)len >= room)
+			vsnprintf(b->data + b->len, (size_t)len + 1, fmt, again);
 		b->len += (size_t)len;
+	} else if (end) {
+		*end = '\0';
 	}
 	va_end(again);
 }

@@ -131,5 +131,9 @@ bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b)
 
 void bl_owner_full(const struct bl_owner *o, const struct bl_process *p, char ret[BL_OWNER_MAX + 1])
 {
-	snprintf(ret, BL_OWNER_MAX + 1, "%s%s", o->name, p->suffix);
+	const size_t suffix_len = strlen(p->suffix);
+
+	_Static_assert(BIZLOCK_OWNER_NAME_MAX + sizeof(p->suffix) <= BL_OWNER_MAX + 1, "it fits");
+	memcpy(ret, o->name, o->name_len);
+	memcpy(ret + o->name_len, p->suffix, suffix_len + 1);
 }

@@ -331,13 +331,15 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 /* Resting, the row has no owner; its `timeout` is the end of that. */
 static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
 {
-	if (rest_us > 0)
+	if (rest_us > 0) {
 		bl_buf_addf(ret,
 		            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
 		            ", timeout = gmt_create + INTERVAL %" PRId64 " MICROSECOND",
 		            sql->table, rest_us);
-	else
-		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
+	} else {
+		bl_buf_adds(ret, "DELETE FROM ");
+		bl_buf_adds(ret, sql->table);
+	}
 }
 
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,

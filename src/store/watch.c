@@ -17,7 +17,15 @@
 void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
                        const char *after)
 {
-	bl_buf_addf(text, "%s('bizwat%u%s'%s)", before, slot, bell + PREFIX_LEN, after);
+	const char digit = (char)('0' + slot);
+
+	bl_buf_adds(text, before);
+	bl_buf_adds(text, "('bizwat");
+	bl_buf_add(text, &digit, 1);
+	bl_buf_adds(text, bell + PREFIX_LEN);
+	bl_buf_adds(text, "'");
+	bl_buf_adds(text, after);
+	bl_buf_adds(text, ")");
 }
 
 /* ---- those who release ---------------------------------------------------------------------- */
@@ -30,9 +38,10 @@ void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		bl_buf_adds(text, i == 0 ? "DO " : ",");
 		if (only_if)
-			bl_buf_addf(text, "IF(%s,RELEASE_LOCK('%s'),0)", only_if, bells[i]);
-		else
-			bl_buf_addf(text, "RELEASE_LOCK('%s')", bells[i]);
+			bl_buf_addf(text, "IF(%s,", only_if);
+		bl_buf_adds(text, "RELEASE_LOCK('");
+		bl_buf_adds(text, bells[i]);
+		bl_buf_adds(text, only_if ? "'),0)" : "')");
 		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
 			bl_watch_add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
 			bl_buf_adds(text, "/0");
