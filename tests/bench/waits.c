@@ -9,13 +9,11 @@
  * timed. idle: what it costs when nothing is released for MS. Where the servers are: see run.sh. */
 #define _GNU_SOURCE 1
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,13 +145,10 @@ static void be_waiter(void)
 
 static pid_t start(void (*be)(void))
 {
-	pid_t pid = fork();
+	pid_t pid = meter_fork();
 
-	if (pid < 0)
-		die("no process");
 	if (pid > 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	be();
 	_exit(0);
 }

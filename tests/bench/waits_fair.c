@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,13 +144,10 @@ static void be_watched(void)
 /* Children do not close their clients: what they still have ends with their schema. */
 static pid_t start(void (*be)(void))
 {
-	pid_t pid = fork();
+	pid_t pid = meter_fork();
 
-	if (pid < 0)
-		die("no process");
 	if (pid > 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	be();
 	_exit(0);
 }

@@ -2,13 +2,11 @@
 #include "lanes.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,15 +132,12 @@ static void start_thread(struct lane *lane, void *(*run)(void *))
 
 static void start_process(struct field *f, struct lane *lane)
 {
-	pid_t pid = fork();
+	pid_t pid = meter_fork();
 
-	if (pid < 0)
-		die("no process");
 	if (pid > 0) {
 		lane->pid = pid; /* not in the child, which shares this memory */
 		return;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	f->plan.contender->begin(1);
 	run_lane(f, lane);
 	f->plan.contender->end();

@@ -2,13 +2,17 @@
 #include "meter.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "patience.h"
 
 int64_t now_ns(void)
 {
@@ -24,6 +28,17 @@ void sleep_until(int64_t ns)
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
 		;
+}
+
+pid_t meter_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("no process");
+	if (pid == 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
 }
 
 static int64_t ms_of(struct timeval t)

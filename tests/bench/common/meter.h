@@ -1,4 +1,4 @@
-/* Time and processors. */
+/* Time, processes and processors. */
 #ifndef BENCH_METER_H
 #define BENCH_METER_H
 
@@ -12,6 +12,9 @@ void sleep_until(int64_t ns);
  * BIZLOCK_BENCH_SERVER_PID, or -1. */
 int64_t own_cpu_ms(void);
 int64_t server_cpu_ms(void);
+
+/* A child that ends with the thread that called this. 0: in the child. */
+pid_t meter_fork(void);
 
 /* Of a child that has not been waited for. */
 int64_t child_cpu_ms(pid_t pid);
