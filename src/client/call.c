@@ -22,9 +22,11 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	call->err = err;
 }
 
+/* A call that came in just before bizlock_close() may have read the number after its interrupt. */
 static bool is_woken(const struct bl_call *call)
 {
-	return atomic_load(&call->client->wakes) != call->wakes;
+	return atomic_load(&call->client->wakes) != call->wakes ||
+	       call->client->state == BL_CLIENT_CLOSING;
 }
 
 bool bl_call_interrupted(const struct bl_call *call)
