@@ -52,7 +52,8 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
-	bool in_group;          /* its server is one of a group */
+	bool in_group;          /* its server is one of a group, */
+	bool blind;             /* and its user may not see whether it still is */
 	bool unprepared;        /* the server prepares no more: what is not yet goes as text */
 	bool gone;              /* of no use any more: close it */
 	bl_time idle_max;       /* the server ends it after so long without a statement */
@@ -111,8 +112,13 @@ void bl_session_unguard(struct bl_session *s); /* takes one without */
  * CONN, NOMEM. */
 int bl_session_mark(struct bl_session *s, struct bl_err *err);
 
-/* CONN: its server is read-only; DB: it does not say. */
+/* CONN: its server is read-only, or in a group, and not an online member; DB: it does not say. */
 int bl_session_takes_writes(struct bl_session *s, struct bl_err *err);
+
+/* A member of a group may lose its place while a connection lies idle, and nothing ends that. CONN,
+ * and the session is `gone`: it has. */
+#define BL_MEMBER_NS (100 * BL_NS_PER_MS)
+int bl_session_recheck(struct bl_session *s, struct bl_err *err);
 
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer
  * can be lost. Sets `gone`. */

@@ -1,21 +1,57 @@
 #include "store/session_state.h"
 
+#include <errmsg.h>
 #include <string.h>
 
 #include "core/hosts.h"
+#include "store/errclass.h"
 #include "store/settings.h"
 
 /* Of several hosts only one that takes writes is of use: a replica would show
  * the rows of a moment ago. The variable is a number, or since MariaDB 12 a word. */
+#define READ_ONLY "CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')"
+
+/* A server that has left its group, and failed to join it again, takes writes: from two of them two
+ * owners could have one lock. A user may have no right to see what it is. */
+#define NO_MEMBER                                                                                  \
+	"EXISTS (SELECT 1 FROM performance_schema.replication_group_members WHERE MEMBER_ID IN "   \
+	"('', @@server_uuid) AND MEMBER_STATE <> 'ONLINE')"
+
+static int ask(struct bl_session *s, const char *query, const char *what, struct bl_err *err)
+{
+	int64_t is = 0;
+	int rc = bl_session_ask(s, query, strlen(query), NULL, &is, err);
+
+	if (rc == BIZLOCK_OK && is)
+		rc = bl_err_set(err, BIZLOCK_CONN, "the server is %s", what);
+	return rc;
+}
+
 int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
 {
-	int64_t read_only = 0;
-	static const char query[] = "SELECT CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')";
-	int rc = bl_session_ask(s, query, strlen(query), NULL, &read_only, err);
+	int rc = ask(s, "SELECT " READ_ONLY, "read-only", err);
 
-	if (rc == BIZLOCK_OK && read_only)
-		rc = bl_err_set(err, BIZLOCK_CONN, "the server is read-only");
-	return rc;
+	if (rc != BIZLOCK_OK || !s->in_group || s->blind)
+		return rc;
+	rc = ask(s, "SELECT " NO_MEMBER, "not an online member of its group", err);
+	if (rc != BIZLOCK_DB)
+		return rc;
+	s->blind = true;
+	bl_err_clear(err);
+	return BIZLOCK_OK;
+}
+
+int bl_session_recheck(struct bl_session *s, struct bl_err *err)
+{
+	struct bl_err why;
+
+	s->asked_at = bl_now();
+	bl_err_clear(&why);
+	if (bl_session_takes_writes(s, &why) == BIZLOCK_OK || why.code != BIZLOCK_CONN)
+		return BIZLOCK_OK;
+	s->gone = s->away = true;
+	bl_connector_cut(s->mysql);
+	return bl_err_native(err, CR_SERVER_GONE_ERROR, why.msg);
 }
 
 static int run_texts(struct bl_session *s, struct bl_err *err)
@@ -35,7 +71,8 @@ int bl_session_settle(struct bl_session *s, const struct bl_config *c, struct bl
 	rc = run_texts(s, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
-	rc = bl_hosts_several(c->host) ? bl_session_takes_writes(s, err) : BIZLOCK_OK;
+	if (bl_hosts_several(c->host) || s->in_group)
+		rc = bl_session_takes_writes(s, err);
 	return rc == BIZLOCK_OK ? bl_session_mark(s, err) : rc;
 }
 

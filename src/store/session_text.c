@@ -62,7 +62,9 @@ int bl_session_ready(struct bl_session *s, struct bl_err *err)
 
 	s->looked = false;
 	if (looked || !bl_connector_speaks(s->mysql))
-		return BIZLOCK_OK;
+		return s->in_group && bl_passed(s->asked_at + BL_MEMBER_NS)
+		               ? bl_session_recheck(s, err)
+		               : BIZLOCK_OK;
 	s->gone = true;
 	bl_connector_cut(s->mysql);
 	return bl_err_native(err, CR_SERVER_GONE_ERROR, "the server has ended the connection");

@@ -83,12 +83,58 @@ static void members_exclude_each_other(void)
 	cr_assert(crowd_end(crowd));
 }
 
+static long long rows_at(int member, const char *id)
+{
+	MYSQL *db = group_admin(member);
+	long long rows = db_number(db, "SELECT COUNT(*) FROM `%s`.biz_lock WHERE biz_id = '%s'",
+	                           world.schema, id);
+
+	mysql_close(db);
+	return rows;
+}
+
+/* It takes writes then, as it does when it has tried in vain to join again. */
+static void leave(int member)
+{
+	MYSQL *db = group_admin(member);
+
+	db_run(db, "STOP GROUP_REPLICATION");
+	db_run(db, "SET GLOBAL super_read_only = OFF");
+	db_run(db, "SET GLOBAL read_only = OFF");
+	mysql_close(db);
+}
+
+/* What it gave out would be given out by the others, too. */
+static void a_member_that_has_left_gives_no_lock(void)
+{
+	struct world there = group_world(2);
+	char hosts[256];
+	bizlock *alone = group_client(2), *old, *fresh;
+
+	snprintf(hosts, sizeof(hosts), "%.99s:%u,%.99s:%u", group.nodes[2].host,
+	         group.nodes[2].port, group.nodes[0].host, group.nodes[0].port);
+	old = client_open(&there, OPTIONS("host", hosts));
+	works(old);
+	works(alone);
+	leave(2);
+	expect(OK, old, acquire(old, "old"));
+	expect(CONN, alone, acquire(alone, "alone"));
+	fresh = client_open(&there, OPTIONS("host", hosts));
+	expect(OK, fresh, acquire(fresh, "fresh"));
+	cr_assert_eq(rows_at(0, "old") + rows_at(0, "fresh"), 2);
+	cr_assert_eq(rows_at(2, "old") + rows_at(2, "fresh") + rows_at(2, "alone"), 0);
+	bizlock_close(alone);
+	bizlock_close(old);
+	bizlock_close(fresh);
+}
+
 Test(group, several_primaries)
 {
 	group_begin("--several");
 	fences_grow_across_the_members();
 	fences_grow_across_takeovers();
 	members_exclude_each_other();
+	a_member_that_has_left_gives_no_lock();
 }
 
 /* ---- one primary -------------------------------------------------------------------- */
