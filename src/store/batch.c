@@ -116,19 +116,6 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 		}
 }
 
-static void read_holds(const struct batch *b, struct bl_rows *rows)
-{
-	MYSQL_ROW row;
-
-	while ((row = bl_rows_next(rows)) != NULL)
-		for (size_t i = 0; row[0] && i < b->n; i++) {
-			struct bl_entry *e = b->entries[i];
-
-			e->there |=
-			        bl_batch_releases(e) && e->hold.fence == strtoull(row[0], NULL, 10);
-		}
-}
-
 static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	if (rows && statement == 0)
@@ -137,47 +124,37 @@ static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 		read_entries(arg, rows, true);
 }
 
+/* n different numbers that grow from row to row, of which the last is the first + n - 1. They are
+ * others where servers of a cluster draw by turns, or where some row was there already. */
+static void read_last(struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row = bl_rows_next(rows);
+	uint64_t last = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
+
+	if (rows->columns != BL_BATCH_COLUMNS || last != b->first + b->inserts - 1)
+		b->first = 0;
+}
+
 static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	struct batch *b = arg;
 
 	b->answered = statement + 1;
 	if (rows && statement > b->commit)
-		read_entries(b, rows, false);
-	else if (rows)
-		read_holds(b, rows);
-	else if (b->releases > 0 && statement == BL_BATCH_DELETE)
-		b->deleted = (size_t)mysql_affected_rows(b->s->mysql);
+		read_last(b, rows);
+	else if (!rows && b->inserts > 0 && statement + 1 == b->commit &&
+	         mysql_affected_rows(b->s->mysql) == b->inserts)
+		b->first = mysql_insert_id(b->s->mysql);
+}
+
+static void read_back(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	(void)statement;
+	if (rows)
+		read_entries(arg, rows, false);
 }
 
 /* ---- in the end ----------------------------------------------------------------------- */
-
-static bool is_there(const struct bl_entry *e)
-{
-	return bl_batch_releases(e) && e->there;
-}
-
-static bool is_deleted(const struct bl_entry *e)
-{
-	return bl_batch_releases(e) && e->done;
-}
-
-/* After COMMIT. The SELECT tells which rows were there, the DELETE only how many it deleted. If it
- * deleted more than were seen, nobody can say which of the others those were. */
-static void tell_releases(struct batch *b)
-{
-	size_t seen = count_entries(b, is_there);
-	bool all = b->deleted == b->releases;
-
-	for (size_t i = 0; i < b->n; i++) {
-		struct bl_entry *e = b->entries[i];
-
-		if (!bl_batch_releases(e))
-			continue;
-		e->done = all || (e->there && seen <= b->deleted);
-		e->maybe = !e->done && seen != b->deleted;
-	}
-}
 
 /* Runs the text. A session that fails at it still has doorbells that nobody knows of, and ends. */
 static void batch_tidy(struct batch *b)
@@ -187,22 +164,6 @@ static void batch_tidy(struct batch *b)
 
 	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
 		bl_session_leave(s);
-}
-
-/* Frees the doorbells of the rows that are gone. Where all are gone, the batch itself has done so.
- */
-static void free_bells(struct batch *b)
-{
-	const char *bells[BL_BATCH_MAX];
-	size_t gone = bl_batch_bells(b, is_deleted, bells);
-
-	if (b->s->gone || gone == 0)
-		return;
-	if (gone < b->releases) {
-		bl_batch_free(b, is_deleted);
-		batch_tidy(b);
-	}
-	bl_watch_wake(b->s, bells, gone);
 }
 
 /* A statement was refused. The transaction is rolled back, and the doorbells that this batch has
@@ -243,16 +204,43 @@ static void batch_fail(struct batch *b, const struct bl_err *err)
 		batch_undo(b);
 	else
 		bl_session_leave(b->s);
-	if (committed)
-		tell_releases(b);
-	for (size_t i = 0; b->s->gone && i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
-		if (bl_batch_acquires(e))
-			e->done = false;
-		if (bl_batch_inserts(e) || (bl_batch_releases(e) && !committed))
-			e->maybe = true;
+		e->done = committed && bl_batch_releases(e);
+		e->maybe = b->s->gone && !e->done && (bl_batch_inserts(e) || bl_batch_releases(e));
 	}
+}
+
+/* After COMMIT. */
+static int tell_inserts(struct batch *b, struct bl_err *err)
+{
+	uint64_t fence = b->first;
+
+	if (fence == 0) {
+		bl_batch_read(b);
+		return bl_session_each(b->s, UINT_MAX, read_back, b, err);
+	}
+	for (size_t i = 0; i < b->n; i++) {
+		struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_inserts(e))
+			continue;
+		e->done = true;
+		e->goal->fence = fence++;
+		e->goal->took_over = false;
+	}
+	return BIZLOCK_OK;
+}
+
+static void tell_releases(struct batch *b)
+{
+	const char *bells[BL_BATCH_MAX];
+
+	for (size_t i = 0; i < b->n; i++)
+		b->entries[i]->done |= bl_batch_releases(b->entries[i]);
+	if (!b->s->gone && b->releases > 0)
+		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells));
 }
 
 static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
@@ -269,12 +257,12 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	}
 	*ret_sent = bl_now();
 	rc = bl_session_each(b->s, b->commit + 1 + (b->inserts > 0), read_second, b, err);
-	if (rc != BIZLOCK_OK) {
+	if (rc == BIZLOCK_OK)
+		tell_releases(b);
+	if (rc == BIZLOCK_OK && b->inserts > 0)
+		rc = tell_inserts(b, err);
+	if (rc != BIZLOCK_OK)
 		batch_fail(b, err);
-		return rc;
-	}
-	tell_releases(b);
-	free_bells(b);
 	return rc;
 }
 

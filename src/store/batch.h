@@ -1,8 +1,8 @@
 /* Acquisitions and last releases of many keys in one transaction, so that they cost one
  * commit together. Only what is simple goes so: a key whose row is not there, and a row
- * that no transaction of the application's has locked. Everything else is left to the
- * statements for one key. So nothing here waits for anybody, except an INSERT where
- * somebody else's transaction has locked the gap. */
+ * that no transaction of the application's has fenced. Everything else is left to the
+ * statements for one key. So nothing here waits for anybody, except where a transaction that is
+ * not bizlock's has locked a row or a gap. */
 #ifndef BL_STORE_BATCH_H
 #define BL_STORE_BATCH_H
 
@@ -20,7 +20,7 @@ struct bl_entry {
 
 	/* answers */
 	bool rung;  /* acquisition: the session has the doorbell now */
-	bool there; /* the row was: in the way of an acquisition, or to be released */
+	bool there; /* the row was: in the way of an acquisition */
 	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled. Release: both
 	               are gone */
 	bool maybe; /* not known to be done, but it may be */

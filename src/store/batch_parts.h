@@ -16,17 +16,13 @@ struct batch {
 	/* of the second packet: */
 	unsigned commit;   /* which statement is COMMIT */
 	unsigned answered; /* so many */
-	size_t deleted;
+	uint64_t first; /* fence of what was inserted; 0: not all was, or not one after the other */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"
 #define BL_BATCH_LOOK                                                                              \
 	BL_BATCH_READ ", reentrant, bell, TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)"
-enum {
-	BL_BATCH_COLUMNS = 4,
-	BL_BATCH_LOOK_COLUMNS = 7,
-	BL_BATCH_DELETE = 2
-}; /* the statement that deletes */
+enum { BL_BATCH_COLUMNS = 4, BL_BATCH_LOOK_COLUMNS = 7 };
 
 typedef bool bl_batch_filter(const struct bl_entry *e);
 
@@ -37,9 +33,9 @@ bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
 void bl_batch_first(struct batch *b);
 void bl_batch_second(struct batch *b); /* and sets b->commit */
 void bl_batch_undo(struct batch *b);
-void bl_batch_free(struct batch *b, bl_batch_filter *which); /* their doorbells */
+void bl_batch_read(struct batch *b); /* all that was inserted */
 
-/* The doorbells of those entries, and how many there are. */
-size_t bl_batch_bells(const struct batch *b, bl_batch_filter *which, const char *ret[BL_BATCH_MAX]);
+/* The doorbells of releases, and how many there are. */
+size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
 
 #endif

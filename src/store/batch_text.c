@@ -8,13 +8,16 @@
  * The second changes what turned out to be simple:
  *
  *     START TRANSACTION;
- *     SELECT ... of releases FOR UPDATE SKIP LOCKED; DELETE ... the same; SET ...;
+ *     DELETE ... of releases; SELECT ..., an error unless all were there;
  *     INSERT ...;
- *     COMMIT; SELECT ... of acquisitions; DO IF(..., RELEASE_LOCK(...), 0), ...
+ *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
  *
  * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
- * still between the two keeps nobody from a row. For the same reason the second waits for
- * no row that it deletes; what was locked by somebody else, the SELECT has not seen.
+ * still between the two keeps nobody from a row. Of the rows that it deletes, none is fenced by
+ * a transaction, for only their owner's client could have done so: it knows, and leaves them out.
+ *
+ * A hold whose row is gone ends the batch before COMMIT, for the DELETE does not tell which one
+ * that is. Then each goes alone.
  *
  * Fences are drawn behind all the doorbells, as those of a set. */
 #include <inttypes.h>
@@ -64,13 +67,15 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 	add_keys(b, which);
 }
 
-/* Locks the rows of the holds that are still there, past those that somebody else has locked. */
-static void add_holds(struct batch *b, const char *columns)
+/* In the form for several tables, because only that form obeys FORCE INDEX: it reads no other rows,
+ * and so waits for none. */
+static void add_deletes(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
 	const char *before = " AND (owner, fence) IN ((";
 
-	add_from(b, columns, bl_batch_releases);
+	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)", b->s->sql->table);
+	add_keys(b, bl_batch_releases);
 	for (size_t i = 0; i < b->n; i++) {
 		const struct bl_ref *hold = &b->entries[i]->hold;
 
@@ -81,20 +86,7 @@ static void add_holds(struct batch *b, const char *columns)
 		bl_buf_addf(text, ",%" PRIu64, hold->fence);
 		before = "),(";
 	}
-	bl_buf_addf(text, ")) LIMIT %zu FOR UPDATE SKIP LOCKED", b->releases);
-}
-
-/* The DELETE has the form of the reaper's, for the same reasons (sql_reap.c). It may find a row
- * that the SELECT has not: one whose lock ended in between. */
-static void add_deletes(struct batch *b)
-{
-	add_holds(b, "fence");
-	bl_buf_adds(&b->s->text, ";DELETE l FROM (");
-	add_holds(b, "biz_id, biz_type");
-	bl_buf_addf(&b->s->text,
-	            ") AS old STRAIGHT_JOIN %s AS l ON l.biz_id = old.biz_id AND "
-	            "l.biz_type = old.biz_type;SET @bizlock_deleted = ROW_COUNT();",
-	            b->s->sql->table);
+	bl_buf_addf(text, "));SELECT IF(ROW_COUNT()=%zu,1,EXP(999+ROW_COUNT()));", b->releases);
 }
 
 static void add_bells(struct batch *b, bl_batch_filter *which, const char *before,
@@ -113,12 +105,12 @@ static void add_bells(struct batch *b, bl_batch_filter *which, const char *befor
 	}
 }
 
-size_t bl_batch_bells(const struct batch *b, bl_batch_filter *which, const char *ret[BL_BATCH_MAX])
+size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->n; i++)
-		if (which(b->entries[i]))
+		if (bl_batch_releases(b->entries[i]))
 			ret[n++] = b->entries[i]->bell;
 	return n;
 }
@@ -139,22 +131,11 @@ static void add_bells_to_ring(struct batch *b)
 	}
 }
 
-/* Gives doorbells of releases back. */
-static void add_rings(struct batch *b, bl_batch_filter *which, const char *only_if)
+static void add_rings(struct batch *b)
 {
 	const char *bells[BL_BATCH_MAX];
 
-	bl_watch_add_rings(&b->s->text, bells, bl_batch_bells(b, which, bells), only_if);
-}
-
-/* Only if all rows are gone: a hold whose row is left keeps its doorbell. */
-static void add_free_all(struct batch *b)
-{
-	char condition[64];
-
-	snprintf(condition, sizeof(condition), "@bizlock_deleted = %zu", b->releases);
-	bl_buf_adds(&b->s->text, ";");
-	add_rings(b, bl_batch_releases, condition);
+	bl_watch_add_rings(&b->s->text, bells, bl_batch_bells(b, bells));
 }
 
 static void add_batch_insert(struct batch *b)
@@ -191,6 +172,16 @@ void bl_batch_first(struct batch *b)
 	add_from(b, b->looks ? BL_BATCH_LOOK : BL_BATCH_READ, bl_batch_acquires);
 }
 
+/* The last one of those that are inserted. */
+static const struct bl_entry *last_insert(const struct batch *b)
+{
+	size_t i = b->n;
+
+	while (!bl_batch_inserts(b->entries[i - 1]))
+		i--;
+	return b->entries[i - 1];
+}
+
 void bl_batch_second(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -200,7 +191,7 @@ void bl_batch_second(struct batch *b)
 	b->commit = 1;
 	if (b->releases > 0) {
 		add_deletes(b);
-		b->commit += 3;
+		b->commit += 2;
 	}
 	if (b->inserts > 0) {
 		add_batch_insert(b);
@@ -208,17 +199,19 @@ void bl_batch_second(struct batch *b)
 	}
 	bl_buf_adds(text, "COMMIT");
 	if (b->inserts > 0) {
-		bl_buf_adds(text, ";");
-		add_from(b, BL_BATCH_READ, bl_batch_inserts);
+		bl_buf_addf(text, ";SELECT " BL_BATCH_READ " FROM %s", b->s->sql->table);
+		bl_sql_key(text, bl_entry_key(last_insert(b)));
 	}
-	if (b->releases > 0)
-		add_free_all(b);
+	if (b->releases > 0) {
+		bl_buf_adds(text, ";");
+		add_rings(b);
+	}
 }
 
-void bl_batch_free(struct batch *b, bl_batch_filter *which)
+void bl_batch_read(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
-	add_rings(b, which, NULL);
+	add_from(b, BL_BATCH_READ, bl_batch_inserts);
 }
 
 void bl_batch_undo(struct batch *b)

@@ -217,7 +217,7 @@ static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_a
 	int rc;
 
 	bl_buf_adds(&s->text, ";");
-	bl_watch_add_rings(&s->text, &bell, 1, NULL);
+	bl_watch_add_rings(&s->text, &bell, 1);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);

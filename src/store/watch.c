@@ -32,16 +32,13 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
 
 /* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
  * answer to DO counts warnings, and has no rows: a SELECT costs four times what this does. */
-void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
-                        const char *only_if)
+void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		bl_buf_adds(text, i == 0 ? "DO " : ",");
-		if (only_if)
-			bl_buf_addf(text, "IF(%s,", only_if);
 		bl_buf_adds(text, "RELEASE_LOCK('");
 		bl_buf_adds(text, bells[i]);
-		bl_buf_adds(text, only_if ? "'),0)" : "')");
+		bl_buf_adds(text, "')");
 		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
 			bl_watch_add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
 			bl_buf_adds(text, "/0");

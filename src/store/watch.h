@@ -35,9 +35,8 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
                        const char *after);
 
 /* The last statement of a text that gives doorbells back; its answer tells whether anybody watches
- * those keys. `only_if`: a condition in SQL, without which they are kept, or NULL. */
-void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n,
-                        const char *only_if);
+ * those keys. */
+void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n);
 
 /* Follows the answers to that text. Wakes those that watch, as far as they may be woken: another
  * user's may not. Sets s->woke to whether there are any. */

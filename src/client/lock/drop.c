@@ -108,14 +108,19 @@ static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 	return drop_alone(call, drop);
 }
 
+/* A row that a transaction has fenced would keep the whole batch waiting. */
+static bool may_combine(const struct bl_drop *drop)
+{
+	return drop->bell && drop->rest_us <= 0 && !drop->hold->fenced;
+}
+
 int bl_drop(struct bl_call *call, struct bl_drop *drop)
 {
 	unsigned attempt = 0;
 	int rc;
 
 	do {
-		rc = drop->bell && drop->rest_us <= 0 ? drop_combined(call, drop)
-		                                      : drop_alone(call, drop);
+		rc = may_combine(drop) ? drop_combined(call, drop) : drop_alone(call, drop);
 	} while (rc != BIZLOCK_OK && bl_try_again(call, &drop->tried, attempt++));
 	return bl_tried_rc(call, &drop->tried, rc);
 }

@@ -1,5 +1,6 @@
 /* The wishes of several threads, in one transaction: each gets the answer that it would have had
  * alone. */
+#include "bizlock_tx.h"
 #include "cr_crew.h"
 
 TestSuite(combining, .init = world_begin, .fini = world_end, .timeout = 400);
@@ -155,11 +156,46 @@ Test(combining, what_was_broken_is_lost)
 	crew_end(&c);
 }
 
+/* Lines up releases of what all of them hold, waits for all but the first, and answers how many
+ * packets that took. */
+static unsigned release_but_one(struct crew *c)
+{
+	unsigned before;
+
+	crew_releases(c, true);
+	crew_line_up(c);
+	before = proxy_packets(c->proxy);
+	proxy_hold_replies(c->proxy, false);
+	for (int i = 1; i < N; i++)
+		call_join(&c->calls[i]);
+	return proxy_packets(c->proxy) - before;
+}
+
 /* A row that a transaction has fenced is left out: the others do not wait for it. */
 Test(combining, what_is_fenced_delays_nobody_else)
 {
 	struct crew c;
-	unsigned before;
+	MYSQL *tx = db_open(&world.at, world.schema);
+
+	crew_begin(&c, "on");
+	crew_all_together(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	db_run(tx, "START TRANSACTION");
+	expect(OK, c.b, bizlock_fence(c.b, KEY(c.ids[0]), c.owners[0], tx));
+	cr_assert_lt(release_but_one(&c), N); /* they went in one batch */
+	cr_assert(!atomic_load(&c.calls[0].done));
+	db_run(tx, "ROLLBACK");
+	call_join(&c.calls[0]);
+	crew_occupant_leaves(&c);
+	crew_all_are(&c, BIZLOCK_OK);
+	mysql_close(tx);
+	crew_end(&c);
+}
+
+/* By a statement that is not bizlock's, which nobody knows of. Then each goes alone. */
+Test(combining, what_is_locked_delays_the_others_for_a_moment)
+{
+	struct crew c;
 	MYSQL *tx = db_open(&world.at, world.schema);
 
 	crew_begin(&c, "on");
@@ -168,15 +204,8 @@ Test(combining, what_is_fenced_delays_nobody_else)
 	db_run(tx, "START TRANSACTION");
 	db_number(tx, "SELECT fence FROM biz_lock WHERE %s LOCK IN SHARE MODE",
 	          row_where(KEY(c.ids[0])));
-	crew_releases(&c, true);
-	crew_line_up(&c);
-	before = proxy_packets(c.proxy);
-	proxy_hold_replies(c.proxy, false);
-	for (int i = 1; i < N; i++)
-		call_join(&c.calls[i]);
+	release_but_one(&c);
 	cr_assert(!atomic_load(&c.calls[0].done));
-	/* They went in one batch. */
-	cr_assert_lt(proxy_packets(c.proxy) - before, N);
 	db_run(tx, "ROLLBACK");
 	call_join(&c.calls[0]);
 	crew_occupant_leaves(&c);
