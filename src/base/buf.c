@@ -77,6 +77,17 @@ void bl_buf_addf(struct bl_buf *b, const char *fmt, ...)
 	va_end(args);
 }
 
+void bl_buf_addu(struct bl_buf *b, uint64_t number)
+{
+	char digits[20];
+	size_t n = 0;
+
+	do
+		digits[sizeof(digits) - ++n] = (char)('0' + number % 10);
+	while ((number /= 10) != 0);
+	bl_buf_add(b, digits + sizeof(digits) - n, n);
+}
+
 void bl_buf_add_hex(struct bl_buf *b, const void *data, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";

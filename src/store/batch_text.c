@@ -20,7 +20,6 @@
  * that is. Then each goes alone.
  *
  * Fences are drawn behind all the doorbells, as those of a set. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,7 +82,8 @@ static void add_deletes(struct batch *b)
 			continue;
 		bl_buf_adds(text, before);
 		bl_sql_literal(text, "_ascii", hold->owner, strlen(hold->owner));
-		bl_buf_addf(text, ",%" PRIu64, hold->fence);
+		bl_buf_adds(text, ",");
+		bl_buf_addu(text, hold->fence);
 		before = "),(";
 	}
 	bl_buf_addf(text, "));SELECT IF(ROW_COUNT()=%zu,1,EXP(999+ROW_COUNT()));", b->releases);

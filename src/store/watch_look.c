@@ -1,5 +1,4 @@
 /* How a connection looks at the keys that it watches, and sleeps. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,8 @@ static void add_fences(struct bl_session *s, struct bl_watched **watched, size_t
 
 	bl_buf_addf(&s->text, " FROM %s", s->sql->table);
 	for (size_t i = 0; i < n; i++) {
-		bl_buf_addf(&s->text, "%s%" PRIu64, before, watched[i]->fence);
+		bl_buf_adds(&s->text, before);
+		bl_buf_addu(&s->text, watched[i]->fence);
 		before = ",";
 	}
 	bl_buf_adds(&s->text, ")");

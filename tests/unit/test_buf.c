@@ -45,6 +45,19 @@ Test(buf, mixes_text_bytes_numbers_and_hex)
 	bl_buf_free(&b);
 }
 
+Test(buf, writes_numbers)
+{
+	struct bl_buf b = BL_BUF_INIT(100);
+
+	bl_buf_addu(&b, 0);
+	bl_buf_adds(&b, " ");
+	bl_buf_addu(&b, 10);
+	bl_buf_adds(&b, " ");
+	bl_buf_addu(&b, UINT64_MAX);
+	cr_assert_str_eq(b.data, "0 10 18446744073709551615");
+	bl_buf_free(&b);
+}
+
 Test(buf, the_cap_is_exact)
 {
 	struct bl_buf b = BL_BUF_INIT(8);
