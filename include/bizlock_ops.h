@@ -213,7 +213,7 @@ typedef struct bizlock_finding {
  *   connection      to the server, as bizlock_open() makes it
  *   database        the configured one; where it is missing, nothing is said of tables
  *   server          kind and version
- *   tables          are there, in the version that this library needs
+ *   tables          are there, in the version that this library knows
  *   engine          InnoDB
  *   primary_key     of both tables, and no index that is not needed
  *   collation       of keys and owners: byte for byte

@@ -7,9 +7,6 @@
 #include "store/grants.h"
 #include "store/schema.h"
 
-/* The tables of bl_needs[], by their places there; the last one holds no locks. */
-enum { LOCK, ROW_LOCK, SCHEMA };
-
 /* select: its first column is TABLE_NAME. */
 static int query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
                  const char *select, const char *tail)
@@ -18,11 +15,12 @@ static int query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, st
 
 	return bl_doctor_query(d, columns, ret, err,
 	                       "%s WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "
-	                       "('%sbiz_lock', '%sbiz_row_lock', '%sbiz_lock_schema')%s",
-	                       select, prefix, prefix, prefix, tail);
+	                       "('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock', "
+	                       "'%sbiz_lock_schema')%s",
+	                       select, prefix, prefix, prefix, prefix, tail);
 }
 
-/* Its place, whatever case the server keeps names in; -1: none of ours. */
+/* Its place in bl_needs[], whatever case the server keeps names in; -1: none of ours. */
 static int table_of(const struct bl_doctor *d, const char *name)
 {
 	size_t len = strlen(d->config->table_prefix);
@@ -32,6 +30,11 @@ static int table_of(const struct bl_doctor *d, const char *name)
 		    strcasecmp(name + len, bl_needs[i].table) == 0)
 			return i;
 	return -1;
+}
+
+static bool has_locks(int table)
+{
+	return table >= 0 && table != BL_TABLE_SCHEMA;
 }
 
 static const char *comma(const struct bl_finding *f)
@@ -56,16 +59,19 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 	return rc;
 }
 
+/* Plain locks work with tables of version 1. */
 int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	bool there[BL_NEEDS] = {false};
 	unsigned version = 0, newest = bl_schema_newest();
 	int rc = find_tables(d, there, err);
 
+	if (rc == BIZLOCK_OK && there[BL_TABLE_SCHEMA])
+		rc = bl_schema_version(&d->session, d->config->table_prefix, &version, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	for (size_t i = 0; i < BL_NEEDS; i++)
-		if (!there[i])
+		if (!there[i] && !(i == BL_TABLE_SHARED_LOCK && version == 1))
 			bl_buf_addf(&f->text, "%s%s%s", comma(f), d->config->table_prefix,
 			            bl_needs[i].table);
 	if (f->text.len > 0) {
@@ -73,11 +79,10 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
 		return rc;
 	}
-	rc = bl_schema_version(&d->session, d->config->table_prefix, &version, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_buf_addf(&f->text, "all there, of version %u; this library needs %u", version, newest);
-	if (version < newest)
+	bl_buf_addf(&f->text, "all there, of version %u; this library knows %u", version, newest);
+	if (version > 0 && version < newest)
+		bl_advise(f, BIZLOCK_WARN, "shared locks need it: " BL_SCHEMA_ADVICE);
+	else if (version == 0)
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
 	else if (version > newest)
 		bl_advise(f, BIZLOCK_BAD, "upgrade bizlock");
@@ -99,7 +104,7 @@ int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		const char *engine = row[1] ? row[1] : "none";
 		int table = table_of(d, row[0]);
 
-		if (table != LOCK && table != ROW_LOCK)
+		if (!has_locks(table))
 			continue;
 		bl_buf_addf(&f->text, "%s%s: %s", comma(f), row[0], engine);
 		if (strcasecmp(engine, "InnoDB") != 0)
@@ -111,7 +116,11 @@ int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 
 /* ---- indexes ------------------------------------------------------------------------- */
 
-#define PRIMARY_KEY "biz_id,biz_type"
+static const char *const primary_keys[BL_NEEDS] = {
+        [BL_TABLE_LOCK] = "biz_id,biz_type",
+        [BL_TABLE_ROW_LOCK] = "biz_id,biz_type",
+        [BL_TABLE_SHARED_LOCK] = "biz_id,biz_type,slot",
+};
 
 struct indexes {
 	bool there[BL_NEEDS], right[BL_NEEDS];
@@ -125,13 +134,14 @@ static void judge_index(const struct bl_doctor *d, struct bl_finding *f, MYSQL_R
 	bool duplicates = row[3] && strcmp(row[3], "1") == 0;
 	int table = table_of(d, row[0]);
 
-	if (table != LOCK && table != ROW_LOCK)
+	if (!has_locks(table))
 		return;
 	ret->there[table] = true;
 	if (strcmp(index, "PRIMARY") == 0) {
-		ret->right[table] = strcmp(columns, PRIMARY_KEY) == 0;
+		ret->right[table] = strcmp(columns, primary_keys[table]) == 0;
 		bl_buf_addf(&f->text, "%s%s: PRIMARY KEY (%s)", comma(f), row[0], columns);
-	} else if (index[0] && !(table == LOCK && duplicates && strcmp(columns, "fence") == 0)) {
+	} else if (index[0] &&
+	           !(table != BL_TABLE_ROW_LOCK && duplicates && strcmp(columns, "fence") == 0)) {
 		bl_buf_addf(&f->text, "%s%s: one more index, %s (%s)", comma(f), row[0], index,
 		            columns);
 		bl_advise(f, BIZLOCK_WARN, "drop it: with more indexes statements may deadlock");
@@ -155,17 +165,17 @@ int bl_check_primary_key(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 	while ((row = bl_rows_next(rows)) != NULL)
 		judge_index(d, f, row, &found);
 	bl_rows_free(rows);
-	for (int i = LOCK; i <= ROW_LOCK; i++) {
+	for (int i = 0; i < BL_NEEDS; i++) {
 		const char *prefix = d->config->table_prefix, *table = bl_needs[i].table;
 
 		if (!found.there[i] || found.right[i])
 			continue;
-		bl_buf_addf(&f->text, "%s%s%s: not the PRIMARY KEY (" PRIMARY_KEY ")", comma(f),
-		            prefix, table);
+		bl_buf_addf(&f->text, "%s%s%s: not the PRIMARY KEY (%s)", comma(f), prefix, table,
+		            primary_keys[i]);
 		bl_advise(f, BIZLOCK_BAD,
-		          "give `%s%s` the PRIMARY KEY (" PRIMARY_KEY
-		          "), whole columns in this order: it is the lock",
-		          prefix, table);
+		          "give `%s%s` the PRIMARY KEY (%s), whole columns in this order: it is "
+		          "the lock",
+		          prefix, table, primary_keys[i]);
 	}
 	return rc;
 }
@@ -220,13 +230,11 @@ static bool counter_is_kept(const struct bl_server *server)
 	return server->version >= (server->mariadb ? 100204u : 80000u);
 }
 
-static void judge_counter(const struct bl_doctor *d, struct bl_finding *f, MYSQL_ROW row)
+static void judge_counter(struct bl_finding *f, MYSQL_ROW row)
 {
 	const char *type = row[1] ? row[1] : "", *extra = row[2] ? row[2] : "";
-	long long mode = bl_variable_number(d, "innodb_autoinc_lock_mode");
 
-	bl_buf_addf(&f->text, "fence %s %s, %s by this server; innodb_autoinc_lock_mode=%lld", type,
-	            extra, counter_is_kept(&d->server) ? "kept" : "not kept", mode);
+	bl_buf_addf(&f->text, "%s%s.fence %s %s", comma(f), row[0], type, extra);
 	if (strncasecmp(type, "bigint", 6) != 0 || !strcasestr(type, "unsigned") ||
 	    !strcasestr(extra, "auto_increment"))
 		bl_advise(
@@ -234,6 +242,14 @@ static void judge_counter(const struct bl_doctor *d, struct bl_finding *f, MYSQL
 		        "ALTER TABLE `%s` MODIFY `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT: "
 		        "without it fences do not grow",
 		        row[0]);
+}
+
+static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
+{
+	long long mode = bl_variable_number(d, "innodb_autoinc_lock_mode");
+
+	bl_buf_addf(&f->text, ", %s by this server; innodb_autoinc_lock_mode=%lld",
+	            counter_is_kept(&d->server) ? "kept" : "not kept", mode);
 	if (!counter_is_kept(&d->server))
 		bl_advise(f, BIZLOCK_BAD,
 		          "use " BL_SERVER_NEEDED ": after a restart fences may come again");
@@ -249,13 +265,15 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 	MYSQL_ROW row;
 	int rc = query(d, 3, &rows, err,
 	               "SELECT TABLE_NAME, COLUMN_TYPE, EXTRA FROM information_schema.COLUMNS",
-	               " AND COLUMN_NAME = 'fence'");
+	               " AND COLUMN_NAME = 'fence' ORDER BY TABLE_NAME");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	while ((row = bl_rows_next(rows)) != NULL)
-		if (table_of(d, row[0]) == LOCK)
-			judge_counter(d, f, row);
+		if (has_locks(table_of(d, row[0])))
+			judge_counter(f, row);
+	if (f->text.len > 0)
+		judge_server(d, f);
 	bl_rows_free(rows);
 	return rc;
 }

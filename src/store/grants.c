@@ -5,9 +5,10 @@
 #define ALL 15u
 
 const struct bl_need bl_needs[BL_NEEDS] = {
-        {"biz_lock", ALL},
-        {"biz_row_lock", ALL},
-        {"biz_lock_schema", 1u << BL_PRIV_SELECT},
+        [BL_TABLE_LOCK] = {"biz_lock", ALL},
+        [BL_TABLE_ROW_LOCK] = {"biz_row_lock", ALL},
+        [BL_TABLE_SHARED_LOCK] = {"biz_shared_lock", ALL},
+        [BL_TABLE_SCHEMA] = {"biz_lock_schema", 1u << BL_PRIV_SELECT},
 };
 
 const char *bl_privilege_name(enum bl_privilege privilege)

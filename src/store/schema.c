@@ -46,11 +46,6 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 		return bl_err_set(err, BIZLOCK_SCHEMA,
 		                  "no bizlock tables here (table_prefix \"%s\"): " BL_SCHEMA_ADVICE,
 		                  prefix);
-	if (version < bl_schema_newest())
-		return bl_err_set(
-		        err, BIZLOCK_SCHEMA,
-		        "the tables are of version %u, this library needs %u: " BL_SCHEMA_ADVICE,
-		        version, bl_schema_newest());
 	if (version > bl_schema_newest())
 		return bl_err_set(err, BIZLOCK_SCHEMA,
 		                  "the tables are of version %u, this library knows %u at most: "
@@ -60,31 +55,31 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 }
 
 /* Only a table that row locks and transactions work on can hold locks. */
-static int check_engines(struct bl_session *s, const char *prefix, struct bl_err *err)
+static int check_engines(struct bl_session *s, const char *prefix, bool shared, struct bl_err *err)
 {
-	char query[384];
+	char query[512];
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc, tables = 0;
+	int rc, missing = shared ? 3 : 2;
 
 	snprintf(query, sizeof(query),
 	         "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
-	         "DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock')",
-	         prefix, prefix);
+	         "DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', '%s%s')",
+	         prefix, prefix, prefix, shared ? "biz_shared_lock" : "biz_lock");
 	rc = bl_session_query(s, query, 2, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the tables' engines");
 	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL) {
 		const char *table = row[0] ? row[0] : "", *engine = row[1] ? row[1] : "none";
 
-		tables++;
+		missing--;
 		if (strcasecmp(engine, "InnoDB") != 0)
 			rc = bl_err_set(err, BIZLOCK_SCHEMA,
 			                "table %s has the engine %s: ALTER TABLE %s ENGINE=InnoDB",
 			                table, engine, table);
 	}
 	bl_rows_free(rows);
-	if (rc == BIZLOCK_OK && tables != 2)
+	if (rc == BIZLOCK_OK && missing)
 		rc = bl_err_set(
 		        err, BIZLOCK_SCHEMA,
 		        "a table is missing, or this user may not see it: " BL_SCHEMA_ADVICE);
@@ -95,22 +90,30 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 {
 	int rc = check_version(s, prefix, err);
 
-	return rc == BIZLOCK_OK ? check_engines(s, prefix, err) : rc;
+	return rc == BIZLOCK_OK ? check_engines(s, prefix, false, err) : rc;
+}
+
+static int check_all(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	int rc = check_version(s, prefix, err);
+
+	return rc == BIZLOCK_OK ? check_engines(s, prefix, true, err) : rc;
 }
 
 /* Table names stand in backquotes in the files, column names do not begin like
  * them: that is all there is to putting the prefix in. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
 {
-	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
+	static const char *const names[] = {"`biz_lock", "`biz_row_lock", "`biz_shared_lock"};
+	const size_t count = sizeof(names) / sizeof(names[0]);
 	const char *text = m->text;
 
 	while (*text) {
 		size_t i = 0;
 
-		while (i < 2 && strncmp(text, names[i], strlen(names[i])) != 0)
+		while (i < count && strncmp(text, names[i], strlen(names[i])) != 0)
 			i++;
-		if (i < 2)
+		if (i < count)
 			bl_buf_addf(ret, "`%s", prefix);
 		else
 			bl_buf_add(ret, text, 1);
@@ -143,11 +146,12 @@ static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, s
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	*ret = bl_schema_newest();
-	rc = bl_schema_check(s, prefix, err);
+	*ret = version;
+	rc = version < bl_schema_newest() ? bl_schema_check(s, prefix, err)
+	                                  : check_all(s, prefix, err);
 	if (rc != BIZLOCK_SCHEMA || version > bl_schema_newest())
 		return rc;
-	*ret = version == bl_schema_newest() ? 0 : version;
+	*ret = 0;
 	return BIZLOCK_OK;
 }
 
@@ -161,7 +165,7 @@ static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
 		if (bl_migrations[i].version > start)
 			rc = apply(s, &bl_migrations[i], prefix, err);
-	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
+	return rc == BIZLOCK_OK ? check_all(s, prefix, err) : rc;
 }
 
 /* Clients that migrate the same database at once meet in the data dictionary, and MySQL ends some

@@ -14,6 +14,7 @@ test_migrate_makes_the_tables_once() {
 	empty_database a
 	expect 1 "$program" migrate --status
 	expect_out '^001_init\.sql +pending$'
+	expect_out '^002_shared_locks\.sql +pending$'
 	expect 0 "$program" migrate --dry-run
 	expect_out '^-- 001_init\.sql$'
 	expect_out 'CREATE TABLE'
@@ -21,6 +22,7 @@ test_migrate_makes_the_tables_once() {
 	expect 78 "$program" list
 	expect 0 "$program" migrate
 	expect_out '^applied 001_init\.sql$'
+	expect_out '^applied 002_shared_locks\.sql$'
 	expect 0 "$program" migrate
 	expect_no_out
 	expect_err 'as they should be'
@@ -45,7 +47,7 @@ test_a_user_with_the_grants_can_do_everything_and_no_more() {
 	[[ -n ${BIZLOCK_TEST_SOCKET:-} ]] || host=127.0.0.1
 	expect 0 "$program" migrate
 	expect 0 "$program" grants "$empty@$host"
-	expect_equal "$(wc -l <"$out")" 3
+	expect_equal "$(wc -l <"$out")" 4
 	sql "CREATE USER $empty@$host IDENTIFIED BY 'some.Word-7'; $(cat "$out")"
 	sed -e "s/^user=.*/user=$empty/" -e 's/^password=.*/password=some.Word-7/' "$work/client.cnf" >"$work/user.cnf"
 	chmod 600 "$work/user.cnf"

@@ -13,6 +13,8 @@ struct world {
 	MYSQL *admin;    /* this schema is its default */
 };
 
+#define ALL_TABLES "biz_lock, biz_row_lock, biz_shared_lock, biz_lock_schema"
+
 /* A list of option, value, option, value. */
 #define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

@@ -9,19 +9,22 @@ TestSuite(migrations, .init = world_begin_empty, .fini = world_end, .timeout = 1
 struct shown {
 	unsigned count, stop_after;
 	bizlock_migration last;
-	char name[64], applied_at[32], *sql;
-	bizlock *use; /* called from inside, unless NULL */
+	char name[64], applied_at[32], *sql; /* sql: of all of them, one after the other */
+	bizlock *use;                        /* called from inside, unless NULL */
 };
 
 static int see(void *arg, const bizlock_migration *m)
 {
 	struct shown *s = arg;
+	char *sql;
 
 	s->last = *m;
 	snprintf(s->name, sizeof(s->name), "%s", m->name);
 	snprintf(s->applied_at, sizeof(s->applied_at), "%s", m->applied_at);
-	free(s->sql);
-	s->sql = strdup(m->sql);
+	sql = s->sql;
+	if (asprintf(&s->sql, "%s%s", sql ? sql : "", m->sql) < 0)
+		die("out of memory");
+	free(sql);
 	if (s->use)
 		works(s->use);
 	return ++s->count == s->stop_after;
@@ -42,11 +45,11 @@ static struct shown look(int want, const char *const *options, unsigned count)
 
 Test(migrations, before_any_was_applied)
 {
-	struct shown s = look(BIZLOCK_OK, NULL, 1);
+	struct shown s = look(BIZLOCK_OK, NULL, 2);
 
 	cr_assert_geq(s.last.size, sizeof(bizlock_migration));
-	cr_assert_eq(s.last.version, 1);
-	cr_assert_str_eq(s.name, "001_init.sql");
+	cr_assert_eq(s.last.version, 2);
+	cr_assert_str_eq(s.name, "002_shared_locks.sql");
 	cr_assert_str_eq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 1);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.TABLES"
@@ -61,9 +64,9 @@ Test(migrations, after_all_were_applied)
 	char *at;
 
 	world_migrate(&world);
-	at = db_text(world.admin, "SELECT applied_at FROM biz_lock_schema");
+	at = db_text(world.admin, "SELECT applied_at FROM biz_lock_schema WHERE version = 2");
 	at[strcspn(at, "\n")] = '\0';
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_str_eq(s.applied_at, at);
 	cr_assert_eq(strlen(s.applied_at), strlen("2026-02-28 09:30:00.123456"));
 	cr_assert_eq(s.last.pending, 0);
@@ -74,27 +77,27 @@ Test(migrations, after_all_were_applied)
 /* The text that is shown is the one that would be run. */
 Test(migrations, the_text_makes_the_tables)
 {
-	struct shown s = look(BIZLOCK_OK, NULL, 1);
+	struct shown s = look(BIZLOCK_OK, NULL, 2);
 
 	db_run(world.admin, "%s", s.sql);
 	works(client(NULL));
 	free(s.sql);
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);
 }
 
 Test(migrations, the_text_has_the_prefix)
 {
-	struct shown s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 1);
+	struct shown s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 2);
 
 	db_run(world.admin, "%s", s.sql);
 	works(client(OPTIONS("table_prefix", "Zz_9")));
 	free(s.sql);
-	s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 1);
+	s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 2);
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_eq(s.last.pending, 1);
 	free(s.sql);
 }
@@ -106,7 +109,7 @@ Test(migrations, a_dropped_table_makes_it_pending_again)
 
 	world_migrate(&world);
 	db_run(world.admin, "DROP TABLE biz_row_lock");
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_str_neq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 1);
 	free(s.sql);
@@ -118,7 +121,7 @@ Test(migrations, newer_tables_are_shown_and_complained_of)
 
 	world_migrate(&world);
 	db_run(world.admin, "INSERT INTO biz_lock_schema VALUES (999, UTC_TIMESTAMP(6))");
-	s = look(BIZLOCK_SCHEMA, NULL, 1);
+	s = look(BIZLOCK_SCHEMA, NULL, 2);
 	cr_assert_str_neq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);

@@ -15,8 +15,8 @@ Test(schema, without_tables_it_says_what_to_do)
 Test(schema, a_newer_schema_is_refused)
 {
 	world_migrate(&world);
-	db_run(world.admin, "UPDATE biz_lock_schema SET version = 999");
-	expect_open(SCHEMA, &world, NULL, "999");
+	db_run(world.admin, "UPDATE biz_lock_schema SET version = version + 998");
+	expect_open(SCHEMA, &world, NULL, "1000");
 }
 
 Test(schema, a_newer_schema_is_not_migrated_back)
@@ -24,10 +24,11 @@ Test(schema, a_newer_schema_is_not_migrated_back)
 	bizlock *b = client_new(&world, NULL);
 
 	world_migrate(&world);
-	db_run(world.admin, "UPDATE biz_lock_schema SET version = 999; DROP TABLE biz_row_lock");
+	db_run(world.admin,
+	       "UPDATE biz_lock_schema SET version = version + 998; DROP TABLE biz_row_lock");
 	expect(SCHEMA, b, bizlock_migrate(b));
 	bizlock_close(b);
-	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 999);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 1000);
 	cr_assert(!db_try(world.admin, "SELECT 1 FROM biz_row_lock"));
 }
 
@@ -87,13 +88,13 @@ static void same(char *(*look)(const char *schema), const char *a, const char *b
 	free(of_b);
 }
 
-static void apply_file(const struct world *w, const char *folder)
+static void apply_file(const struct world *w, const char *folder, const char *name)
 {
 	char path[512], text[65536];
 	size_t n;
 	FILE *in;
 
-	snprintf(path, sizeof(path), "%s/001_init.sql", folder);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	in = fopen(path, "r");
 	if (!in)
 		die("cannot read %s", path);
@@ -110,8 +111,10 @@ Test(schema, the_file_and_migrate_make_the_same_tables)
 
 	skip_unless(folder, "BIZLOCK_SQL_DIR is not set");
 	world_make(&by_file, &world.at);
-	apply_file(&by_file, folder);
-	apply_file(&by_file, folder);
+	for (int i = 0; i < 2; i++) {
+		apply_file(&by_file, folder, "001_init.sql");
+		apply_file(&by_file, folder, "002_shared_locks.sql");
+	}
 	world_migrate(&world);
 	same(tables, by_file.schema, world.schema);
 	same(columns, by_file.schema, world.schema);
@@ -158,7 +161,7 @@ Test(schema, migrating_again_changes_nothing)
 	expect(OK, b, bizlock_migrate(b));
 	after = db_text(world.admin, "SELECT * FROM biz_lock");
 	cr_assert_str_eq(after, before);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock_schema"), 1);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock_schema"), 2);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	free(before);
 	free(after);
@@ -174,6 +177,52 @@ static void *migrate(void *arg)
 		fprintf(stderr, "migrate: %s\n", bizlock_errmsg(b));
 	bizlock_close(b);
 	return NULL;
+}
+
+/* ---- from version 1, which has no shared locks ------------------------------------------ */
+
+static void make_version_1(void)
+{
+	world_migrate(&world);
+	db_run(world.admin, "DROP TABLE biz_shared_lock;"
+	                    "DELETE FROM biz_lock_schema WHERE version = 2");
+}
+
+Test(schema, plain_locks_work_with_version_1)
+{
+	make_version_1();
+	works(client(NULL));
+}
+
+Test(schema, clients_of_version_1_go_on_while_it_is_migrated)
+{
+	enum { PAIRS = 200 };
+	bizlock *b, *other;
+
+	make_version_1();
+	b = client(NULL);
+	other = client_new(&world, NULL);
+	expect(OK, b, acquire_as(b, "held", "task-1"));
+	for (int i = 0; i < PAIRS; i++) {
+		expect(OK, b, acquire(b, "k"));
+		if (i == PAIRS / 2)
+			expect(OK, other, bizlock_migrate(other));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	expect(OK, b, bizlock_verify(b, KEY("held"), "task-1"));
+	expect(OK, b, bizlock_release(b, KEY("held"), "task-1", NULL));
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 2);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock"), 0);
+	bizlock_close(other);
+}
+
+Test(schema, a_table_that_version_1_lacks_is_made_again)
+{
+	make_version_1();
+	db_run(world.admin, "DROP TABLE biz_row_lock");
+	world_migrate(&world);
+	works(client(NULL));
+	cr_assert(db_try(world.admin, "SELECT 1 FROM biz_shared_lock"));
 }
 
 Test(schema, migrations_at_the_same_time_all_succeed)
@@ -192,7 +241,7 @@ Test(schema, migrations_at_the_same_time_all_succeed)
 		for (int i = 0; i < MIGRATIONS; i++)
 			cr_assert_eq(rc[i], BIZLOCK_OK);
 		expect_open(OK, &world, NULL, "");
-		db_run(world.admin, "DROP TABLE biz_lock, biz_row_lock, biz_lock_schema");
+		db_run(world.admin, "DROP TABLE " ALL_TABLES);
 	}
 }
 

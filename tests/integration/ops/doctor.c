@@ -38,7 +38,7 @@ Test(doctor, a_server_that_is_fit)
 		cr_assert_str_eq(f.all[i].name, names[i]);
 	expect_good(&f, SERVERS_OWN);
 	expect_finding(&f, "database", BIZLOCK_GOOD, world.schema);
-	expect_finding(&f, "tables", BIZLOCK_GOOD, "version 1");
+	expect_finding(&f, "tables", BIZLOCK_GOOD, "version 2");
 	expect_finding(&f, "engine", BIZLOCK_GOOD, "biz_row_lock: InnoDB");
 	expect_finding(&f, "primary_key", BIZLOCK_GOOD, "(biz_id,biz_type)");
 	expect_finding(&f, "sql_mode", BIZLOCK_GOOD, "STRICT_ALL_TABLES");
@@ -66,7 +66,7 @@ Test(doctor, tables_with_a_prefix)
 	bizlock *b = client_new(&world, OPTIONS("table_prefix", "Zz_9"));
 	struct findings f;
 
-	db_run(world.admin, "DROP TABLE biz_lock, biz_row_lock, biz_lock_schema");
+	db_run(world.admin, "DROP TABLE " ALL_TABLES);
 	expect(OK, b, bizlock_migrate(b));
 	f = look(OPTIONS("table_prefix", "Zz_9"));
 	cr_assert_eq(f.count, NAMES);
@@ -83,9 +83,9 @@ Test(doctor, no_tables)
 {
 	struct findings f;
 
-	db_run(world.admin, "DROP TABLE biz_lock, biz_row_lock, biz_lock_schema");
+	db_run(world.admin, "DROP TABLE " ALL_TABLES);
 	f = look(NULL);
-	expect_finding(&f, "tables", BIZLOCK_BAD, "biz_lock, biz_row_lock, biz_lock_schema");
+	expect_finding(&f, "tables", BIZLOCK_BAD, ALL_TABLES);
 	expect_finding(&f, "tables", BIZLOCK_BAD, "bizlock_migrate");
 	cr_assert(!finding_of(&f, "engine"));
 	cr_assert(!finding_of(&f, "primary_key"));
@@ -107,13 +107,27 @@ Test(doctor, one_table_is_missing)
 	expect_good(&f, SERVERS_OWN " tables");
 }
 
+Test(doctor, tables_of_version_1)
+{
+	struct findings f;
+
+	db_run(world.admin, "DROP TABLE biz_shared_lock;"
+	                    "DELETE FROM biz_lock_schema WHERE version = 2");
+	f = look(NULL);
+	expect_finding(&f, "tables", BIZLOCK_WARN, "shared locks need it");
+	expect_good(&f, SERVERS_OWN " tables");
+	world_migrate(&world);
+	f = look(NULL);
+	expect_good(&f, SERVERS_OWN);
+}
+
 Test(doctor, tables_of_another_version)
 {
 	struct findings f;
 
-	db_run(world.admin, "UPDATE biz_lock_schema SET version = 999");
+	db_run(world.admin, "UPDATE biz_lock_schema SET version = version + 998");
 	f = look(NULL);
-	expect_finding(&f, "tables", BIZLOCK_BAD, "999");
+	expect_finding(&f, "tables", BIZLOCK_BAD, "1000");
 	expect_finding(&f, "tables", BIZLOCK_BAD, "upgrade");
 	db_run(world.admin, "DELETE FROM biz_lock_schema");
 	f = look(NULL);
@@ -140,6 +154,12 @@ Test(doctor, another_primary_key)
 	                                   "(biz_id)", "(biz_id, biz_type, fence)"};
 	struct findings f;
 
+	db_run(world.admin, "ALTER TABLE biz_shared_lock DROP PRIMARY KEY,"
+	                    " ADD PRIMARY KEY (biz_id, biz_type)");
+	f = look(NULL);
+	expect_finding(&f, "primary_key", BIZLOCK_BAD, "biz_shared_lock: not the PRIMARY KEY");
+	db_run(world.admin, "ALTER TABLE biz_shared_lock DROP PRIMARY KEY,"
+	                    " ADD PRIMARY KEY (biz_id, biz_type, slot)");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		db_run(world.admin, "ALTER TABLE biz_lock DROP PRIMARY KEY, ADD PRIMARY KEY %s",
 		       keys[i]);
