@@ -6,35 +6,42 @@
  *
  * WHAT THE WORDS MEAN
  *
- * key      A pair (biz_type, biz_id) that names what is locked, such as
- *          ("order", "4711"). Keys are bytes: two keys that differ in any byte
- *          are two locks ("a", "A", "a " and "\xc3\xa1" are four).
+ * key      A pair (biz_type, biz_id) that names what is locked, such as ("order", "4711"). Two keys
+ *          that differ in any byte are two locks ("a", "A", "a " and "\xc3\xa1" are four).
  *
- * client   A `bizlock *`: configuration, a few connections of its own, and the
- *          table of what this process holds. Thread-safe. One per process and
- *          database is enough; two clients are two strangers to each other.
+ * client   A `bizlock *`: configuration, a few connections of its own, and the table of what this
+ *          process holds. Thread-safe. One per process and database is enough; two clients are two
+ *          strangers to each other.
  *
- * owner    Who holds a lock: by default the calling *thread* of this process.
- *          Stored as `tid@pid.nonce@host`, the nonce drawn when the client was
- *          opened, so that a reused pid or two containers with pid 1 never pass
- *          for each other. An owner may also be named ("task-17"), for event
- *          loops and thread pools that acquire in one thread and release in
+ * owner    Who holds a lock: by default the calling *thread* of this process. Stored as
+ *          `tid@pid.nonce@host`, the nonce drawn when the client was opened, so that a reused pid
+ *          or two containers with pid 1 never pass for each other. An owner may also be named
+ *          ("task-17"), for event loops and thread pools that acquire in one thread and release in
  *          another. Only the owner re-enters, renews or releases.
  *
- * lease    How long a hold lasts unless it is renewed, judged by the server's
- *          clock alone. When it is over, anybody may take the lock over. The
- *          client renews it every third of its length while the hold lasts.
+ * lease    How long a hold lasts unless it is renewed, judged by the server's clock alone. When it
+ *          is over, anybody may take the lock over. The client renews it every third of its length
+ *          while the hold lasts.
  *
- * fence    The fencing token: a number that every first acquisition of a key
- *          gets, larger than any earlier one of that key, across release,
- *          takeover and server restart. Re-entry and renewal keep it. Store it
- *          with what you write, and refuse writes that carry a smaller one:
+ * fence    The fencing token: a number that every first acquisition of a key gets, larger than any
+ *          earlier one of that key, across release, takeover and server restart. Re-entry and
+ *          renewal keep it. Store it with what you write, and refuse writes that carry a smaller
+ *          one:
  *              UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
  *
- * doorbell A named lock of the server (GET_LOCK) kept by the holder of a lock
- *          from acquire to release, so that a release *is* the wake-up of the
- *          next waiter. It orders and wakes; it never excludes: the row alone
- *          decides who holds. Losing it costs fairness, never safety.
+ * doorbell A named lock of the server (GET_LOCK) kept by the holder of a lock from acquire to
+ *          release, so that a release *is* the wake-up of the next waiter. It orders and wakes; it
+ *          never excludes: the row alone decides who holds. Losing it costs fairness, never safety.
+ *
+ * shared   A lock acquired with BIZLOCK_SHARED is held by several owners at a time, by `limit` of
+ *          them at most, and by none while one has it alone, with BIZLOCK_EXCLUSIVE: readers and
+ *          writers, semaphores, workers with a number (grant.slot). They are served in the order of
+ *          arrival: no sharer passes one that waits to have it alone. It is another lock than the
+ *          plain one of that key, and an owner has a key in one way at a time, else MISUSE; whoever
+ *          has it alone may share it, too, one level deeper. Fences grow from one that had it alone
+ *          to the next, and past those that shared it in between. A slot that rests (min_hold_ms)
+ *          is taken: at most `limit` starts in a period. Not exported, not one of several keys, not
+ *          for bizlock_async.h. SCHEMA: it needs the table of sql/002_shared_locks.sql.
  *
  * THE CALLING SEQUENCE
  *
@@ -56,56 +63,46 @@
  *
  * WHAT HAPPENS WHEN
  *
- * the process dies    Its rows stay until their leases are over; the next
- *                     contender then takes over, gets a larger fence, and is
- *                     told so by BIZLOCK_TOOK_OVER: what the lock guards may
- *                     have been left half done.
- * the holder stalls   A process that is stopped, or a machine that sleeps, does
- *                     not renew. Past its lease it no longer holds, whether it
- *                     knows or not. bizlock_left_ms() tells without a round
- *                     trip; it runs on a clock that counts suspended time and
- *                     that started before the statement was sent, so it never
- *                     believes in a lease longer than the server does. Check it
- *                     before touching what the lock guards, and pass the fence.
- * the lock is lost    As soon as a lease is over by that clock, or the server
- *                     says that it is: the function set by bizlock_on_lost() is
- *                     called, every call on the hold answers BIZLOCK_LOST, and
- *                     bizlock_left_ms() is <= 0. What is lost is not taken again
+ * the process dies    Its rows stay until their leases are over; the next contender then takes
+ *                     over, gets a larger fence, and is told so by BIZLOCK_TOOK_OVER: what the lock
+ *                     guards may have been left half done.
+ * the holder stalls   A process that is stopped, or a machine that sleeps, does not renew. Past its
+ *                     lease it no longer holds, whether it knows or not. bizlock_left_ms() tells
+ *                     without a round trip; it runs on a clock that counts suspended time and that
+ *                     started before the statement was sent, so it never believes in a lease longer
+ *                     than the server does. Check it before touching what the lock guards, and pass
+ *                     the fence.
+ * the lock is lost    As soon as a lease is over by that clock, or the server says that it is: the
+ *                     function set by bizlock_on_lost() is called, every call on the hold answers
+ *                     BIZLOCK_LOST, and bizlock_left_ms() is <= 0. What is lost is not taken again
  *                     by re-entry: release every level first.
- * the network breaks  A call whose reply was lost reconnects and finds out what
- *                     happened. Only when the server cannot be asked in time
- *                     does it answer BIZLOCK_UNKNOWN: do not act as the holder.
- *                     A row that may nevertheless be there is removed as soon
- *                     as the server is back; until then no thread of this client
- *                     gets the same lock.
- * the server dies     Rows and the fence counter are durable as the server's
- *                     own settings make them; doorbells are gone and are
- *                     rebuilt by use. With several hosts the next one that
- *                     takes writes is used.
- * the server's clock  A step forward ends leases early: until its next renewal
- *   steps             a holder may not know. A step back makes them last longer
- *                     for the others, never for the holder.
- * a thread ends       What it holds is reported lost and no longer renewed; it
- *                     stays locked until the lease ends, for what it guards may
- *                     be half done. Release first, or name an owner that
- *                     outlives the thread.
- * the process forks   The child holds nothing and its calls on the parent's
- *                     client answer BIZLOCK_MISUSE; it opens a client of its
- *                     own. bizlock_close() in the child frees memory and
- *                     touches nothing of the parent's on the server.
+ * the network breaks  A call whose reply was lost reconnects and finds out what happened. Only when
+ *                     the server cannot be asked in time does it answer BIZLOCK_UNKNOWN: do not act
+ *                     as the holder. A row that may nevertheless be there is removed as soon as the
+ *                     server is back; until then no thread of this client gets the same lock.
+ * the server dies     Rows and the fence counter are durable as the server's own settings make
+ *                     them; doorbells are gone and are rebuilt by use. With several hosts the next
+ *                     one that takes writes is used.
+ * the server's clock  A step forward ends leases early: until its next renewal a holder may not
+ *   steps             know. A step back makes them last longer, for others than the holder.
+ * a thread ends       What it holds is reported lost and no longer renewed; it stays locked until
+ *                     the lease ends, for what it guards may be half done. Release first, or name
+ *                     an owner that outlives the thread.
+ * the process forks   The child holds nothing and its calls on the parent's client answer
+ *                     BIZLOCK_MISUSE; it opens a client of its own. bizlock_close() in the child
+ *                     frees memory and touches nothing of the parent's on the server.
  *
  * RULES FOR ALL FUNCTIONS
  *
- * - They return BIZLOCK_OK (0) or another BIZLOCK_... number, unless said
- *   otherwise. Outputs are written only on BIZLOCK_OK.
- * - Any thread may call any function at any time, except that
- *   bizlock_close() must be the last call on a client to *start*.
+ * - They return BIZLOCK_OK (0) or another BIZLOCK_... number, unless said otherwise. Outputs are
+ *   written only on BIZLOCK_OK.
+ * - Any thread may call any function at any time, except that bizlock_close() must be the last call
+ *   on a client to *start*.
  * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
  * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
- * - The library never prints, exits, or touches signals. But the connector, when it
- *   is first used, ignores SIGPIPE for the process, and a lost connection raises it.
- * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever,
- *   n = at most n.
+ * - The library never prints, exits, or touches signals. But the connector, when it is first used,
+ *   ignores SIGPIPE for the process, and a lost connection raises it.
+ * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever, n = at most n.
  *
  * Link bizlock and your program against the same connector (libmariadb or
  * libmysqlclient): a process that loads both is outside anybody's warranty.
@@ -141,6 +138,7 @@ extern "C" {
 #define BIZLOCK_LEASE_MIN_MS 100u
 #define BIZLOCK_LEASE_MAX_MS 86400000u
 #define BIZLOCK_DEPTH_MAX 1000000u /* re-entries of one hold */
+#define BIZLOCK_LIMIT_MAX 9999999u /* limit of a shared lock */
 
 /* Every error: X(name, number, text). Numbers are never reused.
  *
@@ -189,14 +187,15 @@ typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
 
-/* Structs begin with their own size, set by the one that makes them, so that they
- * can grow. A size of another version is fine as long as bytes this library
- * does not know are zero. */
+/* Structs begin with their own size, set by the one that makes them, so that they can grow. A size
+ * of another version is fine as long as bytes this library does not know are zero. */
 
 /* Flags of bizlock_acquire_opts. */
 #define BIZLOCK_NO_RENEW 1u      /* do not renew this hold automatically */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE 4u      /* no doorbell for this call: poll instead */
+#define BIZLOCK_SHARED 8u        /* share the lock with up to `limit` others, */
+#define BIZLOCK_EXCLUSIVE 16u    /* or have it alone: see "shared" above */
 
 typedef struct bizlock_acquire_opts {
 	size_t size;       /* sizeof(bizlock_acquire_opts) */
@@ -214,11 +213,12 @@ typedef struct bizlock_acquire_opts {
 	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
 	                         holder that hangs then loses the lock. Up to 2^32-1;
 	                         0: the client's option max_hold_ms */
+	uint32_t limit;       /* of a shared lock: how many share it at most; 0: any number */
 } bizlock_acquire_opts;
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
 	{                                                                                          \
-		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0, 0                           \
+		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0, 0, 0                        \
 	}
 
 /* Flags of bizlock_grant. */
@@ -230,11 +230,12 @@ typedef struct bizlock_grant {
 	uint32_t depth;    /* 1: first acquisition, 2: one re-entry, ... */
 	uint32_t lease_ms; /* the lease that was granted */
 	uint32_t flags;    /* BIZLOCK_TOOK_OVER */
+	uint32_t slot;     /* which of those that share it, 1 to limit; 0: it is not shared */
 } bizlock_grant;
 
 #define BIZLOCK_GRANT_INIT                                                                         \
 	{                                                                                          \
-		sizeof(bizlock_grant), 0, 0, 0, 0                                                  \
+		sizeof(bizlock_grant), 0, 0, 0, 0, 0                                               \
 	}
 
 /* ---- a client: new, set, open, close ------------------------------------ */
@@ -272,10 +273,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
-/* Reads environment and option files, connects once, and checks the server.
- * On failure the client may be set and opened again, or closed. CONN; INVALID: an
- * option from environment or file; UNSUPPORTED: server too old, or STATEMENT binlog;
- * SCHEMA: the message says what to do; MISUSE: another thread is opening it. */
+/* Reads environment and option files, connects once, and checks the server. On failure the client
+ * may be set and opened again, or closed. CONN; INVALID: an option from environment or file;
+ * UNSUPPORTED: server too old, or STATEMENT binlog; SCHEMA: the message says what to do; MISUSE:
+ * another thread is opening it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
@@ -288,18 +289,18 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
  * that is longer; what it could not release stays locked until its lease ends. */
 BIZLOCK_API void bizlock_close(bizlock *);
 
-/* Creates what is missing of the tables in the configured database. Needs no
- * prior open, and the privilege CREATE. Idempotent.
- * CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables are newer than this library. */
+/* Creates what is missing of the tables in the configured database. Idempotent. Needs no prior
+ * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables are
+ * newer than this library. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 
 /* ---- the lease lock ----------------------------------------------------- */
 
-/* Takes `key` for its owner, or one level deeper if that owner has it already.
- * opts NULL: wait for ever, default lease. ret may be NULL.
+/* Takes `key` for its owner, or one level deeper if that owner has it already. opts NULL: wait for
+ * ever, default lease. ret may be NULL.
  *
- * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the
- * lease starts anew unless the rest of it is longer.
+ * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the lease starts anew unless
+ * the rest of it is longer.
  * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
  * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
  * held it and lost it; release every level before acquiring again. LIMIT: too deep.
@@ -312,18 +313,17 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
-/* All of the keys, or none: with one statement for those that are new, so that two
- * callers that want the same ones in another order never wait for each other in a
- * circle. 1 to 256 keys, each once. Some may be held already: one level deeper.
- * opts as above, the same for each; wait_ms for all together. ret: n of them, in
- * the order of keys, or NULL; only the first one's size is looked at.
- * On any error nothing is held that was not before. */
+/* All of the keys, or none: with one statement for those that are new, so that two callers that
+ * want the same ones in another order never wait for each other in a circle. 1 to 256 keys, each
+ * once. Some may be held already: one level deeper. opts as above, the same for each; wait_ms for
+ * all together. ret: n of them, in the order of keys, or NULL; only the first one's size is looked
+ * at. On any error nothing is held that was not before. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_key *keys, size_t n,
                                                        const bizlock_acquire_opts *opts,
                                                        bizlock_grant *ret);
 
-/* Gives one level of each back, whatever happens to one of them. The first error,
- * or OK. The keys, each once, need not have been acquired together. */
+/* Gives one level of each back, whatever happens to one of them. The first error, or OK. The keys,
+ * each once, need not have been acquired together. */
 BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n,
                                     const char *owner);
 

@@ -21,23 +21,28 @@ typedef struct bizlock_info {
 	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
 	int64_t held_ms; /* since the hold began */
 	uint32_t depth;
+	uint32_t flags; /* BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE (who holds a shared lock alone, or
+	                   waits for the others to leave), or 0: a plain lock */
+	uint32_t slot;  /* of one that shares it: which */
 } bizlock_info;
 
-/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too, in
- * order of biz_id, then biz_type. Rows are read in pages, each a moment of its own; no connection
- * is held and no lock of the library during fn, which may call bizlock functions. fn returns 0 to
- * go on; anything else ends the walk, which is then OK. */
+/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too: first of plain locks, in
+ * order of biz_id, then biz_type; then of shared locks, and by slot. Rows are read in pages, each a
+ * moment of its own; no connection is held and no lock of the library during fn, which may call
+ * bizlock functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);
 
-/* The same for one key: fn is called once if it has a row, whatever it returns. */
+/* The same for one key: of the plain lock there is one row at most, of the shared one any number.
+ */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *), void *arg);
 
 /* An operator's force-unlock: frees the lock if its fence still is
  * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
- * another fence, named in the message. LOST: nobody holds it now. */
+ * another fence, named in the message. LOST: nobody holds it now. If the plain lock does not have
+ * that fence, it is one of those who hold the shared one. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- who waits ---------------------------------------------------------- */

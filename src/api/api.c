@@ -89,6 +89,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 		rc = bl_door_name(b, key, o.owner, &checked, &who, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
+	checked.shared = o.flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
 	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, &grant);
 	if (!deeper) {
 		memset(&m, 0, sizeof(m));

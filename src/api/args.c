@@ -5,9 +5,11 @@
 
 #include "core/key.h"
 
-#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE)
-/* What the first version had. */
+#define MODES (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE)
+#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | MODES)
+/* What earlier versions had. */
 #define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
+#define OPTS_SIZE_SECOND offsetof(bizlock_acquire_opts, limit)
 #define OLDER_THAN_MAX_MS INT64_C(3153600000000) /* 100 years */
 #define BATCH_MAX 10000u
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
@@ -56,7 +58,30 @@ static int check_values(const bizlock_acquire_opts *opts, struct bl_err *err)
 	if (opts->flags & ~KNOWN_FLAGS)
 		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
 		                  opts->flags & ~KNOWN_FLAGS);
+	if ((opts->flags & MODES) == MODES)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "flags: BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE, not both");
 	return bl_note_check(opts->note, err);
+}
+
+static int check_limit(const bizlock_acquire_opts *opts, struct bl_err *err)
+{
+	if (opts->limit > BIZLOCK_LIMIT_MAX)
+		return bl_err_set(err, BIZLOCK_INVALID, "limit is %" PRIu32 ": must be 0 to %u",
+		                  opts->limit, BIZLOCK_LIMIT_MAX);
+	if (!opts->limit || opts->flags & MODES)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID,
+	                  "limit is %" PRIu32 ": of use with BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE",
+	                  opts->limit);
+}
+
+int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_err *err)
+{
+	if (!(opts->flags & MODES))
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID,
+	                  "flags: %s with BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE", what);
 }
 
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
@@ -66,7 +91,7 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	int rc = BIZLOCK_OK;
 
 	if (opts) {
-		if (opts->size != OPTS_SIZE_FIRST)
+		if (opts->size != OPTS_SIZE_FIRST && opts->size != OPTS_SIZE_SECOND)
 			rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
 		if (rc == BIZLOCK_OK)
 			rc = check_tail("bizlock_acquire_opts", opts, opts->size, sizeof(*opts),
@@ -75,6 +100,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 			rc = check_values(opts, err);
 		if (rc == BIZLOCK_OK)
 			memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
+		if (rc == BIZLOCK_OK)
+			rc = check_limit(&o, err);
 	}
 	if (rc == BIZLOCK_OK && ret)
 		rc = check_size("bizlock_grant", ret->size, sizeof(*ret), err);
@@ -169,6 +196,7 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .min_hold_ms = opts->min_hold_ms,
 	        .max_hold_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms,
 	        .flags = opts->flags,
+	        .limit = opts->limit,
 	        .note = opts->note,
 	        .once = opts->wait_ms == 0,
 	};

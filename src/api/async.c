@@ -42,6 +42,8 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	int rc = bl_args_acquire(opts, NULL, &o, err);
 
 	if (rc == BIZLOCK_OK)
+		rc = bl_args_alone(&o, "a request cannot be started", err);
+	if (rc == BIZLOCK_OK)
 		rc = check_start(b, key, o.owner, done, &checked, &who, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);

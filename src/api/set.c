@@ -70,6 +70,8 @@ int bizlock_acquire_all(bizlock *b, const bizlock_key *keys, size_t n,
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
 	if (rc == BIZLOCK_OK)
+		rc = bl_args_alone(&o, "several keys cannot be acquired", err);
+	if (rc == BIZLOCK_OK)
 		rc = begin_set(b, keys, n, o.owner, o.wait_ms, &members, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_all", err, rc);

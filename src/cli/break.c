@@ -80,6 +80,18 @@ static int break_it(const struct cli *c, const struct options *o, const struct c
 	return CLI_DONE;
 }
 
+/* Several may share it. */
+static int break_one(const struct cli *c, const struct options *o, const struct cli_locks *locks)
+{
+	size_t i = 0;
+
+	if (locks->count > 1 && !o->fence)
+		return cli_misused(c, "break: %zu hold it: --fence says which one", locks->count);
+	while (o->fence && i + 1 < locks->count && locks->list[i].fence != o->fence)
+		i++;
+	return break_it(c, o, &locks->list[i]);
+}
+
 int cli_break(struct cli *c)
 {
 	struct options o = {0};
@@ -97,7 +109,7 @@ int cli_break(struct cli *c)
 		cli_say("%s/%s: nobody holds it", c->argv[0], c->argv[1]);
 		code = CLI_NO;
 	} else {
-		code = break_it(c, &o, &locks.list[0]);
+		code = break_one(c, &o, &locks);
 	}
 	cli_locks_free(&locks);
 	return code;

@@ -117,7 +117,7 @@ static int look(void *arg, const bizlock_info *info)
 	struct sight *s = arg;
 	char name[256], left[CLI_DURATION_SIZE];
 
-	if (info->left_ms <= 0)
+	if (info->left_ms <= 0 || info->flags)
 		return 0;
 	s->outer = is_outer(info->owner);
 	s->seen = true;

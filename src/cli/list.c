@@ -22,7 +22,8 @@ const struct cli_option cli_list_options[] = {
 };
 
 const char cli_list_more[] =
-        "OWNER is a thread's number or a name, HELD the time since the lock was acquired,\n"
+        "MODE is that of a shared lock, and the slot. OWNER is a thread's number or a\n"
+        "name, HELD the time since the lock was acquired,\n"
         "LEFT what remains of its lease by the server's clock. A lock that rests was\n"
         "released, and nobody gets it yet. A row that is stale hinders nobody.\n";
 

@@ -14,6 +14,8 @@ static bool copy(struct cli_lock *to, const bizlock_info *info)
 	        .left_ms = info->left_ms,
 	        .held_ms = info->held_ms,
 	        .depth = info->depth,
+	        .flags = info->flags,
+	        .slot = info->slot,
 	};
 	return to->biz_type && to->biz_id && to->owner && to->note;
 }
@@ -94,6 +96,18 @@ const char *cli_lock_state(const struct cli_lock *lock)
 	if (lock->left_ms <= 0)
 		return "stale";
 	return *lock->owner ? "held" : "resting";
+}
+
+const char *cli_lock_mode(const struct cli_lock *lock)
+{
+	if (!lock->flags)
+		return "plain";
+	return lock->flags & BIZLOCK_SHARED ? "shared" : "exclusive";
+}
+
+bool cli_lock_has_slot(const struct cli_lock *lock)
+{
+	return lock->slot > 0 && lock->slot <= BIZLOCK_LIMIT_MAX;
 }
 
 static void cut(char *to, size_t size, const char *from, size_t len)

@@ -9,7 +9,7 @@ struct cli_lock {
 	char *biz_type, *biz_id, *owner, *note;
 	uint64_t fence;
 	int64_t left_ms, held_ms;
-	uint32_t depth;
+	uint32_t depth, flags, slot;
 	unsigned waiting; /* connections at its doorbell */
 };
 
@@ -31,6 +31,12 @@ int cli_locks_count_waiting(bizlock *lock, struct cli_locks *locks);
 
 /* "held", "resting" (released, for bizlock_acquire_opts.min_hold_ms), "stale". */
 const char *cli_lock_state(const struct cli_lock *lock);
+
+/* "shared", "exclusive", "plain" */
+const char *cli_lock_mode(const struct cli_lock *lock);
+
+/* Whether the slot says something: without a limit it is any number. */
+bool cli_lock_has_slot(const struct cli_lock *lock);
 
 /* The parts of `name@pid.nonce@host`, each "" where the owner is not of that form. */
 struct cli_owner {

@@ -61,6 +61,10 @@ static void show_lock(const struct cli_lock *lock)
 	line("type", lock->biz_type);
 	line("id", lock->biz_id);
 	line("state", cli_lock_state(lock));
+	if (lock->flags)
+		line("mode", cli_lock_mode(lock));
+	if (cli_lock_has_slot(lock))
+		number("slot", lock->slot);
 	if (*lock->owner) {
 		line("owner", lock->owner);
 		line("host", o.host);
@@ -74,18 +78,30 @@ static void show_lock(const struct cli_lock *lock)
 		line("note", lock->note);
 }
 
+/* One by one those that share it, with a line in between. */
+static void show_locks(const struct cli_locks *locks)
+{
+	for (size_t i = 0; i < locks->count; i++) {
+		if (i > 0)
+			printf("\n");
+		show_lock(&locks->list[i]);
+	}
+	if (locks->count == 0)
+		printf("nobody holds it\n");
+}
+
 static int show_all(struct cli *c, const struct cli_locks *locks, bool json)
 {
 	bizlock_key key = cli_key(c);
-	bool live = locks->count > 0 && locks->list[0].left_ms > 0;
 	int rc = BIZLOCK_OK, code = CLI_GO_ON;
+	bool live = false;
 
+	for (size_t i = 0; i < locks->count; i++)
+		live |= locks->list[i].left_ms > 0;
 	if (json)
 		code = cli_print_locks(locks, true);
-	else if (locks->count > 0)
-		show_lock(&locks->list[0]);
 	else
-		printf("nobody holds it\n");
+		show_locks(locks);
 	if (live && !json)
 		rc = bizlock_waiters(c->lock, &key, 1, show_waiter, NULL);
 	if (rc != BIZLOCK_OK)

@@ -42,6 +42,28 @@ static const char *state(const struct cli_lock *lock, char buf[CELL_SIZE])
 	return cli_lock_state(lock);
 }
 
+static const char *mode_name(const struct cli_lock *lock, char buf[CELL_SIZE])
+{
+	(void)buf;
+	return cli_lock_mode(lock);
+}
+
+static const char *mode(const struct cli_lock *lock, char buf[CELL_SIZE])
+{
+	if (!lock->flags)
+		return "";
+	if (!cli_lock_has_slot(lock))
+		return cli_lock_mode(lock);
+	snprintf(buf, CELL_SIZE, "%s %" PRIu32, cli_lock_mode(lock), lock->slot);
+	return buf;
+}
+
+static const char *slot(const struct cli_lock *lock, char buf[CELL_SIZE])
+{
+	snprintf(buf, CELL_SIZE, "%" PRIu32, lock->slot);
+	return buf;
+}
+
 static const char *owner_name(const struct cli_lock *lock, char buf[CELL_SIZE])
 {
 	struct cli_owner o;
@@ -130,6 +152,7 @@ struct column {
 static const struct column table_columns[] = {
         {"TYPE", biz_type, 0, 0},
         {"ID", biz_id, 0, 0},
+        {"MODE", mode, 0, 0},
         {"OWNER", owner_name, 0, 0},
         {"HOST", owner_host, 0, 0},
         {"PID", owner_pid, SCOLS_FL_RIGHT, 0},
@@ -144,6 +167,7 @@ static const struct column table_columns[] = {
 static const struct column watch_columns[] = {
         {"TYPE", biz_type, 0, 0},
         {"ID", biz_id, 0, 0},
+        {"MODE", mode, 0, 0},
         {"WAITING", waiting, SCOLS_FL_RIGHT, 0},
         {"OWNER", owner_name, 0, 0},
         {"HOST", owner_host, 0, 0},
@@ -160,6 +184,7 @@ static const struct column json_columns[] = {
         {"state", state, 0, SCOLS_JSON_STRING},       {"owner", owner, 0, SCOLS_JSON_STRING},
         {"host", owner_host, 0, SCOLS_JSON_STRING},   {"pid", pid_number, 0, SCOLS_JSON_NUMBER},
         {"fence", fence, 0, SCOLS_JSON_NUMBER},       {"depth", depth, 0, SCOLS_JSON_NUMBER},
+        {"mode", mode_name, 0, SCOLS_JSON_STRING},    {"slot", slot, 0, SCOLS_JSON_NUMBER},
         {"held_ms", held_ms, 0, SCOLS_JSON_NUMBER},   {"left_ms", left_ms, 0, SCOLS_JSON_NUMBER},
         {"note", note, 0, SCOLS_JSON_STRING},         {0},
 };

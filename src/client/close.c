@@ -42,7 +42,8 @@ static size_t pick_holds(struct bizlock *b, bool fenced, struct bl_item *items)
 	bl_lock(b);
 	for (struct bl_hold *h = NULL;
 	     n < BL_DROP_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0 || h->fenced != fenced)
+		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0 || h->fenced != fenced ||
+		    h->key.shared)
 			continue;
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
@@ -62,19 +63,18 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 	bl_unlock(b);
 }
 
-/* Picks one that has to rest. *ret_rest_us 0: there is none. */
-static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 1],
-                                   int64_t *ret_rest_us)
+/* Picks one that has to rest, or is shared. Its fence is 0: there is none. */
+static struct bl_item pick_single(struct bizlock *b, char owner[BL_OWNER_MAX + 1],
+                                  int64_t *ret_rest_us)
 {
 	struct bl_item item = {.fence = 0};
 	struct bl_hold *h = NULL;
 
-	*ret_rest_us = 0;
 	bl_lock(b);
-	while (*ret_rest_us <= 0 && (h = bl_held_walk(&b->held, h)) != NULL) {
-		if (!has_to_go(b, h))
-			continue;
+	while (item.fence == 0 && (h = bl_held_walk(&b->held, h)) != NULL) {
 		*ret_rest_us = bl_hold_rest_us(h);
+		if (!has_to_go(b, h) || (*ret_rest_us <= 0 && !h->key.shared))
+			continue;
 		bl_owner_full(&h->owner, &b->process, owner);
 		item = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
@@ -83,19 +83,21 @@ static struct bl_item pick_resting(struct bizlock *b, char owner[BL_OWNER_MAX + 
 }
 
 /* One that a transaction has fenced stays, and does not keep the others waiting. */
-static int rest_all(struct bizlock *b, struct bl_session *s)
+static int drop_singles(struct bizlock *b, struct bl_session *s)
 {
 	for (;;) {
-		char owner[BL_OWNER_MAX + 1];
+		char owner[BL_OWNER_MAX + 1], bell[BL_BELL_MAX + 1];
 		struct bl_err ignored;
 		bool matched, locked;
 		int64_t rest_us;
-		struct bl_item item = pick_resting(b, owner, &rest_us);
-		struct bl_ref ref = {&item.key, owner, item.fence};
+		struct bl_item item = pick_single(b, owner, &rest_us);
+		struct bl_ref ref = {.key = &item.key, .owner = owner, .fence = item.fence};
 		int rc;
 
-		if (rest_us <= 0)
+		if (item.fence == 0)
 			return BIZLOCK_OK;
+		bl_bell_name(bell, b->shared_bell_seed, &item.key);
+		ref.bell = item.key.shared && b->bells ? bell : NULL;
 		rc = bl_lock_probe(s, &item.key, &locked, &ignored);
 		if (rc == BIZLOCK_OK && !locked)
 			rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);
@@ -114,7 +116,7 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 	bl_lock(b);
 	for (struct bl_hold *h = NULL; rc == BIZLOCK_OK && (h = bl_held_walk(&b->held, h));) {
 		char owner[BL_OWNER_MAX + 1];
-		struct bl_ref ref = {&h->key, owner, bl_hold_twin(b, h)};
+		struct bl_ref ref = {.key = &h->key, .owner = owner, .fence = bl_hold_twin(b, h)};
 		bool matched;
 
 		if (!bl_hold_unknown(h))
@@ -171,7 +173,7 @@ static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *i
 	if (rc == BIZLOCK_OK)
 		rc = drop_all(b, s, true, items);
 	if (rc == BIZLOCK_OK)
-		rc = rest_all(b, s);
+		rc = drop_singles(b, s);
 	return rc == BIZLOCK_OK ? close_unknown(b, s) : rc;
 }
 

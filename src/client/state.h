@@ -106,7 +106,7 @@ struct bizlock {
 	struct bl_server server;
 	struct bl_sql sql;
 	bool bells; /* doorbells are used */
-	struct bl_hash bell_seed;
+	struct bl_hash bell_seed, shared_bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_queues queues;
@@ -166,6 +166,7 @@ uint64_t bl_random(struct bizlock *b); /* for jitter */
 /* What an acquisition asks for. */
 struct bl_request {
 	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;
+	uint32_t limit; /* of a shared lock */
 	const char *note;
 	bool once; /* wait_ms 0 */
 };

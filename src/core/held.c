@@ -40,10 +40,11 @@ void bl_held_free(struct bl_held *t)
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner)
 {
-	struct bl_hold *h = bl_held_of_key(t, key);
+	struct bl_hold *h = *bucket_of(t, key);
 
-	while (h && (h->state == BL_HOLD_ORPHAN || !bl_owner_equal(&h->owner, owner)))
-		h = bl_held_next_of_key(h);
+	while (h && (h->state == BL_HOLD_ORPHAN || !bl_key_same_name(&h->key, key) ||
+	             !bl_owner_equal(&h->owner, owner)))
+		h = h->next;
 	return h;
 }
 

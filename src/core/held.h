@@ -80,7 +80,8 @@ struct bl_held {
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
-/* NULL: there is none. An orphan is not found: it belongs to nobody. */
+/* NULL: there is none. An orphan is not found: it belongs to nobody. An owner has a lock either
+ * plain or shared, so that of either key is found. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 

@@ -9,6 +9,8 @@
 
 struct bl_key {
 	uint64_t hash; /* of both parts with their lengths */
+	bool shared;   /* of a shared lock, which is not the plain one of that name */
+	uint32_t slot; /* its row. Not compared */
 	uint8_t type_len, id_len;
 	char type[BIZLOCK_TYPE_MAX + 1];
 	char id[BIZLOCK_ID_MAX + 1];
@@ -17,8 +19,9 @@ struct bl_key {
 /* INVALID: a part is NULL, empty, too long or not UTF-8; the message says which. */
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err);
 
-/* Byte for byte. */
+/* Byte for byte. Of one name there are two keys, a plain and a shared one. */
 bool bl_key_equal(const struct bl_key *a, const struct bl_key *b);
+bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b);
 
 /* A biz_type alone, as a filter. INVALID as above. */
 int bl_type_check(const char *biz_type, struct bl_err *err);

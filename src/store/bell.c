@@ -79,13 +79,11 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 	return BIZLOCK_OK;
 }
 
-int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
-                 enum bl_heard *ret, struct bl_err *err)
+int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
+                  struct bl_err *err)
 {
 	enum ready ready;
 
-	bl_buf_reset(&s->text);
-	bl_sql_wait_bell(s->sql, &s->text, bell, ms > 0 ? ms : 1); /* 0 is no limit to MySQL */
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (bl_session_ready(s, err) != BIZLOCK_OK)
@@ -101,6 +99,14 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	s->gone = true;
 	*ret = ready == READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
 	return BIZLOCK_OK;
+}
+
+int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
+                 enum bl_heard *ret, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_sql_wait_bell(s->sql, &s->text, bell, ms > 0 ? ms : 1); /* 0 is no limit to MySQL */
+	return bl_bell_sleep(s, ms, wake_fd, ret, err);
 }
 
 static int run_bell_text(struct bl_session *s, struct bl_err *err)

@@ -22,6 +22,10 @@ enum bl_heard {
 int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
                  enum bl_heard *ret, struct bl_err *err);
 
+/* The same for a sleep: sends what stands in s->text, a SELECT of a number. *ret RING: it is 1. */
+int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
+                  struct bl_err *err);
+
 /* A session that cannot do it is given up: its end frees the bell, which nobody would know of any
  * more. CONN, DB, NOMEM. */
 int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err);

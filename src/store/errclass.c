@@ -95,6 +95,11 @@ bool bl_waited_in_vain(const struct bl_err *err)
 	return err->native == ER_LOCK_WAIT_TIMEOUT;
 }
 
+bool bl_no_table(const struct bl_err *err)
+{
+	return err->native == ER_NO_SUCH_TABLE || err->native == ER_TABLEACCESS_DENIED_ERROR;
+}
+
 /* The connectors say CR_SERVER_GONE_ERROR when a statement could not be sent to its end; a
  * reply that does not come is CR_SERVER_LOST. The server said MYSQL_IDLE when it ended the
  * connection, before there was anything to read. */

@@ -28,6 +28,9 @@ bool bl_class_ends_connection(enum bl_class class);
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
+/* Is its table missing, or not for this user? */
+bool bl_no_table(const struct bl_err *err);
+
 /* May the statement have run, although it failed? */
 bool bl_may_have_run(const struct bl_err *err);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/errclass.h"
+#include "store/shared.h"
 #include "store/watch.h"
 
 static int64_t us(uint32_t ms)
@@ -101,7 +102,8 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	bind_look(&look);
 	bl_params_key(&s->params, key);
 	bl_params_bell(&s->params, bell ? bell : NO_BELL);
-	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, LOOK_COLUMNS, one_row, &look, err);
+	rc = bl_session_select(s, bl_sql_stmt(BL_STMT_LOOK, key), look.binds, LOOK_COLUMNS, one_row,
+	                       &look, err);
 	if (rc == BIZLOCK_OK)
 		*ret = look.row;
 	return rc;
@@ -161,7 +163,7 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	bind.buffer_type = MYSQL_TYPE_LONGLONG;
 	bind.buffer = &one;
 	bl_params_key(&s->params, key);
-	rc = bl_session_select(s, BL_STMT_PROBE, &bind, 1, found, &got, err);
+	rc = bl_session_select(s, bl_sql_stmt(BL_STMT_PROBE, key), &bind, 1, found, &got, err);
 	if (rc == BIZLOCK_OK)
 		*ret_locked = !got;
 	return rc;
@@ -199,14 +201,14 @@ int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint
 {
 	s->params.depth = depth;
 	s->params.lease_us = us(lease_ms);
-	return run_matching(s, BL_STMT_DEPTH, hold, ret_matched, err);
+	return run_matching(s, bl_sql_stmt(BL_STMT_DEPTH, hold.key), hold, ret_matched, err);
 }
 
 int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
                   struct bl_err *err)
 {
 	s->params.lease_us = us(lease_ms);
-	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
+	return run_matching(s, bl_sql_stmt(BL_STMT_RENEW, hold.key), hold, ret_matched, err);
 }
 
 /* Row and doorbell go in one packet, and wake those that sleep at the doorbell. Those that watch
@@ -226,6 +228,21 @@ static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_a
 	return rc;
 }
 
+static int drop_and_wake(struct bl_session *s, const char *bell, uint64_t *ret_affected,
+                         struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_adds(&s->text, ";");
+	bl_shared_add_wake(&s->text, bell);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run_first(s, ret_affected, err);
+	if (rc == BIZLOCK_OK)
+		bl_shared_wake(s, bell);
+	return rc;
+}
+
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
@@ -236,6 +253,8 @@ static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell,
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, rest_us);
 	if (bell)
 		rc = drop_and_ring(s, bell, &affected, err);
+	else if (hold.bell)
+		rc = drop_and_wake(s, hold.bell, &affected, err);
 	else if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	else
@@ -251,7 +270,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	bool again = false;
 	int rc;
 
-	if (!bell && rest_us <= 0)
+	if (!bell && rest_us <= 0 && !hold.key->shared)
 		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
 		                    err);
 	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
@@ -268,7 +287,7 @@ static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_o
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_give(s->sql, &s->text, new_owner, depth, us(lease_ms));
+	bl_sql_give(s->sql, &s->text, hold.key, new_owner, depth, us(lease_ms));
 	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(&s->text);
 	if (exported)
@@ -295,11 +314,15 @@ int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner
 
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
+	if (hold.key->shared)
+		return bl_shared_sweep(s, hold, ret_matched, err);
 	return run_matching(s, BL_STMT_SWEEP, hold, ret_matched, err);
 }
 
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	hold.owner = NULL;
+	if (hold.key->shared)
+		return bl_lock_drop(s, hold, NULL, 0, ret_matched, err);
 	return run_matching(s, BL_STMT_BREAK, hold, ret_matched, err);
 }

@@ -46,7 +46,8 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
                   bool living, int64_t *ret, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT COUNT(*) FROM %s FORCE INDEX (PRIMARY)", s->sql->table);
+	bl_buf_addf(&s->text, "SELECT COUNT(*) FROM %s FORCE INDEX (PRIMARY)",
+	            bl_sql_table(s->sql, &items->key));
 	bl_many_holds(&s->text, items, n, suffix);
 	if (living)
 		bl_sql_living(&s->text);

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 8, TEXTS = 4 };
+enum { COLUMNS = 9, TEXTS = 4 };
 
 struct reader {
 	MYSQL_BIND binds[COLUMNS];
 	bl_bool null[COLUMNS];
 	unsigned long len[TEXTS];
-	uint64_t fence, depth;
+	uint64_t fence, depth, slot;
 	struct bl_page_row row, before;
 	struct bl_page page;
 	struct bl_err *err;
@@ -38,7 +38,7 @@ static bool comes_after(const struct bl_page_row *row, const struct bl_page_row 
 
 	if (order == 0)
 		order = order_bytes(row->type, row->type_len, before->type, before->type_len);
-	return order > 0;
+	return order > 0 || (order == 0 && row->slot > before->slot);
 }
 
 static int keep_row(void *arg)
@@ -47,6 +47,7 @@ static int keep_row(void *arg)
 
 	r->row.id_len = end_text(r, 0, r->row.id, sizeof(r->row.id));
 	r->row.type_len = end_text(r, 1, r->row.type, sizeof(r->row.type));
+	r->row.slot = r->null[8] ? 0 : (uint32_t)r->slot;
 	if (!comes_after(&r->row, &r->before))
 		return bl_err_set(r->err, BIZLOCK_DB, "rows out of the order of their keys");
 	r->before = r->row;
@@ -74,6 +75,7 @@ static void bind_columns(struct reader *r)
 	        {&r->depth, 0},
 	        {&r->row.left_us, 0},
 	        {&r->row.held_us, 0},
+	        {&r->slot, 0},
 	};
 
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -82,7 +84,7 @@ static void bind_columns(struct reader *r)
 		bind->buffer_type = i < TEXTS ? MYSQL_TYPE_STRING : MYSQL_TYPE_LONGLONG;
 		bind->buffer = columns[i].data;
 		bind->buffer_length = (unsigned long)columns[i].size;
-		bind->is_unsigned = i == 4 || i == 5;
+		bind->is_unsigned = i == 4 || i == 5 || i == 8;
 		bind->is_null = &r->null[i];
 		bind->length = i < TEXTS ? &r->len[i] : NULL;
 	}
@@ -98,6 +100,7 @@ static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct 
 	r.err = err;
 	if (after)
 		r.before = *after;
+	r.row.shared = stmt >= BL_STMT_SHARED_PAGE;
 	r.page.rows = calloc(BL_PAGE_ROWS, sizeof(*r.page.rows));
 	if (!r.page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -113,20 +116,24 @@ static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct 
 int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
                  struct bl_page *ret, struct bl_err *err)
 {
+	s->params.slot = after->slot + UINT64_C(1);
 	if (!only_type) {
 		bl_params_stored(&s->params, after->id, after->id_len, after->type,
 		                 after->type_len);
-		return read_page_rows(s, BL_STMT_PAGE, after, ret, err);
+		return read_page_rows(s, after->shared ? BL_STMT_SHARED_PAGE : BL_STMT_PAGE, after,
+		                      ret, err);
 	}
 	bl_params_stored(&s->params, after->id, after->id_len, only_type, strlen(only_type));
-	return read_page_rows(s, BL_STMT_PAGE_TYPE, after, ret, err);
+	return read_page_rows(s, after->shared ? BL_STMT_SHARED_PAGE_TYPE : BL_STMT_PAGE_TYPE,
+	                      after, ret, err);
 }
 
 int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
                      struct bl_err *err)
 {
 	bl_params_key(&s->params, key);
-	return read_page_rows(s, BL_STMT_PAGE_KEY, NULL, ret, err);
+	return read_page_rows(s, key->shared ? BL_STMT_SHARED_PAGE_KEY : BL_STMT_PAGE_KEY, NULL,
+	                      ret, err);
 }
 
 void bl_page_free(struct bl_page *page)

@@ -1,5 +1,6 @@
 #include "store/reap.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err
 
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
-	            r->row_locks ? s->sql->row_table : s->sql->lock_table);
+	            bl_sql_reap_table(s->sql, r->table));
 	rc = reap_query(s, mariadb ? PLAN_MARIADB : PLAN_MYSQL, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -48,6 +49,12 @@ static void add_literal(struct bl_buf *ret, const char *text, unsigned long len)
 	bl_sql_literal(ret, "_utf8mb4", text, len);
 }
 
+/* Of a shared lock's row. */
+static uint32_t slot_of(MYSQL_ROW row)
+{
+	return row[3] ? (uint32_t)strtoul(row[3], NULL, 10) : 0;
+}
+
 static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
 {
 	struct bl_reap_item *item = &page->items[page->count];
@@ -62,6 +69,8 @@ static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
 	add_literal(&page->text, row[0], len[0]);
 	bl_buf_adds(&page->text, ",");
 	add_literal(&page->text, row[1], len[1]);
+	if (page->table == BL_REAP_SHARED_LOCKS)
+		bl_buf_addf(&page->text, ",%" PRIu32, slot_of(row));
 	bl_buf_adds(&page->text, ")");
 	item->len = page->text.len - item->at;
 	page->count++;
@@ -71,6 +80,8 @@ static void note_end(struct bl_reap *page, MYSQL_ROW row, const unsigned long *l
 {
 	add_literal(&page->after_id, row[0], len[0]);
 	add_literal(&page->after_type, row[1], len[1]);
+	if (page->table == BL_REAP_SHARED_LOCKS)
+		page->after_slot = slot_of(row);
 }
 
 static int fill(struct bl_reap *page, struct bl_rows *result, struct bl_err *err)
@@ -101,9 +112,9 @@ int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_reap_page(s->sql, &s->text, r->row_locks, r->older_us, r->after_id.data,
-	                 r->after_type.data, r->page);
-	rc = reap_query(s, 3, &result, err);
+	bl_sql_reap_page(s->sql, &s->text, r->table, r->older_us, r->after_id.data,
+	                 r->after_type.data, r->after_slot, r->page);
+	rc = reap_query(s, r->table == BL_REAP_SHARED_LOCKS ? 4 : 3, &result, err);
 	if (rc != BIZLOCK_OK || !result)
 		return rc;
 	page.items = NULL;
@@ -156,9 +167,9 @@ int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	int rc = BIZLOCK_OK;
 
 	bl_buf_reset(&s->text);
-	bl_sql_begin_reap(s->sql, &s->text, r->row_locks);
+	bl_sql_begin_reap(s->sql, &s->text, r->table);
 	n = add_batch(r, &s->text, &next);
-	bl_sql_end_reap(s->sql, &s->text, r->row_locks, r->older_us, n);
+	bl_sql_end_reap(s->sql, &s->text, r->table, r->older_us, n);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (n > 0)

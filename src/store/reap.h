@@ -10,9 +10,9 @@ struct bl_reap_item {
 	enum bl_reap_kind kind;
 };
 
-/* One of the two tables. Where nothing else is said, zero to begin with. */
+/* One of the tables. Where nothing else is said, zero to begin with. */
 struct bl_reap {
-	bool row_locks; /* which; set by the caller, as is the next line */
+	enum bl_reap_table table; /* set by the caller, as is the next line */
 	int64_t older_us;
 	int64_t estimate; /* rows, by the server's statistics */
 
@@ -21,7 +21,8 @@ struct bl_reap {
 	struct bl_reap_item *items; /* those of them that can go */
 	uint32_t count;
 	struct bl_buf text;                 /* literals of their keys */
-	struct bl_buf after_id, after_type; /* of the last row's */
+	struct bl_buf after_id, after_type; /* of the last row's, */
+	uint32_t after_slot;                /* if it is a shared lock's */
 
 	enum bl_reap_kind kind; /* set: a batch is the items of this kind, */
 	uint32_t from, most;    /* from this one on, at most this many */

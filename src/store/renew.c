@@ -11,16 +11,17 @@
  * as two affected rows. */
 static void add_text(struct bl_session *s, const struct bl_renewal *r)
 {
-	const char *table = s->sql->table;
+	const char *table = bl_sql_table(s->sql, &r->items->key);
+	const char *slot = r->items->key.shared ? ", slot" : "";
 	int64_t lease_us = (int64_t)r->lease_ms * 1000;
 
 	if (r->skip_locked)
 		bl_buf_addf(&s->text,
-		            "INSERT INTO %s (biz_id, biz_type, fence, owner, reentrant, timeout, "
-		            "gmt_create, gmt_modified) SELECT biz_id, biz_type, fence, owner, "
+		            "INSERT INTO %s (biz_id, biz_type%s, fence, owner, reentrant, timeout, "
+		            "gmt_create, gmt_modified) SELECT biz_id, biz_type%s, fence, owner, "
 		            "reentrant, timeout, gmt_create, gmt_modified FROM %s AS old "
 		            "FORCE INDEX (PRIMARY)",
-		            table, table);
+		            table, slot, slot, table);
 	else
 		bl_buf_addf(&s->text, "UPDATE %s SET " RENEWED, table, table, lease_us);
 	bl_many_holds(&s->text, r->items, r->n, r->suffix);

@@ -35,7 +35,7 @@ struct bl_params {
 	char owner[BL_OWNER_MAX + 1], giver[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX + 1];
 	unsigned long id_len, type_len, bell_len, owner_len, giver_len, note_len;
 	int64_t lease_us;
-	uint64_t fence, depth;
+	uint64_t fence, depth, slot;
 };
 
 /* A GET_LOCK that one connection alone has, so that it can be told from all others and

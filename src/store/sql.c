@@ -7,7 +7,8 @@
 
 #define SQL_MAX 4096
 
-/* In the templates @T is the table and @BELL the connection that has the doorbell.
+/* In the templates @T is the table, @S that of shared locks, and @BELL the connection that has the
+ * doorbell.
  *
  * A lease is over exactly when timeout <= now, in every statement. In TAKE,
  * `timeout` is assigned last: assignments run from left to right, and all the
@@ -47,13 +48,37 @@
 	        ON_HANDOVER("bell") ON_HANDOVER("note") ON_HANDOVER("gmt_create")                  \
 	                ON_HANDOVER("gmt_modified")
 
-#define MINE "biz_id = ? AND biz_type = ? AND owner = ? AND fence = ?"
+#define KEY "biz_id = ? AND biz_type = ?"
+#define SLOT KEY " AND slot = ?"
+#define MINE " AND owner = ? AND fence = ?"
 
-#define PAGE(filter)                                                                               \
+#define LOOK(table, row)                                                                           \
+	"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "                      \
+	"TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one LEFT JOIN " table   \
+	" AS l ON " row
+#define PROBE(table, row) "SELECT 1 FROM " table " WHERE " row " FOR UPDATE SKIP LOCKED"
+/* GREATEST: a level more or less never shortens the lease. */
+#define DEPTH(table, row)                                                                          \
+	"UPDATE " table " SET reentrant = ?, gmt_modified = " NOW                                  \
+	", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) WHERE " row MINE          \
+	" AND timeout > " NOW
+#define RENEW(table, row)                                                                          \
+	"UPDATE " table " SET gmt_modified = " NOW ", timeout = " NOW                              \
+	" + INTERVAL ? MICROSECOND WHERE " row MINE " AND timeout > " NOW
+#define DROP(table, row) "DELETE FROM " table " WHERE " row MINE
+/* Of an owner that may have a row it does not know of; but not one that an ended thread of the same
+ * number left. */
+#define SWEEP(table, row) "DELETE FROM " table " WHERE " row " AND owner = ? AND fence <> ?"
+
+#define PAGE(table, slot, filter, order)                                                           \
 	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
-	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW ") "                                         \
-	"FROM @T WHERE " filter " ORDER BY biz_id, biz_type LIMIT 256" /* BL_PAGE_ROWS */
+	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW "), " slot " FROM " table " WHERE " filter   \
+	" ORDER BY biz_id, biz_type" order " LIMIT 256" /* BL_PAGE_ROWS */
+#define PLAIN_PAGE(filter) PAGE("@T", "0", filter, "")
+/* But the trace of one that had it alone: that is nobody's row. */
+#define SHARED_PAGE(filter)                                                                        \
+	PAGE("@S", "slot", filter " AND (slot > 0 OR owner <> '' OR timeout > " NOW ")", ", slot")
 
 static const struct {
 	const char *text;
@@ -71,46 +96,65 @@ static const struct {
                                {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
                                 BL_P_GIVER, BL_P_FENCE},
                                0},
-        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
-                          "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
-                          "LEFT JOIN @T AS l ON l.biz_id = ? AND l.biz_type = ?",
-                          {BL_P_BELL, BL_P_ID, BL_P_TYPE},
-                          1},
-        [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE biz_id = ? AND biz_type = ? FOR UPDATE SKIP "
-                           "LOCKED",
-                           {BL_P_ID, BL_P_TYPE},
-                           1},
-        /* GREATEST: a level more or less never shortens the lease. */
-        [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
-                           ", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) "
-                           "WHERE " MINE " AND timeout > " NOW,
+        [BL_STMT_LOOK] = {LOOK("@T", KEY), {BL_P_BELL, BL_P_ID, BL_P_TYPE}, 1},
+        [BL_STMT_PROBE] = {PROBE("@T", KEY), {BL_P_ID, BL_P_TYPE}, 1},
+        [BL_STMT_DEPTH] = {DEPTH("@T", KEY),
                            {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
                            0},
-        [BL_STMT_RENEW] = {"UPDATE @T SET gmt_modified = " NOW ", timeout = " NOW
-                           " + INTERVAL ? MICROSECOND WHERE " MINE " AND timeout > " NOW,
+        [BL_STMT_RENEW] = {RENEW("@T", KEY),
                            {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
                            0},
-        [BL_STMT_DROP] = {"DELETE FROM @T WHERE " MINE,
-                          {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
-                          0},
-        /* Of an owner that may have a row it does not know of; but not one that an
-         * ended thread of the same number left. */
-        [BL_STMT_SWEEP] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND owner = ? AND "
-                           "fence <> ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
-                           0},
+        [BL_STMT_DROP] = {DROP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
+        [BL_STMT_SWEEP] = {SWEEP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
+        [BL_STMT_SHARED_LOOK] = {LOOK("@S", SLOT), {BL_P_BELL, BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},
+        [BL_STMT_SHARED_PROBE] = {PROBE("@S", SLOT), {BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},
+        [BL_STMT_SHARED_DEPTH] = {DEPTH("@S", SLOT),
+                                  {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT,
+                                   BL_P_OWNER, BL_P_FENCE},
+                                  0},
+        [BL_STMT_SHARED_RENEW] = {RENEW("@S", SLOT),
+                                  {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER,
+                                   BL_P_FENCE},
+                                  0},
+        [BL_STMT_SHARED_DROP] = {DROP("@S", SLOT),
+                                 {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
+                                 0},
+        [BL_STMT_SHARED_SWEEP] = {SWEEP("@S", SLOT),
+                                  {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
+                                  0},
         [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
                            {BL_P_ID, BL_P_TYPE, BL_P_FENCE},
                            0},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
-        [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
+        [BL_STMT_PAGE] = {PLAIN_PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
                           {BL_P_ID, BL_P_ID, BL_P_TYPE},
                           BL_PAGE_ROWS},
-        [BL_STMT_PAGE_TYPE] = {PAGE("biz_id > ? AND biz_type = ?"),
+        [BL_STMT_PAGE_TYPE] = {PLAIN_PAGE("biz_id > ? AND biz_type = ?"),
                                {BL_P_ID, BL_P_TYPE},
                                BL_PAGE_ROWS},
-        [BL_STMT_PAGE_KEY] = {PAGE("biz_id = ? AND biz_type = ?"), {BL_P_ID, BL_P_TYPE}, 1},
+        [BL_STMT_PAGE_KEY] = {PLAIN_PAGE(KEY), {BL_P_ID, BL_P_TYPE}, 1},
+        [BL_STMT_SHARED_PAGE] = {SHARED_PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ? OR "
+                                             "(biz_type = ? AND slot >= ?))"),
+                                 {BL_P_ID, BL_P_ID, BL_P_TYPE, BL_P_TYPE, BL_P_SLOT},
+                                 BL_PAGE_ROWS},
+        [BL_STMT_SHARED_PAGE_TYPE] = {SHARED_PAGE("biz_type = ? AND biz_id >= ? AND (biz_id > ? OR "
+                                                  "slot >= ?)"),
+                                      {BL_P_TYPE, BL_P_ID, BL_P_ID, BL_P_SLOT},
+                                      BL_PAGE_ROWS},
+        [BL_STMT_SHARED_PAGE_KEY] = {SHARED_PAGE(KEY " AND slot >= ?"),
+                                     {BL_P_ID, BL_P_TYPE, BL_P_SLOT},
+                                     BL_PAGE_ROWS},
 };
+
+const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key)
+{
+	return key->shared ? sql->shared_table : sql->table;
+}
+
+enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key)
+{
+	return key->shared ? stmt + (BL_STMT_SHARED_LOOK - BL_STMT_LOOK) : stmt;
+}
 
 const enum bl_param *bl_sql_params(enum bl_stmt stmt)
 {
@@ -152,17 +196,17 @@ unsigned bl_sql_statements(const char *sql, size_t len)
 	return n;
 }
 
-static void expand(struct bl_buf *ret, const char *text, const char *table, bool bells)
+static void expand(struct bl_buf *ret, const char *text, const struct bl_sql *sql, bool bells)
 {
 	/* The parameter is there even where there are no doorbells. */
 	const char *bell = bells ? "IS_USED_LOCK(?)" : "IF(? = '', 0, 0)";
 
 	for (const char *at; (at = strchr(text, '@')) != NULL;) {
-		bool is_table = at[1] == 'T';
+		bool is_bell = at[1] == 'B';
 
 		bl_buf_add(ret, text, (size_t)(at - text));
-		bl_buf_adds(ret, is_table ? table : bell);
-		text = at + (is_table ? strlen("@T") : strlen("@BELL"));
+		bl_buf_adds(ret, is_bell ? bell : at[1] == 'T' ? sql->table : sql->shared_table);
+		text = at + (is_bell ? strlen("@BELL") : strlen("@T"));
 	}
 	bl_buf_adds(ret, text);
 }
@@ -188,11 +232,13 @@ int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bo
 	struct bl_buf buf;
 
 	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
+	snprintf(sql.shared_table, sizeof(sql.shared_table), "`%sbiz_shared_lock`", prefix);
 	qualify(sql.lock_table, database, prefix, "biz_lock");
+	qualify(sql.shared_lock_table, database, prefix, "biz_shared_lock");
 	qualify(sql.row_table, database, prefix, "biz_row_lock");
 	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
 		buf = (struct bl_buf)BL_BUF_INIT(SQL_MAX);
-		expand(&buf, templates[i].text, sql.table, bells);
+		expand(&buf, templates[i].text, &sql, bells);
 		if (buf.failed) {
 			bl_buf_free(&buf);
 			bl_sql_free(&sql);
@@ -287,12 +333,19 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, "'");
 }
 
-void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
+void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key)
 {
 	bl_buf_adds(ret, " WHERE biz_id = ");
 	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
 	bl_buf_adds(ret, " AND biz_type = ");
 	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+}
+
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
+{
+	bl_sql_slots(ret, key);
+	if (key->shared)
+		bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
 }
 
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
@@ -310,13 +363,14 @@ void bl_sql_living(struct bl_buf *ret)
 	bl_buf_adds(ret, " AND timeout > " NOW);
 }
 
-void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
-                 uint32_t depth, int64_t lease_us)
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *new_owner, uint32_t depth, int64_t lease_us)
 {
-	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
+	const char *table = bl_sql_table(sql, key);
+
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", table);
 	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
-	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, sql->table,
-	            lease_us);
+	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, table, lease_us);
 }
 
 /* The lease was lease_us then, or longer already. */
@@ -329,22 +383,30 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 }
 
 /* Resting, the row has no owner; its `timeout` is the end of that. */
-static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                    int64_t rest_us)
 {
-	if (rest_us > 0) {
-		bl_buf_addf(ret,
-		            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
-		            ", timeout = gmt_create + INTERVAL %" PRId64 " MICROSECOND",
-		            sql->table, rest_us);
-	} else {
+	const char *table = bl_sql_table(sql, key);
+	bool trace = key->shared && key->slot == 0;
+
+	if (rest_us <= 0 && !trace) {
 		bl_buf_adds(ret, "DELETE FROM ");
-		bl_buf_adds(ret, sql->table);
+		bl_buf_adds(ret, table);
+		return;
 	}
+	bl_buf_addf(ret,
+	            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
+	            ", timeout = ",
+	            table);
+	if (rest_us > 0)
+		bl_buf_addf(ret, "gmt_create + INTERVAL %" PRId64 " MICROSECOND", rest_us);
+	else
+		bl_buf_adds(ret, NOW);
 }
 
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us)
 {
-	add_end(sql, ret, rest_us);
+	add_end(sql, ret, key, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
 }

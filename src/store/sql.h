@@ -13,16 +13,25 @@ enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go */
 	BL_STMT_TAKE,      /* the row alone */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
-	BL_STMT_LOOK,      /* row and doorbell, without locking */
-	BL_STMT_PROBE,     /* the row, unless it is locked */
-	BL_STMT_DEPTH,     /* re-entry, or a level given back */
+	BL_STMT_BREAK,
+	BL_STMT_LOOK,  /* row and doorbell, without locking */
+	BL_STMT_PROBE, /* the row, unless it is locked */
+	BL_STMT_DEPTH, /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
 	BL_STMT_SWEEP,
-	BL_STMT_BREAK,
-	BL_STMT_PAGE,      /* rows after a key */
-	BL_STMT_PAGE_TYPE, /* the same of one biz_type */
-	BL_STMT_PAGE_KEY,  /* the row of one key */
+	BL_STMT_SHARED_LOOK, /* the same six of a shared lock: see bl_sql_stmt() */
+	BL_STMT_SHARED_PROBE,
+	BL_STMT_SHARED_DEPTH,
+	BL_STMT_SHARED_RENEW,
+	BL_STMT_SHARED_DROP,
+	BL_STMT_SHARED_SWEEP,
+	BL_STMT_PAGE,        /* rows after a key */
+	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */
+	BL_STMT_PAGE_KEY,    /* the row of one key */
+	BL_STMT_SHARED_PAGE, /* the same three of shared locks: rows from a slot of the key on */
+	BL_STMT_SHARED_PAGE_TYPE,
+	BL_STMT_SHARED_PAGE_KEY,
 	BL_STMT_COUNT
 };
 
@@ -31,6 +40,7 @@ enum bl_param {
 	BL_P_END,
 	BL_P_ID,
 	BL_P_TYPE,
+	BL_P_SLOT,
 	BL_P_BELL,
 	BL_P_OWNER,
 	BL_P_GIVER, /* who owns it until then */
@@ -50,12 +60,17 @@ struct bl_sql {
 	bool mariadb;
 	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
 	char *text[BL_STMT_COUNT];
-	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
+	char table[64 + 2 + 1];        /* biz_lock with its prefix, quoted, */
+	char shared_table[64 + 2 + 1]; /* and biz_shared_lock */
 
 	/* The same, and biz_row_lock, with the database's name: for connections whose
 	 * default is another one. */
-	char lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
+	char lock_table[BL_TABLE_MAX], shared_lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
 };
+
+/* That of a key, and the statement for it: BL_STMT_LOOK to BL_STMT_SWEEP. */
+const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key);
+enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key);
 
 /* Parameters of a statement, ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
@@ -94,12 +109,15 @@ void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
 
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
-                 uint32_t depth, int64_t lease_us);
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *new_owner, uint32_t depth, int64_t lease_us);
 
 /* WHERE: several keys, one after the other, and the end of them. */
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_keys(struct bl_buf *ret);
+
+/* WHERE: all rows of a shared lock. */
+void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key);
 
 /* WHERE: a key, a hold (owner NULL: any owner's); and, to be added, that its lease is not over. */
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
@@ -109,7 +127,8 @@ void bl_sql_living(struct bl_buf *ret);
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
-/* rest_us: the row stays until that long after the hold began, 0: it goes. */
+/* rest_us: the row stays until that long after the hold began, 0: it goes. But where a shared lock
+ * was held exclusively a row stays that is free: see store/shared.h. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us);
 
@@ -122,16 +141,21 @@ enum bl_reap_kind {
 	BL_REAP_KINDS
 };
 
-/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
- * type, kind. Of biz_lock, or (row_locks) of biz_row_lock. */
-void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks,
-                      int64_t older_us, const char *after_id, const char *after_type, uint32_t n);
+enum bl_reap_table { BL_REAP_LOCKS, BL_REAP_SHARED_LOCKS, BL_REAP_OF_ROW_LOCKS, BL_REAP_TABLES };
 
-/* Around n pairs of literals, parted by commas: deletes those that still can go, and
+const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table);
+
+/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
+ * type, kind, and slot, of shared locks alone. */
+void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
+                      int64_t older_us, const char *after_id, const char *after_type,
+                      uint32_t after_slot, uint32_t n);
+
+/* Around n keys of literals, parted by commas: deletes those that still can go, and
  * tells how many microseconds the server took for it. */
-void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks);
-void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks, int64_t older_us,
-                     uint32_t n);
+void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table);
+void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
+                     int64_t older_us, uint32_t n);
 
 /* How much older than the last use of a row lock biz_row_lock.gmt_create may be: else each use
  * would have to write. */

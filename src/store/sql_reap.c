@@ -3,14 +3,18 @@
 
 #include "store/sql_parts.h"
 
-static const char *reap_table_of(const struct bl_sql *sql, bool row_locks)
+const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table)
 {
-	return row_locks ? sql->row_table : sql->lock_table;
+	if (table == BL_REAP_OF_ROW_LOCKS)
+		return sql->row_table;
+	return table == BL_REAP_SHARED_LOCKS ? sql->shared_lock_table : sql->lock_table;
 }
 
 /* Is it over, and has been for long enough? Rounded in the row's favour. */
-static void add_old(struct bl_buf *ret, bool row_locks, int64_t older_us)
+static void add_old(struct bl_buf *ret, enum bl_reap_table table, int64_t older_us)
 {
+	bool row_locks = table == BL_REAP_OF_ROW_LOCKS;
+
 	bl_buf_addf(ret, "%s <= " NOW " - INTERVAL %" PRId64 " MICROSECOND",
 	            row_locks ? "gmt_create" : "timeout",
 	            older_us + (row_locks ? BL_SQL_USED_US : 0));
@@ -31,28 +35,38 @@ void bl_sql_end_used(struct bl_buf *ret)
 }
 
 /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
-void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks,
-                      int64_t older_us, const char *after_id, const char *after_type, uint32_t n)
+void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
+                      int64_t older_us, const char *after_id, const char *after_type,
+                      uint32_t after_slot, uint32_t n)
 {
+	const char *slot = table == BL_REAP_SHARED_LOCKS ? ", slot" : "";
+
 	bl_buf_adds(ret, "SELECT biz_id, biz_type, IF(");
-	add_old(ret, row_locks, older_us);
-	if (row_locks)
+	add_old(ret, table, older_us);
+	if (table == BL_REAP_OF_ROW_LOCKS)
 		bl_buf_addf(ret, ", %d", BL_REAP_ROW_LOCKS);
 	else
 		bl_buf_addf(ret, ", IF(owner = '', %d, %d)", BL_REAP_RESTS, BL_REAP_LEASES);
-	bl_buf_addf(ret, ", %d) FROM %s", BL_REAP_NONE, reap_table_of(sql, row_locks));
+	bl_buf_addf(ret, ", %d)%s FROM %s", BL_REAP_NONE, slot, bl_sql_reap_table(sql, table));
 	if (after_id)
-		bl_buf_addf(ret, " WHERE biz_id >= %s AND (biz_id > %s OR biz_type > %s)", after_id,
+		bl_buf_addf(ret, " WHERE biz_id >= %s AND (biz_id > %s OR biz_type > %s", after_id,
 		            after_id, after_type);
-	bl_buf_addf(ret, " ORDER BY biz_id, biz_type LIMIT %" PRIu32, n);
+	if (after_id && *slot)
+		bl_buf_addf(ret, " OR (biz_type = %s AND slot > %" PRIu32 ")", after_type,
+		            after_slot);
+	bl_buf_addf(ret, "%s ORDER BY biz_id, biz_type%s LIMIT %" PRIu32, after_id ? ")" : "", slot,
+	            n);
 }
 
-void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks)
+void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table)
 {
-	bl_buf_addf(ret,
-	            "SET @bizlock_began = " NOW ";"
-	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s WHERE (biz_id, biz_type) IN (",
-	            reap_table_of(sql, row_locks));
+	const char *slot = table == BL_REAP_SHARED_LOCKS ? ", slot" : "";
+
+	bl_buf_addf(
+	        ret,
+	        "SET @bizlock_began = " NOW ";"
+	        "DELETE l FROM (SELECT biz_id, biz_type%s FROM %s WHERE (biz_id, biz_type%s) IN (",
+	        slot, bl_sql_reap_table(sql, table), slot);
 }
 
 /* There is no DELETE ... SKIP LOCKED. But rows that are selected so are ours alone, and
@@ -61,14 +75,15 @@ void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_lo
  * the rows while a reaper stands still between them. STRAIGHT_JOIN: the other way round
  * it would lock the whole table. LIMIT: without one MySQL merges the two tables into
  * one, which is then refused. */
-void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, bool row_locks, int64_t older_us,
-                     uint32_t n)
+void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
+                     int64_t older_us, uint32_t n)
 {
 	bl_buf_adds(ret, ") AND ");
-	add_old(ret, row_locks, older_us);
+	add_old(ret, table, older_us);
 	bl_buf_addf(ret,
 	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
-	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type;"
+	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s;"
 	            "SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")",
-	            n, reap_table_of(sql, row_locks));
+	            n, bl_sql_reap_table(sql, table),
+	            table == BL_REAP_SHARED_LOCKS ? " AND l.slot = old.slot" : "");
 }

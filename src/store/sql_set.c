@@ -13,8 +13,13 @@ static void add_id_and_type(struct bl_buf *ret, const struct bl_key *key)
 
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key)
 {
-	bl_buf_adds(ret, first ? " WHERE (biz_id, biz_type) IN ((" : ",(");
+	if (!first)
+		bl_buf_adds(ret, ",(");
+	else
+		bl_buf_addf(ret, " WHERE (biz_id, biz_type%s) IN ((", key->shared ? ", slot" : "");
 	add_id_and_type(ret, key);
+	if (key->shared)
+		bl_buf_addf(ret, ",%" PRIu32, key->slot);
 	bl_buf_adds(ret, ")");
 }
 

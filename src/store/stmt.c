@@ -19,6 +19,7 @@ void bl_params_key(struct bl_params *p, const struct bl_key *key)
 {
 	p->id_len = copy(p->id, sizeof(p->id), key->id, key->id_len);
 	p->type_len = copy(p->type, sizeof(p->type), key->type, key->type_len);
+	p->slot = key->slot;
 }
 
 void bl_params_stored(struct bl_params *p, const char *id, size_t id_len, const char *type,
@@ -92,6 +93,9 @@ static void bind_param(MYSQL_BIND *bind, enum bl_param param, struct bl_params *
 		break;
 	case BL_P_FENCE:
 		bind_number(bind, &p->fence, true);
+		break;
+	case BL_P_SLOT:
+		bind_number(bind, &p->slot, true);
 		break;
 	case BL_P_END:
 		break;

@@ -34,6 +34,9 @@ static void add_param(struct bl_buf *text, enum bl_param param, const struct bl_
 	case BL_P_FENCE:
 		bl_buf_addf(text, "%" PRIu64, p->fence);
 		break;
+	case BL_P_SLOT:
+		bl_buf_addf(text, "%" PRIu64, p->slot);
+		break;
 	case BL_P_END:
 		break;
 	}

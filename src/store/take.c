@@ -73,7 +73,7 @@ int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_
                   size_t n, const char *bell, bool *ret, struct bl_err *err)
 {
 	struct bl_goal *goal = goals[0];
-	struct bl_ref ref = {goal->key, claim->owner, goal->fence};
+	struct bl_ref ref = {.key = goal->key, .owner = claim->owner, .fence = goal->fence};
 	struct bl_handed handed;
 	int rc;
 

@@ -47,6 +47,11 @@ void bl_tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
 	            verb);
 }
 
+static const char *table_of(const struct bl_tx *tx, struct bl_ref hold)
+{
+	return hold.key->shared ? tx->sql->shared_lock_table : tx->sql->lock_table;
+}
+
 static void add_fenced(struct bl_buf *text, struct bl_ref hold)
 {
 	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
@@ -182,7 +187,7 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, str
 	int rc;
 
 	bl_tx_begin(tx, &text, "UPDATE", "");
-	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
+	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", table_of(tx, hold));
 	add_fenced(&text, hold);
 	rc = bl_tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -203,7 +208,7 @@ static int share(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, boo
 	bl_tx_begin(tx, &text, "SELECT", "");
 	bl_buf_addf(&text, BL_IDENTITY "%s FROM %s",
 	            tx->server->group ? ", NOT @@group_replication_single_primary_mode" : "",
-	            tx->sql->lock_table);
+	            table_of(tx, hold));
 	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE");
 	rc = bl_tx_send(tx, &text, err);
@@ -263,7 +268,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 		bl_buf_adds(&text, " OR " BL_IDENTITY " <> ");
 		bl_sql_literal(&text, "_utf8mb4", tx->identity, strlen(tx->identity));
 	}
-	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
+	bl_buf_addf(&text, ") FROM %s", table_of(tx, hold));
 	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT" TO_THE_END);
 	return bl_tx_send(tx, &text, err);

@@ -22,7 +22,7 @@ test_list_shows_what_there_is() {
 	expect 0 "$program" exec --at-most-once-per 1h cron nightly -- true
 	expect 0 "$program" list
 	expect_equal "$(wc -l <"$out")" 4
-	expect_out '^TYPE +ID +OWNER +HOST +PID +FENCE +DEPTH +HELD +LEFT +NOTE$'
+	expect_out '^TYPE +ID +MODE +OWNER +HOST +PID +FENCE +DEPTH +HELD +LEFT +NOTE$'
 	expect_out "^job +a +exec +[^ ]+ +$holder +$(fence_of job a) +1 +[0-9.]+m?s +[0-9.]+s +night run$"
 	expect_out '^job +b +exec +db-7 +77 .* 9m [0-9]+s over for 5m [0-9]+s +gone$'
 	expect_out '^cron +nightly +\(resting\) .* 59m [0-9]+s'

@@ -1,5 +1,6 @@
 #include "client/hold/change.h"
 
+#include "client/hold/hold.h"
 #include "store/errclass.h"
 
 /* A statement would wait for a row that a transaction has fenced, for a second at a time, and
@@ -88,7 +89,7 @@ static int write_depth(struct bl_session *s, void *arg, struct bl_err *err)
 int bl_hold_change_depth(struct bl_call *call, struct bl_hold *h, uint32_t depth, uint32_t lease_ms,
                          bool *ret_matched, struct bl_tried *ret)
 {
-	struct depth d = {{&call->key, call->owner_full, h->fence}, depth, lease_ms, ret_matched};
+	struct depth d = {bl_hold_ref(call, h), depth, lease_ms, ret_matched};
 
 	*ret_matched = false;
 	return bl_hold_change(call, h, true, write_depth, &d, ret);

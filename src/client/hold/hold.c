@@ -9,6 +9,14 @@
 
 /* ---- taking it, and letting go --------------------------------------------------------- */
 
+void bl_call_follow(struct bl_call *call, const struct bl_hold *h)
+{
+	if (!h->key.shared)
+		return;
+	call->key = h->key;
+	bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
+}
+
 struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy)
 {
 	struct bizlock *b = call->client;
@@ -17,6 +25,7 @@ struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy)
 	*ret_busy = h && h->busy && h->state != BL_HOLD_ACQUIRING;
 	if (!h || *ret_busy || h->state == BL_HOLD_ACQUIRING)
 		return NULL;
+	bl_call_follow(call, h);
 	h->busy = true;
 	h->stays = false;
 	if (h->state == BL_HOLD_HELD && h->expires <= bl_now())
@@ -144,6 +153,7 @@ void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, b
 {
 	ret->fence = h->fence;
 	ret->depth = h->depth;
+	ret->slot = h->key.slot;
 	ret->lease_ms = lease_ms;
 	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
 }
@@ -172,7 +182,12 @@ int64_t bl_hold_rest_us(const struct bl_hold *h)
 
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 {
-	return (struct bl_ref){&call->key, call->owner_full, h->fence};
+	bool wakes = h->key.shared && call->client->bells;
+
+	return (struct bl_ref){.key = &call->key,
+	                       .owner = call->owner_full,
+	                       .fence = h->fence,
+	                       .bell = wakes ? call->bell : NULL};
 }
 
 uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)

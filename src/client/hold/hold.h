@@ -5,6 +5,9 @@
 
 #include "client/state.h"
 
+/* The call is on this hold, which its owner may have shared: then that is its key. */
+void bl_call_follow(struct bl_call *call, const struct bl_hold *h);
+
 /* Finds the hold of this call's owner and makes it busy; waits while another call is at work
  * on it. NULL with OK: there is none, or none yet, because another call of this owner waits
  * for the key. NULL with an error: why this wait ended, TIMEOUT, or CANCELLED for a call that

@@ -70,7 +70,7 @@ static bool make_room(struct bl_renewer *r, size_t n)
 	return true;
 }
 
-/* Gathers all that share the lease of `first` and are due soon, for one statement. */
+/* Gathers all that share the lease and the table of `first` and are due soon, for one statement. */
 static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -78,7 +78,8 @@ static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
 	size_t n = 0, bytes = 0;
 
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon)
+		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon ||
+		    h->key.shared != first->key.shared)
 			continue;
 		bytes += h->key.id_len + h->key.type_len;
 		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))

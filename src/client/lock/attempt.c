@@ -1,6 +1,8 @@
 #include "client/lock/attempt.h"
 
 #include "client/conn/combine.h"
+#include "client/lock/attempt_parts.h"
+#include "client/lock/shared.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/set.h"
@@ -12,7 +14,7 @@
  * later one the fence may be older than that of somebody who went past, and is drawn again. */
 #define PROMPT_NS (BL_GRACE_NS / 2)
 
-static struct bl_claim claim_of(const struct bl_contest *c)
+struct bl_claim bl_attempt_claim(const struct bl_contest *c)
 {
 	return (struct bl_claim){.owner = c->call->owner_full,
 	                         .note = c->request->note,
@@ -36,7 +38,7 @@ static uint64_t *bell_of(const struct bl_contest *c)
 	return &c->members[0]->hold->bell;
 }
 
-static void note_bells(const struct bl_contest *c, struct bl_conn *conn)
+void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn)
 {
 	conn->bells += (unsigned)c->n;
 	for (size_t i = 0; i < c->n; i++)
@@ -60,7 +62,7 @@ static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
 /* The connection that has our doorbell, if there is one: only there does a statement see that the
  * doorbell is lost. A contender that took the row in the belief to have it would go past the one
  * that has it now, and draw a fence out of order. */
-static int borrow(struct bl_contest *c, struct bl_conn **ret)
+int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret)
 {
 	int rc = BIZLOCK_OK;
 
@@ -75,7 +77,7 @@ static int borrow(struct bl_contest *c, struct bl_conn **ret)
 /* ---- going for the rows ------------------------------------------------------------------ */
 
 /* Are they ours still? Rows may have been broken, and we may have slept through the lease. */
-static int won(struct bl_contest *c)
+int bl_attempt_won(struct bl_contest *c)
 {
 	bool ours = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) > bl_now();
 
@@ -90,7 +92,7 @@ static int won(struct bl_contest *c)
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool bell_here = c->n == 1 && *bell_of(c) == conn->id, ours;
-	struct bl_claim claim = claim_of(c);
+	struct bl_claim claim = bl_attempt_claim(c);
 	bl_time sent = bl_now();
 	int rc;
 
@@ -103,7 +105,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 	if (c->n == 1)
 		c->sent = sent; /* its lease began anew */
-	return won(c);
+	return bl_attempt_won(c);
 }
 
 /* The doorbells, all of which are to be rung, if the connection has room for them. */
@@ -117,7 +119,7 @@ static struct bl_ring ring_on(const struct bl_contest *c, const struct bl_conn *
 static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring,
                      enum bl_took *ret)
 {
-	struct bl_claim claim = claim_of(c);
+	struct bl_claim claim = bl_attempt_claim(c);
 	int rc;
 
 	bl_unlock(c->client);
@@ -135,7 +137,7 @@ static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ri
 {
 	bool alone = ring.bells && !c->client->server.several_primaries;
 
-	return alone && bl_now() < c->sent + PROMPT_NS ? won(c) : draw_again(c, conn);
+	return alone && bl_now() < c->sent + PROMPT_NS ? bl_attempt_won(c) : draw_again(c, conn);
 }
 
 /* It keeps the doorbell that it has rung, with the row or without. */
@@ -147,7 +149,7 @@ static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_rin
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (ring.bells && !ring.rung && took != BL_TOOK_NOTHING)
-		note_bells(c, conn);
+		bl_attempt_note_bells(c, conn);
 	return took == BL_TOOK_ALL ? order_fences(c, conn, ring) : BL_AGAIN;
 }
 
@@ -163,7 +165,7 @@ static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl
 	if (!ring.bells)
 		return rc;
 	if (rc == BIZLOCK_OK) {
-		note_bells(c, conn);
+		bl_attempt_note_bells(c, conn);
 	} else if (!conn->session.gone) {
 		bl_unlock(c->client);
 		bl_set_free_bells(&conn->session, c->goals, c->n);
@@ -179,7 +181,7 @@ static int draw_again_anywhere(struct bl_contest *c)
 	int rc;
 
 	c->unsure = true;
-	rc = borrow(c, &conn);
+	rc = bl_attempt_borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = draw_again(c, conn);
@@ -198,13 +200,15 @@ static int outwait_rival(struct bl_contest *c)
 	while (!bl_passed(late))
 		bl_sleep(late - bl_now());
 	bl_lock(c->client);
-	return won(c);
+	return bl_attempt_won(c);
 }
 
 int bl_attempt_adopt(struct bl_contest *c)
 {
 	int rc;
 
+	if (c->call->key.shared)
+		return bl_shared_adopt(c);
 	c->goals[0]->fence = c->row->fence;
 	c->goals[0]->took_over = c->row->took_over;
 	rc = draw_again_anywhere(c);
@@ -217,7 +221,7 @@ static int take_row(struct bl_contest *c)
 	uint64_t bell = *bell_of(c);
 	struct bl_ring ring = {.bells = false};
 	struct bl_conn *conn;
-	int rc = borrow(c, &conn);
+	int rc = bl_attempt_borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -259,14 +263,15 @@ static int take_several(struct bl_contest *c, bool with_bells)
 
 struct bl_job bl_attempt_job(struct bl_contest *c)
 {
-	return (struct bl_job){.entry = {.claim = claim_of(c), .goal = c->goals[0], .row = c->row},
-	                       .bell = bell_of(c)};
+	return (struct bl_job){
+	        .entry = {.claim = bl_attempt_claim(c), .goal = c->goals[0], .row = c->row},
+	        .bell = bell_of(c)};
 }
 
 static int won_in_batch(struct bl_contest *c, const struct bl_job *job)
 {
 	c->sent = job->sent;
-	return bl_now() < job->rung + PROMPT_NS ? won(c) : draw_again_anywhere(c);
+	return bl_now() < job->rung + PROMPT_NS ? bl_attempt_won(c) : draw_again_anywhere(c);
 }
 
 int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)
@@ -295,6 +300,8 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 
 	if (c->n > 1)
 		return take_several(c, with_bells);
+	if (c->call->key.shared)
+		return bl_shared_attempt(c, with_bells);
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
 	job.entry.row = NULL;
@@ -324,7 +331,9 @@ int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn)
 
 	if (c->n > 1)
 		return take_several_on(c, conn, ring);
-	note_bells(c, conn);
+	bl_attempt_note_bells(c, conn);
+	if (c->call->key.shared)
+		return bl_shared_rung(c, conn);
 	return take_one_on(c, conn, ring);
 }
 
@@ -353,10 +362,12 @@ int bl_attempt_look(struct bl_contest *c)
 {
 	struct bl_row row = {.found = false};
 	struct bl_conn *conn;
-	int rc = borrow(c, &conn);
+	int rc = bl_attempt_borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	if (c->call->key.shared)
+		return bl_shared_look_on(c, conn);
 	bl_unlock(c->client);
 	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
 		rc = look_at_key(&conn->session, c, c->members[i], &row);

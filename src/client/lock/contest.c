@@ -15,6 +15,7 @@
 #include "client/lock/attempt.h"
 #include "client/lock/drop.h"
 #include "client/lock/handoff.h"
+#include "client/lock/shared.h"
 #include "client/lock/sleep.h"
 #include "store/errclass.h"
 
@@ -63,6 +64,8 @@ static bool owns(const struct bl_contest *c)
 {
 	const struct bl_row *row = c->row;
 
+	if (c->call->key.shared)
+		return c->others.mine && row->left_us <= 0 && !row->locked;
 	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
 }
@@ -89,17 +92,23 @@ static int act(struct bl_contest *c)
 	        .bell_by = c->row->bell_by,
 	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
 	};
+	bool shared = c->call->key.shared;
 	bl_time until;
+
+	/* Whoever has the doorbell is first in line, and gives it on. */
+	if (shared)
+		seen.by_holder = seen.bell_by;
 
 	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until)) {
 	case BL_NEXT_TRY:
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
+		c->past = true;
 		return bl_attempt(c, false);
 	case BL_NEXT_SLEEP:
 		return bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:
-		return bl_contest_pause(c, until);
+		return shared ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
 	case BL_NEXT_REFUSE:
 		break;
 	}
@@ -308,14 +317,19 @@ void bl_contest_forget(struct bl_contest *c)
 void bl_contest_leave(struct bl_contest *c, int rc)
 {
 	bl_contest_forget(c);
-	if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
+	if (c->call->key.shared)
+		bl_shared_leave(c, rc);
+	else if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
 		give_bell_back(c);
 }
 
 int bl_contest(struct bl_contest *c)
 {
-	int rc = bl_contest_enter(c);
+	int rc;
 
+	if (c->call->key.shared && bl_shared_pass(c) == BIZLOCK_OK)
+		return BIZLOCK_OK;
+	rc = bl_contest_enter(c);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	while ((rc = bl_contest_step(c)) == BL_PARKED)

@@ -5,6 +5,7 @@
 
 #include "client/lock/member.h"
 #include "core/wait.h"
+#include "store/shared.h"
 
 /* Beside the error numbers: nothing decided yet; and: wait first. */
 enum { BL_AGAIN = -1, BL_PARKED = -2 };
@@ -41,6 +42,12 @@ struct bl_contest {
 	bl_time sent;     /* OK: when the statement that took the rows was about to be sent */
 	bool unsure;      /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
+
+	/* Of a shared lock (shared.h): */
+	struct bl_shared_seen others; /* as seen last */
+	bool stays;                   /* slot 0 is ours, and the others have yet to leave */
+	bool past;                    /* it has gone past the doorbell, and so may clear rows */
+	bool took_over;               /* rows that were never given back were cleared for it */
 	unsigned pauses, failures;
 };
 

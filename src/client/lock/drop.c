@@ -108,10 +108,11 @@ static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 	return drop_alone(call, drop);
 }
 
-/* A row that a transaction has fenced would keep the whole batch waiting. */
+/* A row that a transaction has fenced would keep the whole batch waiting. Batches know plain locks
+ * alone. */
 static bool may_combine(const struct bl_drop *drop)
 {
-	return drop->bell && drop->rest_us <= 0 && !drop->hold->fenced;
+	return drop->bell && drop->rest_us <= 0 && !drop->hold->fenced && !drop->ref.key->shared;
 }
 
 int bl_drop(struct bl_call *call, struct bl_drop *drop)

@@ -72,6 +72,8 @@ static int export_hold(struct bl_call *call, struct bl_hold *h, char *ret, size_
 
 	if (h->state != BL_HOLD_HELD)
 		return bl_hold_lost(call, h);
+	if (h->key.shared)
+		return bl_err_set(call->err, BIZLOCK_MISUSE, "a shared lock cannot be exported");
 	rc = make_ticket(call, h, &ticket);
 	if (rc == BIZLOCK_OK)
 		rc = bl_ticket_write(&ticket, text, size < sizeof(text) ? size : sizeof(text),
@@ -113,7 +115,7 @@ int bl_client_export(struct bl_call *call, char *ret, size_t size)
 
 static int import_ticket(struct bl_call *call, const struct bl_ticket *ticket)
 {
-	struct gift g = {{&call->key, ticket->owner, ticket->fence},
+	struct gift g = {{.key = &call->key, .owner = ticket->owner, .fence = ticket->fence},
 	                 call->owner_full,
 	                 ticket->depth,
 	                 ticket->lease_ms,

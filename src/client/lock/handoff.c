@@ -20,7 +20,7 @@
 /* Until when h may be handed over; 0: it may not. */
 static bl_time handoff_until(const struct bl_hold *h)
 {
-	if (h->state != BL_HOLD_HELD || !h->bell)
+	if (h->state != BL_HOLD_HELD || !h->bell || h->key.shared)
 		return 0;
 	return bl_earlier(h->expires, h->run + RUN_NS);
 }

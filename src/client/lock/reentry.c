@@ -3,6 +3,19 @@
 #include "client/hold/change.h"
 #include "client/hold/hold.h"
 
+static const char *mixed(const struct bl_hold *h, uint32_t flags)
+{
+	bool shared = flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
+
+	if (h->key.shared && !shared)
+		return "this owner shares it: release that first, or name another owner";
+	if (!h->key.shared && shared)
+		return "this owner holds the plain lock: release that first, or use another key";
+	if (h->key.shared && h->key.slot > 0 && flags & BIZLOCK_EXCLUSIVE)
+		return "this owner shares it: release that first, and then acquire it exclusively";
+	return NULL;
+}
+
 static bool deepen_in_memory(struct bl_hold *h, uint32_t flags)
 {
 	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY && bl_hold_left_ms(h) > 0;
@@ -28,7 +41,7 @@ bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct 
 
 	bl_lock(b);
 	h = idle_hold(b, key, owner);
-	done = h && h->depth < BIZLOCK_DEPTH_MAX && deepen_in_memory(h, flags);
+	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) && deepen_in_memory(h, flags);
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
@@ -68,6 +81,8 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 
 	if (h->state != BL_HOLD_HELD)
 		return bl_reentry_refused(call, h);
+	if (mixed(h, request->flags))
+		return bl_err_set(call->err, BIZLOCK_MISUSE, "%s", mixed(h, request->flags));
 	if (h->depth >= BIZLOCK_DEPTH_MAX)
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
 	/* The others of a set may keep the call waiting, even when this one needs no statement. */

@@ -58,7 +58,8 @@ static enum bl_watched_end watch(struct bl_contest *c)
 {
 	const struct bl_member *m = c->blocker;
 
-	if (c->row->left_us <= 0) /* another contender is about to take it */
+	/* Another contender is about to take it; or no watcher looks at rows of that kind. */
+	if (c->row->left_us <= 0 || m->call.key.shared)
 		return BL_WATCH_NO;
 	return bl_watch_wait(c->call, &m->call.key, m->call.bell, is_silent(c), c->wait.end);
 }

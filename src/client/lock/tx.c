@@ -13,8 +13,9 @@ static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 }
 
 /* stays: the row stays locked when the call has returned. */
-static struct bl_ref note_fence(const struct bl_call *call, struct bl_hold *h, bool stays)
+static struct bl_ref note_fence(struct bl_call *call, struct bl_hold *h, bool stays)
 {
+	bl_call_follow(call, h);
 	if (stays)
 		h->fenced = h->told = true;
 	return bl_hold_ref(call, h);
@@ -59,7 +60,7 @@ static int lose(struct bl_call *call, uint64_t fence)
 int bl_client_tx_fence(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
-	struct bl_ref ref = {NULL, NULL, 0};
+	struct bl_ref ref = {.key = NULL};
 	bool held = false;
 	int rc = bl_tx_check(mysql, call->err);
 
@@ -74,7 +75,7 @@ int bl_client_tx_fence(struct bl_call *call, MYSQL *mysql)
 int bl_client_tx_commit(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
-	struct bl_ref ref = {NULL, NULL, 0};
+	struct bl_ref ref = {.key = NULL};
 	bool held = false;
 	int rc = bl_tx_check(mysql, call->err);
 

@@ -4,7 +4,9 @@
 #include "client/conn/retry.h"
 #include "client/hold/hold.h"
 #include "client/ops/ops.h"
+#include "store/errclass.h"
 #include "store/kill.h"
+#include "store/shared.h"
 
 struct breaking {
 	struct bl_ref ref;
@@ -66,11 +68,12 @@ static void lose_own(struct bl_call *call, const struct breaking *b)
  * do. */
 static int break_lock(struct bl_call *call, uint64_t seen_fence)
 {
-	struct breaking b = {.ref = {&call->key, NULL, seen_fence}, .bell = call->bell};
+	struct breaking b = {.ref = {.key = &call->key, .fence = seen_fence}, .bell = call->bell};
 	struct bl_tried tried;
 	struct bl_row row;
 	int rc = bl_look(call, &row);
 
+	b.ref.bell = call->key.shared && call->client->bells ? call->bell : NULL;
 	if (rc == BIZLOCK_OK)
 		rc = bl_run(call, break_row, &b, &tried);
 	if (rc == BIZLOCK_OK && !b.matched)
@@ -84,12 +87,44 @@ static int break_lock(struct bl_call *call, uint64_t seen_fence)
 	return BIZLOCK_OK;
 }
 
+struct sharer {
+	struct bl_key key;
+	uint64_t fence;
+	bool found;
+};
+
+static int find_sharer(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct sharer *sharer = arg;
+	int rc = bl_shared_find(s, &sharer->key, sharer->fence, &sharer->found, err);
+
+	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
+}
+
+/* Nobody has the plain lock with that fence. The call is on the row of the shared one from here on;
+ * false: there is none, or an error, and the call's own error stays. */
+static bool is_shared(struct bl_call *call, uint64_t fence)
+{
+	struct sharer sharer = {.key = call->key, .fence = fence};
+	struct bl_err kept = *call->err;
+
+	if (bl_read(call, find_sharer, &sharer) != BIZLOCK_OK || !sharer.found) {
+		*call->err = kept;
+		return false;
+	}
+	call->key = sharer.key;
+	bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
+	return true;
+}
+
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
 	int rc;
 
 	bl_lock(call->client);
 	rc = break_lock(call, seen_fence);
+	if ((rc == BIZLOCK_LOST || rc == BIZLOCK_BUSY) && is_shared(call, seen_fence))
+		rc = break_lock(call, seen_fence);
 	bl_unlock(call->client);
 	return rc;
 }

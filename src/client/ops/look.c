@@ -1,11 +1,13 @@
 /* Looking at rows: a page at a time, so that a table of any size can be shown. */
 #include "client/conn/retry.h"
 #include "client/ops/ops.h"
+#include "store/errclass.h"
 #include "store/page.h"
 
 /* What is read: the row of `key`, or those after `after`, of biz_type or (NULL) of all. */
 struct view {
 	const struct bl_key *key;
+	struct bl_key shared_key; /* if that has several rows */
 	const char *biz_type;
 	struct bl_page_row after;
 };
@@ -35,6 +37,7 @@ static int read_page(struct bizlock *b, const struct view *v, struct bl_page *re
 static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
                     void *arg)
 {
+	uint32_t mode = row->slot > 0 ? BIZLOCK_SHARED : BIZLOCK_EXCLUSIVE;
 	bizlock_info info = {
 	        .size = sizeof(info),
 	        .biz_type = row->type,
@@ -45,47 +48,65 @@ static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bi
 	        .left_ms = row->left_us / 1000,
 	        .held_ms = row->held_us / 1000,
 	        .depth = row->depth,
+	        .flags = row->shared ? mode : 0,
+	        .slot = row->slot,
 	};
 
 	return fn(arg, &info);
 }
 
-int bl_client_each(struct bizlock *b, const char *biz_type,
-                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+/* Page after page. *ret_end: fn wants no more. */
+static int show_pages(struct bizlock *b, struct view *v, int (*fn)(void *arg, const bizlock_info *),
+                      void *arg, bool *ret_end, struct bl_err *err)
 {
-	struct view v = {.biz_type = biz_type};
 	struct bl_page page;
 	bool more = true;
 
-	while (more) {
-		int rc = read_page(b, &v, &page, err);
+	*ret_end = false;
+	while (more && !*ret_end) {
+		int rc = read_page(b, v, &page, err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;
 		more = page.count == BL_PAGE_ROWS;
-		for (size_t i = 0; i < page.count; i++) {
-			v.after = page.rows[i];
-			if (show_row(&v.after, fn, arg) != 0) {
-				more = false;
-				break;
-			}
+		for (size_t i = 0; i < page.count && !*ret_end; i++) {
+			v->after = page.rows[i];
+			*ret_end = show_row(&v->after, fn, arg) != 0;
 		}
 		bl_page_free(&page);
+		v->shared_key.slot = v->after.slot + 1;
 	}
 	return BIZLOCK_OK;
+}
+
+/* Where shared locks are not used, their table may not be there. */
+static int show_both(struct bizlock *b, struct view *v, struct view *shared,
+                     int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	bool end;
+	int rc = show_pages(b, v, fn, arg, &end, err);
+
+	if (rc != BIZLOCK_OK || end)
+		return rc;
+	rc = show_pages(b, shared, fn, arg, &end, err);
+	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
+}
+
+int bl_client_each(struct bizlock *b, const char *biz_type,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
+{
+	struct view v = {.biz_type = biz_type}, shared = {.biz_type = biz_type};
+
+	shared.after.shared = true;
+	return show_both(b, &v, &shared, fn, arg, err);
 }
 
 int bl_client_look(struct bizlock *b, const struct bl_key *key,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
 {
-	struct view v = {.key = key};
-	struct bl_page page;
-	int rc = read_page(b, &v, &page, err);
+	struct view v = {.key = key}, shared = {.shared_key = *key};
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (page.count > 0)
-		show_row(&page.rows[0], fn, arg);
-	bl_page_free(&page);
-	return BIZLOCK_OK;
+	shared.key = &shared.shared_key;
+	shared.shared_key.shared = true;
+	return show_both(b, &v, &shared, fn, arg, err);
 }

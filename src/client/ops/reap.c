@@ -1,4 +1,4 @@
-/* The reaper: page after page of both tables, batch after batch of what can go. */
+/* The reaper: page after page of all tables, batch after batch of what can go. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,6 +8,7 @@
 #include "client/lock/renew.h"
 #include "client/ops/ops.h"
 #include "core/pace.h"
+#include "store/errclass.h"
 #include "store/reap.h"
 
 #define LEASE_MS 10000 /* a reaper that dies keeps others out no longer */
@@ -225,18 +226,25 @@ static int reap_table(struct reaper *r, struct bl_reap *table)
 
 static int reap_all(struct reaper *r)
 {
-	struct bl_reap tables[2] = {{.row_locks = false}, {.row_locks = true}};
-	bool ignored;
+	struct bl_reap tables[BL_REAP_TABLES] = {{.older_us = 0}};
+	bool ignored, missing = false;
 	int rc = BIZLOCK_OK;
 
-	for (int i = 0; i < 2 && rc == BIZLOCK_OK; i++) {
+	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK; i++) {
+		tables[i].table = (enum bl_reap_table)i;
 		tables[i].older_us = r->opts->older_than_ms * 1000;
 		tables[i].page = r->opts->batch > PAGE_MIN ? r->opts->batch : PAGE_MIN;
 		rc = reap_step(r, &tables[i], bl_reap_estimate, &ignored);
+		/* Where shared locks are not used it may not be there. */
+		if (i == BL_REAP_SHARED_LOCKS && rc == BIZLOCK_DB && bl_no_table(r->call->err)) {
+			missing = true;
+			rc = BIZLOCK_OK;
+		}
 		r->so_far.rows += (uint64_t)tables[i].estimate;
 	}
-	for (int i = 0; i < 2 && rc == BIZLOCK_OK && !r->done; i++)
-		rc = reap_table(r, &tables[i]);
+	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK && !r->done; i++)
+		if (i != BL_REAP_SHARED_LOCKS || !missing)
+			rc = reap_table(r, &tables[i]);
 	return rc;
 }
 

@@ -48,7 +48,7 @@ static int never(void *arg, const bizlock_info *info)
 
 static void bad_key(bizlock_key key, const char *word)
 {
-	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
+	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44, 0};
 	uint32_t depth = 55;
 
 	expect_invalid(bizlock_acquire(b, key, NULL, &grant), word);
@@ -117,7 +117,7 @@ static bizlock_acquire_opts good(void)
 
 static void bad_opts(bizlock_acquire_opts opts, const char *word)
 {
-	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
+	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44, 0};
 
 	expect_invalid(bizlock_acquire(b, KEY("k"), &opts, &grant), word);
 	cr_assert(grant.fence == 11 && grant.depth == 22 && grant.lease_ms == 33 &&
@@ -151,7 +151,7 @@ Test(input, unknown_flags)
 {
 	bizlock_acquire_opts opts = good();
 
-	for (int bit = 3; bit < 32; bit++) {
+	for (int bit = 5; bit < 32; bit++) {
 		opts.flags = BIZLOCK_NO_RENEW | 1u << bit;
 		bad_opts(opts, "flags");
 	}
@@ -214,7 +214,7 @@ struct later_grant {
 Test(input, sizes_that_no_version_had)
 {
 	bizlock_acquire_opts opts = good();
-	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
+	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44, 0};
 
 	opts.size = 0;
 	bad_opts(opts, "size");

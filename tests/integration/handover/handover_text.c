@@ -225,7 +225,7 @@ Test(handover_text, a_holder_of_the_key_is_refused)
 
 static void expect_refused(bizlock *b, const char *text)
 {
-	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
+	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44, 0};
 	int rc = bizlock_import(b, text, "getter", &grant);
 
 	cr_assert(rc == BIZLOCK_INVALID || rc == BIZLOCK_LOST, "%s: %s", bizlock_err_name(rc),
@@ -317,7 +317,7 @@ Test(handover_text, arguments_are_checked)
 {
 	bizlock *a = client(NULL);
 	char text[BIZLOCK_EXPORT_MAX];
-	bizlock_grant grant = {0, 0, 0, 0, 0};
+	bizlock_grant grant = {0, 0, 0, 0, 0, 0};
 
 	expect(OK, a, bizlock_acquire(a, KEY("k"), NULL, NULL));
 	expect(INVALID, a, bizlock_export(a, KEY("k"), NULL, NULL, sizeof(text)));

@@ -23,7 +23,7 @@ Test(wait, a_single_try_tells_who_holds_it_and_for_how_long)
 Test(wait, a_failed_try_leaves_the_grant_alone)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44};
+	bizlock_grant grant = {sizeof(grant), 11, 22, 33, 44, 0};
 
 	expect(OK, a, acquire(a, "k"));
 	expect(BUSY, b, acquire(b, "k", .grant = &grant));

@@ -1,0 +1,18 @@
+/* What attempt.c and shared.c share. */
+#ifndef BL_CLIENT_LOCK_ATTEMPT_PARTS_H
+#define BL_CLIENT_LOCK_ATTEMPT_PARTS_H
+
+#include "client/lock/attempt.h"
+
+struct bl_claim bl_attempt_claim(const struct bl_contest *c);
+
+/* A connection: that which has our doorbell, if there is one. */
+int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret);
+
+/* The doorbells are on this one now. */
+void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn);
+
+/* The rows are ours: OK, or BL_AGAIN where they may not be any more. */
+int bl_attempt_won(struct bl_contest *c);
+
+#endif

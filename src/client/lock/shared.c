@@ -1,0 +1,322 @@
+#include "client/lock/shared.h"
+
+#include "client/lock/attempt_parts.h"
+#include "client/lock/drop.h"
+#include "client/lock/sleep.h"
+#include "core/lease.h"
+#include "store/errclass.h"
+#include "store/schema.h"
+
+/* A sleep that nobody ends costs no more than this. */
+#define SLEEP_MS 1000
+
+static bool wants_exclusive(const struct bl_contest *c)
+{
+	return c->request->flags & BIZLOCK_EXCLUSIVE;
+}
+
+static struct bl_hold *hold_of(const struct bl_contest *c)
+{
+	return c->members[0]->hold;
+}
+
+static struct bl_wish wish_of(const struct bl_contest *c)
+{
+	return (struct bl_wish){.key = &c->call->key,
+	                        .owner = c->call->owner_full,
+	                        .bell = c->wait.bells ? c->call->bell : NULL,
+	                        .exclusive = wants_exclusive(c),
+	                        .limit = wants_exclusive(c) ? 0 : c->request->limit};
+}
+
+/* Its row, as seen last. */
+static struct bl_ref own_row(struct bl_contest *c)
+{
+	c->call->key.slot = c->others.slot;
+	return (struct bl_ref){.key = &c->call->key,
+	                       .owner = c->call->owner_full,
+	                       .fence = c->others.fence,
+	                       .bell = c->wait.bells ? c->call->bell : NULL};
+}
+
+/* ---- what has become of it ----------------------------------------------------------------- */
+
+/* Its row is there, and nobody is in the way. */
+static int win(struct bl_contest *c)
+{
+	struct bl_goal *goal = c->goals[0];
+
+	goal->fence = c->others.fence;
+	goal->took_over = c->took_over;
+	hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
+	return bl_attempt_won(c);
+}
+
+/* Its fence may be smaller than that of somebody who had the lock before it: it gets a new one. */
+static int draw_again(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_wish wish = wish_of(c);
+	uint64_t fence = 0;
+	int rc;
+
+	bl_unlock(c->client);
+	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, &fence, c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK || fence == 0)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	c->others.fence = fence;
+	return win(c);
+}
+
+/* Somebody has the lock exclusively, or waits for it: back in line. */
+static int retreat(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_ref own = own_row(c);
+	bool matched;
+	int rc;
+
+	bl_unlock(c->client);
+	rc = bl_lock_drop(&conn->session, own, NULL, 0, &matched, c->call->err);
+	bl_lock(c->client);
+	c->others.mine = false;
+	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+}
+
+/* After a go for a row, or a look that has found one of ours. drawn: the fence is newer than the
+ * row is. */
+static int judge(struct bl_contest *c, struct bl_conn *conn, bool drawn)
+{
+	bool in_way = c->row->left_us > 0 || c->row->locked;
+
+	c->took_over |= c->others.took_over;
+	c->stays = c->others.mine && wants_exclusive(c);
+	if (!c->others.mine)
+		return BL_AGAIN;
+	c->unsure = true;
+	if (in_way)
+		return c->stays ? BL_AGAIN : retreat(c, conn);
+	if (wants_exclusive(c) ? drawn : c->others.trace < c->others.fence)
+		return win(c);
+	return draw_again(c, conn);
+}
+
+/* ---- going for a row ----------------------------------------------------------------------- */
+
+static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
+                                    bool with_bells)
+{
+	bool queues = wants_exclusive(c) || c->request->limit;
+
+	if (hold_of(c)->bell && hold_of(c)->bell == conn->id)
+		return BL_BELL_OURS;
+	if (!with_bells)
+		return BL_BELL_NONE;
+	/* GET_LOCK counts: the connection would get once more what it has for another owner. */
+	if (!queues || conn->bells >= BL_BELLS_MAX ||
+	    bl_held_has_bell(&c->client->held, &c->call->key, conn->id))
+		return BL_BELL_PASS;
+	return BL_BELL_RING;
+}
+
+/* Without a limit there are enough of them for each to find one that nobody else has. */
+static uint32_t any_slot(const struct bl_contest *c)
+{
+	return BIZLOCK_LIMIT_MAX + 1 + (uint32_t)(bl_random(c->client) % (1u << 31));
+}
+
+static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
+{
+	struct bl_claim claim = bl_attempt_claim(c);
+	struct bl_shared_go go = {.wish = wish_of(c),
+	                          .claim = &claim,
+	                          .bell = bell_for(c, conn, with_bells),
+	                          .slot = any_slot(c)};
+	enum bl_took took;
+	bl_time sent = bl_now();
+	int rc;
+
+	/* Who has no time to wait for the others does not send newcomers into the line. */
+	go.stay = wants_exclusive(c) && !c->request->once &&
+	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
+	bl_unlock(c->client);
+	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
+	bl_lock(c->client);
+	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	if (rc == BIZLOCK_DB && bl_no_table(c->call->err))
+		return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
+		                  "the table of shared locks is missing, or this user may not use "
+		                  "it: " BL_SCHEMA_ADVICE);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (go.bell == BL_BELL_RING &&
+	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && wants_exclusive(c))))
+		bl_attempt_note_bells(c, conn);
+	if (took != BL_TOOK_ALL)
+		return BL_AGAIN;
+	if (go.bell == BL_BELL_OURS && !wants_exclusive(c)) {
+		hold_of(c)->bell = 0; /* given back by the same packet */
+		conn->bells--;
+	}
+	c->sent = sent;
+	*c->row = c->others.in_way;
+	return judge(c, conn, true);
+}
+
+int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
+{
+	return go_on(c, conn, true);
+}
+
+int bl_shared_attempt(struct bl_contest *c, bool with_bells)
+{
+	uint64_t bell = hold_of(c)->bell;
+	struct bl_conn *conn;
+	int rc = bl_attempt_borrow(c, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	/* If the doorbell is gone, a new look decides whether to go without it. */
+	rc = bell != hold_of(c)->bell ? BL_AGAIN : go_on(c, conn, with_bells);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+int bl_shared_pass(struct bl_contest *c)
+{
+	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+	int rc;
+
+	if (wants_exclusive(c) || c->request->limit)
+		return BL_AGAIN;
+	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
+	rc = bl_shared_attempt(c, bells);
+	/* What went wrong is met by the next try again, and dealt with there. */
+	return rc == BIZLOCK_OK ? rc : BL_AGAIN;
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
+{
+	bool first = hold_of(c)->bell || !c->wait.bells || c->past || !wish_of(c).limit;
+	struct bl_wish wish = wish_of(c);
+	int rc;
+
+	if (wants_exclusive(c))
+		first = hold_of(c)->bell || !c->wait.bells || c->past;
+	bl_unlock(c->client);
+	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);
+	bl_lock(c->client);
+	if (rc == BIZLOCK_OK) {
+		c->blocker = c->members[0];
+		*c->row = c->others.in_way;
+		c->took_over |= c->others.took_over;
+		c->stays = c->others.mine && wants_exclusive(c);
+		c->unsure |= c->others.mine;
+		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))
+			rc = retreat(c, conn) == BL_AGAIN ? BIZLOCK_OK : c->call->err->code;
+	}
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+int bl_shared_adopt(struct bl_contest *c)
+{
+	struct bl_conn *conn;
+	int rc = bl_attempt_borrow(c, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = draw_again(c, conn);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+/* ---- until the others have left ------------------------------------------------------------ */
+
+/* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
+static int renew_place(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_ref own = own_row(c);
+	bl_time sent = bl_now();
+	bool matched = false;
+	int rc;
+
+	if (sent < bl_lease_due(c->sent, c->request->lease_ms))
+		return BIZLOCK_OK;
+	bl_unlock(c->client);
+	rc = bl_lock_renew(&conn->session, own, c->request->lease_ms, &matched, c->call->err);
+	bl_lock(c->client);
+	if (rc == BIZLOCK_OK && matched)
+		c->sent = sent;
+	return rc;
+}
+
+static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
+{
+	int64_t ms = bl_left_ms(until), most = SLEEP_MS;
+
+	if (c->stays && most > c->request->lease_ms / 6)
+		most = c->request->lease_ms / 6;
+	return ms < most ? ms : most;
+}
+
+static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
+{
+	struct bl_wish wish = wish_of(c);
+	int64_t ms = sleep_ms(c, until);
+	enum bl_heard heard;
+	int rc;
+
+	bl_conn_quiet(conn);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
+	                     c->call->err);
+	bl_lock(c->client);
+	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+}
+
+int bl_shared_outwait(struct bl_contest *c, bl_time until)
+{
+	struct bl_conn *conn;
+	bool asleep;
+	int rc;
+
+	if (c->row->left_us <= 0)
+		return bl_contest_pause(c, until);
+	if (wants_exclusive(c) && !c->stays && !c->others.exclusively && !c->request->once)
+		return bl_shared_attempt(c, c->wait.bells);
+	rc = bl_attempt_borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->stays)
+		rc = renew_place(c, conn);
+	asleep = rc == BIZLOCK_OK && hold_of(c)->bell && hold_of(c)->bell == conn->id;
+	if (asleep)
+		rc = sleep_on(c, conn, until);
+	bl_pool_put(&c->client->pool, conn);
+	if (rc != BIZLOCK_OK || asleep)
+		return rc;
+	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void bl_shared_leave(struct bl_contest *c, int rc)
+{
+	struct bl_hold *h = hold_of(c);
+	struct bl_err kept = *c->call->err;
+
+	if (rc != BIZLOCK_OK && c->stays) {
+		struct bl_drop drop = {.hold = h, .ref = own_row(c), .bell = h->bell};
+
+		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK;
+		h->bell = drop.bell;
+	} else if (h->bell && (rc != BIZLOCK_OK || !wants_exclusive(c))) {
+		bl_drop_bell(c->call, &h->bell);
+	}
+	*c->call->err = kept;
+}

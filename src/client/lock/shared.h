@@ -1,0 +1,29 @@
+/* A contest for a shared lock: how it differs from that for a plain one. What to do next is decided
+ * as for those, by core/wait.h; the rows are those of store/shared.h.
+ *
+ * The doorbell is a turnstile. Those that share without a limit go past it while nobody has it and
+ * nobody has the lock exclusively. All others line up at it. A sharer gives it on as soon as it has
+ * its slot; who has the lock exclusively keeps it. The first in line, if others have yet to leave,
+ * has the doorbell, and sleeps until they do. */
+#ifndef BL_CLIENT_LOCK_SHARED_H
+#define BL_CLIENT_LOCK_SHARED_H
+
+#include "client/conn/pool.h"
+#include "client/lock/contest.h"
+
+/* One that shares without a limit tries this before it joins the wait queue. */
+int bl_shared_pass(struct bl_contest *c);
+
+/* For bl_attempt() and its companions in attempt.h. */
+int bl_shared_attempt(struct bl_contest *c, bool with_bells);
+int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);
+int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn); /* puts the connection back */
+int bl_shared_adopt(struct bl_contest *c);
+
+/* Somebody is in the way, and the doorbell is ours or not used. BL_AGAIN. */
+int bl_shared_outwait(struct bl_contest *c, bl_time until);
+
+/* Gives back what is not to be kept. */
+void bl_shared_leave(struct bl_contest *c, int rc);
+
+#endif

@@ -1,0 +1,301 @@
+/* Going for a row of a shared lock. */
+#include "store/shared.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/errclass.h"
+#include "store/shared_parts.h"
+
+/* ---- the texts ----------------------------------------------------------------------------- */
+
+/* Why it cannot have a row now: then @bizlock_slot is NULL. The reads lock nothing. */
+static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
+{
+	const struct bl_wish *wish = &go->wish;
+
+	if (go->bell == BL_BELL_RING)
+		bl_buf_adds(&s->text, "NOT (@bizlock_rung <=> 1) OR ");
+	else if (go->bell == BL_BELL_PASS && wish->bell)
+		bl_buf_addf(&s->text, "IS_USED_LOCK('%s') IS NOT NULL OR ", wish->bell);
+	if (wish->exclusive && !go->stay) {
+		bl_shared_add_exists(s, wish, "slot > 0 AND " BL_SHARED_TAKEN);
+		bl_buf_adds(&s->text, " OR ");
+	}
+	if (wish->limit) {
+		bl_buf_addf(&s->text, "(SELECT COUNT(*) FROM %s", s->sql->shared_table);
+		bl_sql_slots(&s->text, wish->key);
+		bl_buf_addf(&s->text, " AND slot > 0 AND timeout > " NOW ") >= %" PRIu32 " OR ",
+		            wish->limit);
+	}
+	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_adds(&s->text, " AND slot = 0 AND " BL_SHARED_TAKEN " AND owner <> ");
+	bl_shared_add_owner(s, wish);
+	bl_buf_adds(&s->text, ")");
+}
+
+/* The lowest that nobody has. It is 1, or comes after one that somebody has. */
+static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
+{
+	bl_buf_addf(&s->text,
+	            "(SELECT MIN(f.slot) FROM (SELECT 1 AS slot UNION ALL SELECT slot + 1 FROM %s",
+	            s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text,
+	            " AND slot > 0 AND slot < %" PRIu32 ") AS f LEFT JOIN (SELECT slot FROM %s",
+	            wish->limit, s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_adds(&s->text, " AND " BL_SHARED_TAKEN ") AS u ON u.slot = f.slot "
+	                      "WHERE u.slot IS NULL)");
+}
+
+static void add_choice(struct bl_session *s, const struct bl_shared_go *go)
+{
+	if (go->bell == BL_BELL_RING)
+		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_rung;", go->wish.bell);
+	bl_buf_adds(&s->text, "SELECT IF(");
+	add_obstacles(s, go);
+	bl_buf_adds(&s->text, ",NULL,");
+	if (go->wish.exclusive)
+		bl_buf_adds(&s->text, "0");
+	else if (go->wish.limit)
+		add_free_slot(s, &go->wish);
+	else
+		bl_buf_addf(&s->text, "%" PRIu32, go->slot);
+	bl_buf_adds(&s->text, ") INTO @bizlock_slot;");
+}
+
+static void add_id(struct bl_session *s, const struct bl_key *key)
+{
+	bl_sql_literal(&s->text, "_utf8mb4", key->id, key->id_len);
+}
+
+static void add_type(struct bl_session *s, const struct bl_key *key)
+{
+	bl_sql_literal(&s->text, "_utf8mb4", key->type, key->type_len);
+}
+
+/* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A row that is there and
+ * over has no owner, for others are in the way. */
+#define ANEW(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
+
+static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
+{
+	const struct bl_claim *claim = go->claim;
+	const char *note = claim->note ? claim->note : "";
+	bool keeps_bell =
+	        go->wish.exclusive && (go->bell == BL_BELL_RING || go->bell == BL_BELL_OURS);
+
+	bl_buf_addf(&s->text,
+	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, bell, "
+	            "note, gmt_create, gmt_modified) VALUES (",
+	            s->sql->shared_table);
+	add_id(s, go->wish.key);
+	bl_buf_adds(&s->text, ",IF(@bizlock_slot IS NULL,NULL,");
+	add_type(s, go->wish.key);
+	bl_buf_adds(&s->text, "),IFNULL(@bizlock_slot,0),");
+	bl_shared_add_owner(s, &go->wish);
+	bl_buf_addf(&s->text, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,",
+	            (int64_t)claim->lease_ms * 1000, keeps_bell ? "CONNECTION_ID()" : "0");
+	bl_sql_literal(&s->text, "_utf8mb4", note, strlen(note));
+	bl_buf_adds(&s->text,
+	            "," NOW "," NOW ") ON DUPLICATE KEY UPDATE "
+	            "taken_from = IF(" OVER ", 0, taken_from), " ANEW("fence") ANEW("owner")
+	                    ANEW("reentrant") ANEW("bell") ANEW("note") ANEW("gmt_create")
+	                            ANEW("gmt_modified") "timeout = "
+	                                                 "IF(" OVER ", VALUES(timeout), timeout);");
+}
+
+/* Where the row has gone meanwhile, one stays that is over. */
+static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot)
+{
+	bl_buf_addf(&s->text,
+	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, "
+	            "gmt_create, gmt_modified) VALUES (",
+	            s->sql->shared_table);
+	add_id(s, wish->key);
+	bl_buf_adds(&s->text, ",");
+	add_type(s, wish->key);
+	bl_buf_addf(&s->text, ",%" PRIu32 ",", slot);
+	bl_shared_add_owner(s, wish);
+	bl_buf_adds(&s->text,
+	            ",0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = "
+	            "IF(owner = VALUES(owner) AND timeout > " NOW ", VALUES(fence), fence);");
+}
+
+/* ---- one go -------------------------------------------------------------------------------- */
+
+enum { LOOK_COLUMNS = 8 };
+
+struct go {
+	const struct bl_shared_go *go;
+	struct bl_shared_seen *seen;
+	unsigned inserts; /* the statement that makes the row, and */
+	unsigned looks;   /* the one that reads it */
+	unsigned answered;
+	bool read;
+};
+
+static void read_go(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	struct go *g = arg;
+
+	g->answered = statement + 1;
+	if (statement != g->looks || !rows || rows->columns != LOOK_COLUMNS)
+		return;
+	bl_shared_judge(&g->go->wish, rows, g->seen, NULL);
+	g->read = true;
+}
+
+int bl_shared_catch_up(struct bl_session *s, struct bl_err *err)
+{
+	bool ignored;
+
+	return bl_lock_catch_up(s, &ignored, err);
+}
+
+static bool in_cluster(const struct bl_session *s)
+{
+	return s->sql->galera || s->sql->group;
+}
+
+static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
+{
+	const struct bl_shared_go *go = g->go;
+	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
+
+	bl_buf_reset(&s->text);
+	add_choice(s, go);
+	g->inserts = go->bell == BL_BELL_RING ? 2 : 1;
+	add_insert(s, go);
+	/* Now that it is to be seen: others may have had a larger one before. */
+	if (go->wish.exclusive)
+		add_draw(s, &go->wish, 0);
+	if (gives_bell)
+		bl_buf_addf(&s->text, "DO RELEASE_LOCK('%s');", go->wish.bell);
+	g->looks = g->inserts + 1 + go->wish.exclusive + gives_bell;
+	if (!in_cluster(s))
+		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
+	return bl_session_each(s, g->looks + !in_cluster(s), read_go, g, err);
+}
+
+/* The doorbell, if it was rung, stays with a contender whose row was refused. */
+static int refused(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret,
+                   struct bl_err *err)
+{
+	static const char rung[] = "SELECT @bizlock_rung";
+	int64_t number = 0;
+	int rc = BIZLOCK_OK;
+
+	*ret = BL_TOOK_NOTHING;
+	if (go->bell == BL_BELL_RING)
+		rc = bl_session_ask(s, rung, strlen(rung), NULL, &number, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_leave(s);
+	else if (number == 1)
+		*ret = BL_TOOK_BELL;
+	return rc;
+}
+
+int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret_took,
+                   struct bl_shared_seen *ret, struct bl_err *err)
+{
+	struct go g = {.go = go, .seen = ret};
+	struct bl_err ignored;
+	int rc = send_go(s, &g, err);
+
+	*ret_took = BL_TOOK_NOTHING;
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL && !s->gone)
+		return refused(s, go, ret_took, err);
+	if (rc == BIZLOCK_OK && in_cluster(s)) {
+		rc = bl_shared_look(s, &go->wish, false, ret, err);
+		g.read = true;
+	}
+	if (rc == BIZLOCK_OK && !g.read)
+		rc = bl_session_refuse(s, err, "no rows where they were asked for");
+	*ret_took = BL_TOOK_ALL;
+	if (rc == BIZLOCK_OK)
+		return rc;
+	*ret_took = g.answered > g.inserts ? BL_TOOK_MAYBE : BL_TOOK_NOTHING;
+	if (go->bell >= BL_BELL_RING && !s->gone && bl_bell_free(s, go->wish.bell, &ignored))
+		bl_session_leave(s);
+	return rc;
+}
+
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, uint64_t *ret,
+                   struct bl_err *err)
+{
+	int64_t fence = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	add_draw(s, wish, slot);
+	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, " AND slot = %" PRIu32 " AND timeout > " NOW " AND owner = ", slot);
+	bl_shared_add_owner(s, wish);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &fence, err);
+	if (rc == BIZLOCK_OK)
+		*ret = (uint64_t)fence;
+	return rc;
+}
+
+int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
+                   struct bl_err *err)
+{
+	int64_t next = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, key);
+	bl_buf_addf(&s->text, " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1", fence);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
+	*ret_found = rc == BIZLOCK_OK && next > 0;
+	if (*ret_found) {
+		key->shared = true;
+		key->slot = (uint32_t)(next - 1);
+	}
+	return rc;
+}
+
+/* ---- what a lost reply may have left ------------------------------------------------------- */
+
+int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
+{
+	struct bl_key key = *hold.key;
+	int64_t next = 0;
+	int rc;
+
+	*ret_matched = false;
+	do {
+		struct bl_done done;
+
+		bl_buf_reset(&s->text);
+		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->shared_table);
+		bl_sql_slots(&s->text, hold.key);
+		bl_buf_addf(&s->text,
+		            " AND slot >= %" PRId64 " AND fence <> %" PRIu64 " AND owner = ", next,
+		            hold.fence);
+		bl_sql_literal(&s->text, "_ascii", hold.owner, strlen(hold.owner));
+		bl_buf_adds(&s->text, " ORDER BY slot LIMIT 1");
+		if (s->text.failed)
+			return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+		next = 0;
+		rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
+		if (rc != BIZLOCK_OK || next == 0)
+			return rc;
+		key.slot = (uint32_t)next - 1;
+		bl_params_key(&s->params, &key);
+		bl_params_owner(&s->params, hold.owner);
+		s->params.fence = hold.fence;
+		rc = bl_session_exec(s, BL_STMT_SHARED_SWEEP, &done, err);
+		*ret_matched |= rc == BIZLOCK_OK && done.affected > 0;
+	} while (rc == BIZLOCK_OK);
+	return rc;
+}

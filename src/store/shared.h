@@ -1,0 +1,95 @@
+/* The rows of a shared lock: one for each that shares it, in slots from 1 on; and slot 0 for who
+ * has it exclusively, or waits in it for the others to leave.
+ *
+ * Whoever wants it writes a row of its own, and then looks at the others. Of two that meet, one
+ * has looked after both rows were there: a sharer that sees slot 0 goes back in line, and an
+ * exclusive contender that sees sharers stays, and waits. Nobody takes a row that another one has,
+ * so no statement waits for another one's.
+ *
+ * A row is in the way while its lease lasts. One whose lease is over is in the way until it has
+ * been cleared, because a transaction may have fenced it.
+ *
+ * A row of slot 0 that was given back stays, without an owner and free: its fence is the mark by
+ * which a sharer sees that somebody has had the lock exclusively since its own fence was drawn. It
+ * draws another one then. The reaper removes such rows. */
+#ifndef BL_STORE_SHARED_H
+#define BL_STORE_SHARED_H
+
+#include "store/bell.h"
+#include "store/take.h"
+
+/* What a contender wants, and of whom. */
+struct bl_wish {
+	const struct bl_key *key; /* its slot does not matter */
+	const char *owner;
+	const char *bell; /* the name of the doorbell, NULL: not used */
+	bool exclusive;
+	uint32_t limit; /* 0: any number may share it */
+};
+
+/* What a look finds. */
+struct bl_shared_seen {
+	bool mine; /* there is a row of the owner's, not over: */
+	uint32_t slot;
+	uint64_t fence;
+	uint64_t trace;       /* fence of slot 0, 0: none */
+	bool took_over;       /* rows of others that never released were cleared */
+	bool exclusively;     /* slot 0 is in the way */
+	struct bl_row in_way; /* the one to wait for. left_us <= 0: none, or (locked) one that is
+	                           over, and fenced by a transaction */
+};
+
+/* Reads without locking anything; clear: removes rows that are over. CONN, DB, NOMEM. */
+int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
+                   struct bl_shared_seen *ret, struct bl_err *err);
+
+enum bl_shared_bell {
+	BL_BELL_NONE, /* go without it */
+	BL_BELL_PASS, /* go if nobody has it */
+	BL_BELL_RING, /* take it, and go if that succeeds */
+	BL_BELL_OURS  /* the session has it */
+};
+
+struct bl_shared_go {
+	struct bl_wish wish;
+	const struct bl_claim *claim;
+	enum bl_shared_bell bell;
+	bool stay;     /* an exclusive one: take slot 0 even if others have to leave first */
+	uint32_t slot; /* of one that shares without a limit */
+};
+
+/* A sharer that succeeds gives the doorbell back. BL_TOOK_BELL: the doorbell is rung, and kept;
+ * BL_TOOK_ALL: *ret is what a look behind it finds, and it has to be judged: ours is the lock if
+ * our row is there and nobody is in the way. CONN, DB, NOMEM. */
+int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret_took,
+                   struct bl_shared_seen *ret, struct bl_err *err);
+
+/* A new fence for the owner's row. *ret 0: it is not there. CONN, DB, NOMEM. */
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, uint64_t *ret,
+                   struct bl_err *err);
+
+/* The row with this fence: its key, by key->shared and key->slot. CONN, DB, NOMEM. */
+int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
+                   struct bl_err *err);
+
+/* Deletes rows of hold.owner, whatever their slots, but the one with hold.fence. */
+int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
+                    struct bl_err *err);
+
+/* ---- waiting for others to leave ----------------------------------------------------------- */
+
+/* Where nobody can be woken, it looks this often. */
+#define BL_SHARED_POLL_MS 20
+
+/* The first in line has the doorbell, so it cannot sleep at it. It sleeps by a statement that ends
+ * at once if nobody is in the way, for ms at most; or until somebody leaves, or wake_fd is
+ * readable. *ret RING: look. */
+int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
+                    enum bl_heard *ret, struct bl_err *err);
+
+/* The statement of a text that gives a row back whose answer tells whether somebody sleeps so; and
+ * what follows its answer. */
+void bl_shared_add_wake(struct bl_buf *text, const char *bell);
+void bl_shared_wake(struct bl_session *s, const char *bell);
+
+#endif

@@ -1,0 +1,212 @@
+/* Looking at the rows of a shared lock, and clearing those that are over. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/shared_parts.h"
+
+enum { COLUMNS = 8 };
+
+void bl_shared_add_owner(struct bl_session *s, const struct bl_wish *wish)
+{
+	bl_sql_literal(&s->text, "_ascii", wish->owner, strlen(wish->owner));
+}
+
+void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, const char *rows)
+{
+	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, " AND %s)", rows);
+}
+
+/* The doorbell comes with a row even where the lock has none. */
+void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all)
+{
+	if (wish->bell)
+		bl_buf_addf(&s->text, "SELECT IS_USED_LOCK('%s')", wish->bell);
+	else
+		bl_buf_adds(&s->text, "SELECT 0");
+	bl_buf_addf(&s->text, ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
+	                      "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout), l.owner = ");
+	bl_shared_add_owner(s, wish);
+	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s",
+	            s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	if (!all)
+		bl_buf_adds(&s->text, " AND slot IN (0, IFNULL(@bizlock_slot, 0))");
+	bl_buf_adds(&s->text, ") AS l ON TRUE ORDER BY l.slot");
+}
+
+/* ---- judging ----------------------------------------------------------------------------- */
+
+struct judging {
+	const struct bl_wish *wish;
+	struct bl_shared_seen *seen;
+	struct bl_shared_dead *dead;
+	uint32_t sharing;               /* others that have a slot */
+	struct bl_row soonest, longest; /* of them, by their leases */
+};
+
+static struct bl_row row_of(MYSQL_ROW row)
+{
+	struct bl_row ret = {.found = true,
+	                     .fence = row[2] ? strtoull(row[2], NULL, 10) : 0,
+	                     .depth = row[4] ? (uint32_t)strtoul(row[4], NULL, 10) : 0,
+	                     .bell = row[5] ? strtoull(row[5], NULL, 10) : 0,
+	                     .left_us = bl_lock_within(bl_rows_number(row[6]))};
+	size_t len = row[3] ? strnlen(row[3], BL_OWNER_MAX) : 0;
+
+	memcpy(ret.owner, row[3] ? row[3] : "", len);
+	return ret;
+}
+
+static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row)
+{
+	struct bl_shared_dead *dead = j->dead;
+	bool in_way = slot == 0 || j->wish->exclusive || j->wish->limit;
+
+	if (!dead || !in_way || !row->owner[0] ||
+	    dead->count == sizeof(dead->rows) / sizeof(dead->rows[0]))
+		return;
+	dead->rows[dead->count].slot = slot;
+	dead->rows[dead->count++].fence = row->fence;
+	dead->row = *row;
+}
+
+static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row, bool mine)
+{
+	struct bl_shared_seen *seen = j->seen;
+
+	if (slot == 0)
+		seen->trace = row->fence;
+	if (row->left_us <= 0) {
+		note_dead(j, slot, row);
+	} else if (mine) {
+		seen->mine = true;
+		seen->slot = slot;
+		seen->fence = row->fence;
+	} else if (slot == 0) {
+		seen->in_way = *row;
+		seen->exclusively = true;
+	} else {
+		if (j->sharing == 0 || row->left_us < j->soonest.left_us)
+			j->soonest = *row;
+		if (j->sharing++ == 0 || row->left_us > j->longest.left_us)
+			j->longest = *row;
+	}
+}
+
+/* Whom to wait for: who has it exclusively; else, of those that share it, the last or the first
+ * whose lease will be over. */
+void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl_shared_seen *ret,
+                     struct bl_shared_dead *dead)
+{
+	struct judging j = {.wish = wish, .seen = ret, .dead = dead};
+	uint64_t bell_by = 0;
+	MYSQL_ROW row;
+
+	*ret = (struct bl_shared_seen){.mine = false};
+	while ((row = bl_rows_next(rows)) != NULL) {
+		struct bl_row one = row_of(row);
+
+		bell_by = row[0] ? strtoull(row[0], NULL, 10) : 0;
+		if (row[1])
+			note_row(&j, (uint32_t)strtoul(row[1], NULL, 10), &one,
+			         row[7] && row[7][0] == '1');
+	}
+	if (ret->in_way.left_us <= 0 && wish->exclusive && j.sharing > 0)
+		ret->in_way = j.longest;
+	else if (ret->in_way.left_us <= 0 && wish->limit && !ret->mine && j.sharing >= wish->limit)
+		ret->in_way = j.soonest;
+	ret->in_way.bell_by = bell_by;
+}
+
+/* ---- clearing ---------------------------------------------------------------------------- */
+
+/* Those that no transaction has locked, one bit each by their order. */
+static int probe(struct bl_session *s, const struct bl_wish *wish,
+                 const struct bl_shared_dead *dead, uint64_t *ret, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT slot FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	for (size_t i = 0; i < dead->count; i++)
+		bl_buf_addf(&s->text, "%s%" PRIu32, i ? "," : " AND slot IN (", dead->rows[i].slot);
+	bl_buf_adds(&s->text, ") FOR UPDATE SKIP LOCKED");
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_query(s, s->text.data, 1, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret = 0;
+	while ((row = bl_rows_next(rows)) != NULL)
+		for (size_t i = 0; row[0] && i < dead->count; i++)
+			if (strtoul(row[0], NULL, 10) == dead->rows[i].slot)
+				*ret |= UINT64_C(1) << i;
+	bl_rows_free(rows);
+	return rc;
+}
+
+/* Nobody fences a hold that is over, so what was not locked is not locked now. */
+static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bool *ret,
+                     struct bl_err *err)
+{
+	uint64_t affected = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_drop(s->sql, &s->text, &key, NULL, fence, 0);
+	bl_buf_adds(&s->text, " AND " OVER " AND owner <> ''");
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	*ret |= affected > 0;
+	return rc;
+}
+
+static int clear_dead(struct bl_session *s, const struct bl_wish *wish, struct bl_shared_dead *dead,
+                      struct bl_shared_seen *seen, struct bl_err *err)
+{
+	struct bl_key key = *wish->key;
+	uint64_t unlocked = 0;
+	int rc = probe(s, wish, dead, &unlocked, err);
+
+	for (size_t i = 0; rc == BIZLOCK_OK && i < dead->count; i++) {
+		key.slot = dead->rows[i].slot;
+		if (unlocked & UINT64_C(1) << i)
+			rc = clear_row(s, key, dead->rows[i].fence, &seen->took_over, err);
+		else if (seen->in_way.left_us <= 0) {
+			uint64_t bell_by = seen->in_way.bell_by;
+
+			seen->in_way = dead->row;
+			seen->in_way.bell_by = bell_by;
+			seen->in_way.locked = true;
+		}
+	}
+	return rc;
+}
+
+int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
+                   struct bl_shared_seen *ret, struct bl_err *err)
+{
+	struct bl_shared_dead dead = {.count = 0};
+	struct bl_rows *rows;
+	int rc = bl_shared_catch_up(s, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_reset(&s->text);
+	bl_shared_add_look(s, wish, true);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_query(s, s->text.data, COLUMNS, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_shared_judge(wish, rows, ret, clear ? &dead : NULL);
+	bl_rows_free(rows);
+	return dead.count ? clear_dead(s, wish, &dead, ret, err) : rc;
+}

@@ -1,0 +1,33 @@
+/* What the files of shared locks share. */
+#ifndef BL_STORE_SHARED_PARTS_H
+#define BL_STORE_SHARED_PARTS_H
+
+#include "store/shared.h"
+#include "store/sql_parts.h"
+
+/* A row that is neither free nor a trace. */
+#define BL_SHARED_TAKEN "(timeout > " NOW " OR owner <> '')"
+
+/* "EXISTS(...)": a row of this wish's lock for which `rows` holds. */
+void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, const char *rows);
+void bl_shared_add_owner(struct bl_session *s, const struct bl_wish *wish); /* a literal */
+
+/* The statement that reads what may be in the way: slots 0 and @bizlock_slot, or (all) all. */
+void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all);
+
+/* Its rows. dead: where those that are over are noted, or NULL. */
+struct bl_shared_dead {
+	struct {
+		uint32_t slot;
+		uint64_t fence;
+	} rows[64]; /* more of them are cleared by the next look */
+	size_t count;
+	struct bl_row row; /* one of them */
+};
+void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl_shared_seen *ret,
+                     struct bl_shared_dead *dead);
+
+/* A cluster's member may not have applied yet what others have committed. */
+int bl_shared_catch_up(struct bl_session *s, struct bl_err *err);
+
+#endif

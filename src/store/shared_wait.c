@@ -1,0 +1,98 @@
+/* How the first in line for a shared lock waits for others to leave, and is woken. It has a named
+ * lock while it sleeps, by which whoever leaves finds it, as with those that watch (watch.h). */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "store/errclass.h"
+#include "store/shared_parts.h"
+#include "store/watch.h"
+
+/* Behind the names of those that watch. */
+#define FIRST BL_WATCH_SLOTS
+
+/* A statement that was ended from outside may have left us the name. */
+static int take_name(struct bl_session *s, const char *bell, bool *ret, struct bl_err *err)
+{
+	int64_t got = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_watch_add_name(&s->text, "SELECT IF(IS_USED_LOCK", FIRST, bell, "");
+	bl_watch_add_name(&s->text, "=CONNECTION_ID(),1,GET_LOCK", FIRST, bell, ",0");
+	bl_buf_adds(&s->text, ")");
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &got, err);
+	*ret = got == 1;
+	return rc;
+}
+
+/* With a name that stays, others would end statements that do not sleep. */
+static void free_name(struct bl_session *s, const char *bell)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", FIRST, bell, "");
+	if (s->text.failed ||
+	    bl_session_run(s, s->text.data, s->text.len, NULL, &ignored) != BIZLOCK_OK)
+		bl_session_leave(s);
+}
+
+/* Condition and sleep are one statement, so nobody leaves in between unnoticed. */
+static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "SELECT IF(");
+	if (wish->exclusive) {
+		bl_shared_add_exists(s, wish, "slot > 0 AND timeout > " NOW);
+	} else {
+		bl_shared_add_exists(s, wish, "slot = 0 AND timeout > " NOW);
+		if (wish->limit) {
+			bl_buf_addf(&s->text, " OR (SELECT COUNT(*) FROM %s", s->sql->shared_table);
+			bl_sql_slots(&s->text, wish->key);
+			bl_buf_addf(&s->text, " AND slot > 0 AND timeout > " NOW ") >= %" PRIu32,
+			            wish->limit);
+		}
+	}
+	bl_buf_addf(&s->text, ",SLEEP(%" PRId64 ".%03d),1)", ms / 1000, (int)(ms % 1000));
+}
+
+int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
+                    enum bl_heard *ret, struct bl_err *err)
+{
+	bool named = false;
+	int rc = take_name(s, wish->bell, &named, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!named && ms > BL_SHARED_POLL_MS)
+		ms = BL_SHARED_POLL_MS;
+	add_sleep(s, wish, ms);
+	rc = bl_bell_sleep(s, ms, wake_fd, ret, err);
+	if (named && !s->gone)
+		free_name(s, wish->bell);
+	return rc;
+}
+
+void bl_shared_add_wake(struct bl_buf *text, const char *bell)
+{
+	bl_watch_add_name(text, "DO IS_USED_LOCK", FIRST, bell, "");
+	bl_buf_adds(text, "/0");
+}
+
+void bl_shared_wake(struct bl_session *s, const char *bell)
+{
+	struct bl_err ignored;
+	int64_t id = 0;
+
+	if (s->gone || mysql_warning_count(s->mysql) == 0)
+		return;
+	bl_buf_reset(&s->text);
+	bl_watch_add_name(&s->text, "SELECT IFNULL(IS_USED_LOCK", FIRST, bell, "");
+	bl_buf_adds(&s->text, ",0)");
+	if (!s->text.failed &&
+	    bl_session_ask(s, s->text.data, s->text.len, NULL, &id, &ignored) == BIZLOCK_OK &&
+	    id > 0)
+		bl_watch_end_sleep(s, (uint64_t)id);
+}

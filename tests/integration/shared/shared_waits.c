@@ -1,0 +1,222 @@
+/* Waiting for a shared lock: woken by releases, in the order of arrival. */
+#define _GNU_SOURCE 1
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(shared_waits, .init = world_begin, .fini = world_end, .timeout = 240);
+
+/* Nobody gets anything here by the end of a lease. */
+#define LEASE_MS (20u * PATIENCE_MS)
+
+static int take(bizlock *b, const char *owner, uint32_t flags, uint32_t limit)
+{
+	return bizlock_acquire(
+	        b, KEY("k"),
+	        &OPTS(.flags = flags, .limit = limit, .owner = owner, .lease_ms = LEASE_MS), NULL);
+}
+
+static int give(bizlock *b, const char *owner)
+{
+	return bizlock_release(b, KEY("k"), owner, NULL);
+}
+
+static void wait_for(struct call *call, bizlock *b, const char *owner, uint32_t flags,
+                     uint32_t limit, int64_t wait_ms)
+{
+	call_prepare(call, b, "k", .wait_ms = wait_ms, .owner = owner);
+	call->opts.flags = flags;
+	call->opts.limit = limit;
+	call->opts.lease_ms = LEASE_MS;
+	call_go(call);
+}
+
+static long long live(int slot_0)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM biz_shared_lock WHERE timeout > UTC_TIMESTAMP(6)"
+	                 " AND (slot = 0) = %d",
+	                 slot_0);
+}
+
+/* It has slot 0, and sleeps until the others leave. */
+#define SLEEPERS                                                                                   \
+	"SELECT COUNT(*) FROM information_schema.processlist WHERE INFO LIKE 'SELECT IF(%SLEEP%'"  \
+	" AND DB = DATABASE() AND ID <> CONNECTION_ID()"
+
+static void is_first_in_line(void)
+{
+	eventually(db_number(world.admin, "%s", SLEEPERS) == 1);
+}
+
+#define SHARED BIZLOCK_SHARED
+#define ALONE BIZLOCK_EXCLUSIVE
+
+Test(shared_waits, the_last_of_the_others_wakes_who_wants_it_alone)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call x;
+
+	expect(OK, b, take(b, "r1", SHARED, 0));
+	expect(OK, b, take(b, "r2", SHARED, 0));
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	cr_assert_eq(live(1), 1);
+	expect(OK, b, give(b, "r1"));
+	is_first_in_line();
+	cr_assert_not(atomic_load(&x.done));
+	expect(OK, b, give(b, "r2"));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	cr_assert_eq(x.grant.slot, 0);
+	expect(OK, other, give(other, "w"));
+}
+
+/* A thousand sleeps of a second each would be too many. */
+Test(shared_waits, it_is_woken_and_does_not_poll)
+{
+	enum { TIMES = 30 };
+	bizlock *b = client(NULL), *other = client(NULL);
+	int64_t began = now_ms();
+
+	for (int i = 0; i < TIMES; i++) {
+		struct call x;
+
+		expect(OK, b, take(b, "r", SHARED, 0));
+		wait_for(&x, other, "w", ALONE, 0, -1);
+		is_first_in_line();
+		expect(OK, b, give(b, "r"));
+		cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+		expect(OK, other, give(other, "w"));
+	}
+	cr_assert_lt(now_ms() - began, TIMES * 700);
+}
+
+Test(shared_waits, sharers_wait_for_who_has_it_alone)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call r[3];
+
+	expect(OK, b, take(b, "w", ALONE, 0));
+	wait_for(&r[0], other, "r1", SHARED, 0, -1);
+	wait_for(&r[1], other, "r2", SHARED, 0, -1);
+	wait_for(&r[2], b, "r3", SHARED, 0, -1);
+	for (int i = 0; i < 3; i++)
+		call_blocks(&r[i]);
+	expect(OK, b, give(b, "w"));
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(call_join(&r[i]), BIZLOCK_OK, "%s", r[i].errmsg);
+	cr_assert_eq(live(0), 3);
+}
+
+Test(shared_waits, nobody_passes_who_waits_to_have_it_alone)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call x, r[2];
+
+	expect(OK, b, take(b, "r1", SHARED, 0));
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	expect(BUSY, b, take(b, "late", SHARED, 0));
+	wait_for(&r[0], b, "r2", SHARED, 0, -1);
+	wait_for(&r[1], other, "r3", SHARED, 0, -1);
+	call_blocks(&r[0]);
+	call_blocks(&r[1]);
+	cr_assert_eq(live(0), 1);
+	expect(OK, b, give(b, "r1"));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	cr_assert_not(atomic_load(&r[0].done) || atomic_load(&r[1].done));
+	expect(OK, other, give(other, "w"));
+	cr_assert_eq(call_join(&r[0]), BIZLOCK_OK, "%s", r[0].errmsg);
+	cr_assert_eq(call_join(&r[1]), BIZLOCK_OK, "%s", r[1].errmsg);
+}
+
+Test(shared_waits, a_slot_that_becomes_free_goes_to_the_first)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call r[2];
+
+	expect(OK, b, take(b, "r1", SHARED, 2));
+	expect(OK, b, take(b, "r2", SHARED, 2));
+	wait_for(&r[0], other, "r3", SHARED, 2, -1);
+	is_first_in_line();
+	wait_for(&r[1], b, "r4", SHARED, 2, -1);
+	call_blocks(&r[1]);
+	expect(OK, b, give(b, "r2"));
+	cr_assert_eq(call_join(&r[0]), BIZLOCK_OK, "%s", r[0].errmsg);
+	cr_assert_eq(r[0].grant.slot, 2);
+	is_first_in_line();
+	expect(OK, b, give(b, "r1"));
+	cr_assert_eq(call_join(&r[1]), BIZLOCK_OK, "%s", r[1].errmsg);
+	cr_assert_eq(r[1].grant.slot, 1);
+}
+
+Test(shared_waits, who_gives_up_leaves_nothing)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call x;
+
+	expect(OK, b, take(b, "r1", SHARED, 0));
+	wait_for(&x, other, "w", ALONE, 0, 300);
+	cr_assert_eq(call_join(&x), BIZLOCK_TIMEOUT);
+	cr_assert(strstr(x.errmsg, "held by r1@"), "%s", x.errmsg);
+	cr_assert_eq(live(1), 0);
+	expect(OK, b, take(b, "r2", SHARED, 0));
+
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	bizlock_interrupt(other);
+	cr_assert_eq(call_join(&x), BIZLOCK_CANCELLED);
+	eventually(live(1) == 0);
+	expect(OK, b, take(b, "r3", SHARED, 0));
+}
+
+/* Its row in slot 0 has to outlast its lease many times. */
+Test(shared_waits, a_wait_may_be_longer_than_the_lease)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call x;
+
+	expect(OK, b, take(b, "r1", SHARED, 0));
+	call_prepare(&x, other, "k", .wait_ms = -1, .owner = "w");
+	x.opts.flags = ALONE;
+	x.opts.lease_ms = 3000;
+	call_go(&x);
+	is_first_in_line();
+	for (int64_t end = now_ms() + 7000; now_ms() < end;)
+		cr_assert_eq(live(1), 1);
+	expect(OK, b, give(b, "r1"));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	expect(OK, other, give(other, "w"));
+}
+
+Test(shared_waits, without_doorbells_it_works_too)
+{
+	bizlock *b = client(OPTIONS("queue", "off")), *other = client(OPTIONS("queue", "off"));
+	struct call x, r;
+
+	expect(OK, b, take(b, "r1", SHARED, 2));
+	wait_for(&x, other, "w", ALONE, 2, -1);
+	eventually(live(1) == 1);
+	expect(BUSY, b, take(b, "late", SHARED, 2));
+	wait_for(&r, b, "r2", SHARED, 2, -1);
+	call_blocks(&r);
+	expect(OK, b, give(b, "r1"));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	expect(OK, other, give(other, "w"));
+	cr_assert_eq(call_join(&r), BIZLOCK_OK, "%s", r.errmsg);
+}
+
+/* A holder whose process has died is waited for, to the end of its lease. */
+Test(shared_waits, the_end_of_a_lease_is_noticed)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call x;
+
+	expect(OK, b, take(b, "r1", SHARED, 0));
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot > 0");
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	cr_assert_eq(x.grant.flags, BIZLOCK_TOOK_OVER);
+	expect(OK, other, give(other, "w"));
+}

@@ -1,0 +1,302 @@
+/* Shared locks: who holds one beside whom, and who is refused. */
+#define _GNU_SOURCE 1
+#include <bizlock_tx.h>
+#include <stdio.h>
+
+#include "cr_test.h"
+
+TestSuite(sharing, .init = world_begin, .fini = world_end, .timeout = 120);
+
+#define S BIZLOCK_SHARED | BIZLOCK_NO_RENEW
+#define X BIZLOCK_EXCLUSIVE | BIZLOCK_NO_RENEW
+#define LEASE_MS (20u * PATIENCE_MS)
+
+/* One try of this owner. */
+static int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.wait_ms = 0;
+	opts.lease_ms = LEASE_MS;
+	opts.flags = flags;
+	opts.limit = limit;
+	opts.owner = owner;
+	return bizlock_acquire(b, KEY("k"), &opts, ret);
+}
+
+static int release_as(bizlock *b, const char *owner)
+{
+	return bizlock_release(b, KEY("k"), owner, NULL);
+}
+
+static long long rows(const char *where)
+{
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE %s", where);
+}
+
+#define LIVE "timeout > UTC_TIMESTAMP(6)"
+
+Test(sharing, many_share_and_one_has_it_alone)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	uint64_t fence;
+
+	expect(OK, b, try_as(b, "r1", S, 0, &grant));
+	cr_assert_gt(grant.slot, 0);
+	fence = grant.fence;
+	expect(OK, b, try_as(b, "r2", S, 0, NULL));
+	expect(OK, other, try_as(other, "r3", S, 0, NULL));
+	cr_assert_eq(rows("slot > 0 AND " LIVE), 3);
+	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
+	expect_message(other, "held by r");
+	expect(OK, b, release_as(b, "r1"));
+	expect(OK, b, release_as(b, "r2"));
+	expect(BUSY, b, try_as(b, "w", X, 0, NULL));
+	expect(OK, other, release_as(other, "r3"));
+	cr_assert_eq(rows("TRUE"), 0);
+
+	expect(OK, other, try_as(other, "w", X, 0, &grant));
+	cr_assert_eq(grant.slot, 0);
+	cr_assert_eq(grant.flags, 0);
+	cr_assert_gt(grant.fence, fence);
+	expect(BUSY, b, try_as(b, "r1", S, 0, NULL));
+	expect_message(b, "held by w@");
+	expect(BUSY, b, try_as(b, "w2", X, 0, NULL));
+	expect(OK, other, release_as(other, "w"));
+	cr_assert_eq(rows(LIVE), 0);
+	fence = grant.fence;
+	expect(OK, b, try_as(b, "r1", S, 0, &grant));
+	cr_assert_gt(grant.fence, fence);
+	expect(OK, b, release_as(b, "r1"));
+	expect(NOT_OWNER, b, release_as(b, "r1"));
+}
+
+Test(sharing, no_more_than_the_limit)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		char owner[8];
+
+		snprintf(owner, sizeof(owner), "r%u", i);
+		expect(OK, b, try_as(b, owner, S, 3, &grant));
+		cr_assert_eq(grant.slot, i);
+	}
+	expect(BUSY, other, try_as(other, "r4", S, 3, NULL));
+	expect(BUSY, other, try_as(other, "w", X, 3, NULL));
+	expect(OK, b, release_as(b, "r2"));
+	expect(OK, other, try_as(other, "r4", S, 3, &grant));
+	cr_assert_eq(grant.slot, 2);
+	/* A smaller limit puts nobody out; slots above it count. */
+	expect(BUSY, b, try_as(b, "r2", S, 2, NULL));
+	expect(OK, b, release_as(b, "r1"));
+	expect(BUSY, b, try_as(b, "r2", S, 2, NULL));
+	expect(OK, b, release_as(b, "r3"));
+	expect(OK, b, try_as(b, "r2", S, 2, &grant));
+	cr_assert_eq(grant.slot, 1);
+	expect(OK, b, release_as(b, "r2"));
+	expect(OK, other, release_as(other, "r4"));
+	expect(OK, b, try_as(b, "w", X, 3, NULL));
+	expect(BUSY, other, try_as(other, "r4", S, 3, NULL));
+	expect(OK, b, release_as(b, "w"));
+}
+
+Test(sharing, it_is_not_the_plain_lock_of_that_key)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+
+	expect(OK, b, try_as(b, "a", X, 0, NULL));
+	expect(OK, other, acquire_as(other, "k", "b"));
+	expect(OK, b, release_as(b, "a"));
+	expect(OK, other, release_as(other, "b"));
+}
+
+Test(sharing, an_owner_has_a_key_in_one_way)
+{
+	bizlock *b = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b, try_as(b, "a", S, 0, &grant));
+	expect(OK, b, try_as(b, "a", S, 0, &grant));
+	cr_assert_eq(grant.depth, 2);
+	cr_assert_gt(grant.slot, 0);
+	expect(MISUSE, b, try_as(b, "a", X, 0, NULL));
+	expect_message(b, "release");
+	expect(MISUSE, b, acquire_as(b, "k", "a"));
+	expect_message(b, "release");
+	expect(OK, b, release_as(b, "a"));
+	expect(OK, b, release_as(b, "a"));
+
+	expect(OK, b, try_as(b, "a", X, 0, NULL));
+	expect(OK, b, try_as(b, "a", S, 0, &grant));
+	cr_assert_eq(grant.depth, 2);
+	cr_assert_eq(grant.slot, 0);
+	expect(OK, b, release_as(b, "a"));
+	expect(BUSY, b, try_as(b, "r", S, 0, NULL));
+	expect(OK, b, release_as(b, "a"));
+
+	expect(OK, b, acquire_as(b, "k", "a"));
+	expect(MISUSE, b, try_as(b, "a", S, 0, NULL));
+	expect(MISUSE, b, try_as(b, "a", X, 0, NULL));
+	expect(OK, b, release_as(b, "a"));
+}
+
+Test(sharing, bad_arguments)
+{
+	bizlock *b = client(NULL);
+	bizlock_key keys[] = {KEY("k"), KEY("l")};
+
+	expect(INVALID, b, try_as(b, "a", S | X, 0, NULL));
+	expect(INVALID, b, try_as(b, "a", 0, 3, NULL));
+	expect_message(b, "limit");
+	expect(INVALID, b, try_as(b, "a", S, BIZLOCK_LIMIT_MAX + 1, NULL));
+	expect(OK, b, try_as(b, "a", S, BIZLOCK_LIMIT_MAX, NULL));
+	expect(OK, b, release_as(b, "a"));
+	expect(INVALID, b, bizlock_acquire_all(b, keys, 2, &OPTS(.flags = BIZLOCK_SHARED), NULL));
+}
+
+Test(sharing, without_its_table_the_migration_is_named)
+{
+	bizlock *b;
+
+	db_run(world.admin, "DROP TABLE biz_shared_lock;"
+	                    "DELETE FROM biz_lock_schema WHERE version = 2");
+	b = client(NULL);
+	works(b);
+	expect(SCHEMA, b, try_as(b, "a", S, 0, NULL));
+	expect_message(b, "bizlock_migrate");
+	expect(SCHEMA, b, try_as(b, "a", X, 0, NULL));
+	expect(SCHEMA, b, try_as(b, "a", S, 2, NULL));
+	world_migrate(&world);
+	expect(OK, b, try_as(b, "a", S, 0, NULL));
+	expect(OK, b, release_as(b, "a"));
+}
+
+Test(sharing, verified_renewed_and_left)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, try_as(b, "a", S, 0, NULL));
+	expect(OK, b, try_as(b, "b", S, 0, NULL));
+	expect(OK, b, bizlock_verify(b, KEY("k"), "a"));
+	expect(OK, b, bizlock_renew(b, KEY("k"), "a", 2 * LEASE_MS));
+	cr_assert_gt(bizlock_left_ms(b, KEY("k"), "a"), LEASE_MS);
+	cr_assert_leq(bizlock_left_ms(b, KEY("k"), "b"), LEASE_MS);
+	expect(OK, b, release_as(b, "a"));
+	expect(OK, b, bizlock_verify(b, KEY("k"), "b"));
+	db_run(world.admin, "DELETE FROM biz_shared_lock");
+	expect(LOST, b, bizlock_verify(b, KEY("k"), "b"));
+	expect(LOST, b, release_as(b, "b"));
+}
+
+/* Plain ones and shared ones, of the same lease. */
+Test(sharing, renewed_with_the_others)
+{
+	enum { LEASE = 3000 };
+	bizlock *b = client(OPTIONS("lease_ms", "3000"));
+	long long sum;
+
+	expect(OK, b, acquire_renewed(b, "plain", .owner = "a"));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "a"), NULL));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "b"), NULL));
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("x"), &OPTS(.flags = BIZLOCK_EXCLUSIVE, .owner = "a"), NULL));
+	sum = db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_shared_lock");
+	eventually(db_number(world.admin,
+	                     "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_shared_lock") >=
+	           sum + 3 * LEASE / 1000);
+	expect(OK, b, bizlock_verify(b, KEY("k"), "a"));
+	expect(OK, b, bizlock_verify(b, KEY("k"), "b"));
+	expect(OK, b, bizlock_verify(b, KEY("x"), "a"));
+	expect(OK, b, bizlock_verify(b, KEY("plain"), "a"));
+}
+
+Test(sharing, closing_gives_them_back)
+{
+	bizlock *b = client_open(&world, NULL), *other = client(NULL);
+
+	expect(OK, b, try_as(b, "a", S, 0, NULL));
+	expect(OK, b, try_as(b, "b", S, 0, NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("x"), &OPTS(.flags = X, .owner = "a"), NULL));
+	bizlock_close(b);
+	cr_assert_eq(rows(LIVE), 0);
+	expect(OK, other, try_as(other, "w", X, 0, NULL));
+	expect(OK, other, release_as(other, "w"));
+}
+
+/* What nobody gave back: taken over, and told. */
+Test(sharing, a_dead_holder_makes_way)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	static const char over[] =
+	        "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND";
+
+	expect(OK, b, try_as(b, "w", X, 0, &grant));
+	db_run(world.admin, over);
+	expect(OK, other, try_as(other, "r", S, 0, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	expect(LOST, b, release_as(b, "w"));
+	expect(OK, other, try_as(other, "r2", S, 0, &grant));
+	cr_assert_eq(grant.flags, 0);
+
+	db_run(world.admin, over);
+	expect(OK, b, try_as(b, "w", X, 0, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	expect(LOST, other, release_as(other, "r"));
+	expect(LOST, other, release_as(other, "r2"));
+	expect(OK, b, release_as(b, "w"));
+
+	expect(OK, b, try_as(b, "r", S, 1, &grant));
+	db_run(world.admin, "%s WHERE slot = 1", over);
+	expect(OK, other, try_as(other, "r", S, 1, &grant));
+	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+	cr_assert_eq(grant.slot, 1);
+	expect(OK, other, release_as(other, "r"));
+	expect(LOST, b, release_as(b, "r"));
+}
+
+/* At most two starts in a period. */
+Test(sharing, a_slot_that_rests_is_taken)
+{
+	bizlock *b = client(NULL);
+	const bizlock_acquire_opts opts =
+	        OPTS(.flags = S, .limit = 2, .min_hold_ms = 600000, .lease_ms = LEASE_MS);
+
+	for (int i = 0; i < 2; i++) {
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	expect(BUSY, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	expect_message(b, "resting");
+	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot = 2");
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+/* A sharer's transaction keeps out who comes after its lease. */
+Test(sharing, a_sharer_may_fence_and_commit)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	MYSQL *tx = db_open(&world.at, world.schema);
+
+	expect(OK, b, try_as(b, "r", S, 0, NULL));
+	expect(OK, b, try_as(b, "r2", S, 0, NULL));
+	db_run(tx,
+	       "CREATE TABLE ledger (id INT); START TRANSACTION; INSERT INTO ledger VALUES (1)");
+	expect(OK, b, bizlock_fence(b, KEY("k"), "r", tx));
+	expect(OK, b, release_as(b, "r2"));
+	db_run(world.admin, "SET innodb_lock_wait_timeout = 1");
+	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
+	expect(OK, b, bizlock_commit(b, KEY("k"), "r", tx));
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM ledger"), 1);
+	db_run(tx, "START TRANSACTION; INSERT INTO ledger VALUES (2)");
+	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6)");
+	expect(LOST, b, bizlock_commit(b, KEY("k"), "r", tx));
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM ledger"), 1);
+	mysql_close(tx);
+}
