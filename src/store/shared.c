@@ -77,8 +77,9 @@ static void add_type(struct bl_session *s, const struct bl_key *key)
 }
 
 /* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A row that is there and
- * over has no owner, for others are in the way. */
-#define ANEW(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
+ * over has no owner, for others are in the way. If it is our own, by a statement whose reply was
+ * lost, its lease begins anew. */
+#define ANEW(column) ", " column " = IF(" OVER ", VALUES(" column "), " column ")"
 
 static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 {
@@ -101,10 +102,10 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	bl_sql_literal(&s->text, "_utf8mb4", note, strlen(note));
 	bl_buf_adds(&s->text,
 	            "," NOW "," NOW ") ON DUPLICATE KEY UPDATE "
-	            "taken_from = IF(" OVER ", 0, taken_from), " ANEW("fence") ANEW("owner")
+	            "taken_from = IF(" OVER ", 0, taken_from)" ANEW("fence") ANEW("owner")
 	                    ANEW("reentrant") ANEW("bell") ANEW("note") ANEW("gmt_create")
-	                            ANEW("gmt_modified") "timeout = "
-	                                                 "IF(" OVER ", VALUES(timeout), timeout);");
+	                            ANEW("gmt_modified") ", timeout = IF(owner = VALUES(owner), "
+	                                                 "VALUES(timeout), timeout);");
 }
 
 /* Where the row has gone meanwhile, one stays that is over. */

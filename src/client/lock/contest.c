@@ -103,8 +103,7 @@ static int act(struct bl_contest *c)
 	case BL_NEXT_TRY:
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
-		c->past = true;
-		return bl_attempt(c, false);
+		return shared ? bl_shared_go_past(c) : bl_attempt(c, false);
 	case BL_NEXT_SLEEP:
 		return bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:

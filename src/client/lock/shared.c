@@ -132,13 +132,13 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 	                          .bell = bell_for(c, conn, with_bells),
 	                          .slot = any_slot(c)};
 	enum bl_took took;
-	bl_time sent = bl_now();
 	int rc;
 
 	/* Who has no time to wait for the others does not send newcomers into the line. */
 	go.stay = wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	bl_unlock(c->client);
+	c->sent = bl_now();
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
@@ -157,7 +157,6 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 		hold_of(c)->bell = 0; /* given back by the same packet */
 		conn->bells--;
 	}
-	c->sent = sent;
 	*c->row = c->others.in_way;
 	return judge(c, conn, true);
 }
@@ -218,6 +217,19 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	}
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
+}
+
+int bl_shared_go_past(struct bl_contest *c)
+{
+	int rc;
+
+	c->past = true;
+	rc = bl_attempt_look(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->others.mine || c->row->left_us > 0 || c->row->locked)
+		return BL_AGAIN;
+	return bl_shared_attempt(c, false);
 }
 
 int bl_shared_adopt(struct bl_contest *c)

@@ -20,6 +20,9 @@ int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn); /* puts the connection back */
 int bl_shared_adopt(struct bl_contest *c);
 
+/* Past a doorbell that stands still, and with what it takes: it clears rows that are over. */
+int bl_shared_go_past(struct bl_contest *c);
+
 /* Somebody is in the way, and the doorbell is ours or not used. BL_AGAIN. */
 int bl_shared_outwait(struct bl_contest *c, bl_time until);
 

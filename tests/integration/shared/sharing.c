@@ -1,6 +1,5 @@
 /* Shared locks: who holds one beside whom, and who is refused. */
 #define _GNU_SOURCE 1
-#include <bizlock_tx.h>
 #include <stdio.h>
 
 #include "cr_test.h"
@@ -276,27 +275,4 @@ Test(sharing, a_slot_that_rests_is_taken)
 	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot = 2");
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-}
-
-/* A sharer's transaction keeps out who comes after its lease. */
-Test(sharing, a_sharer_may_fence_and_commit)
-{
-	bizlock *b = client(NULL), *other = client(NULL);
-	MYSQL *tx = db_open(&world.at, world.schema);
-
-	expect(OK, b, try_as(b, "r", S, 0, NULL));
-	expect(OK, b, try_as(b, "r2", S, 0, NULL));
-	db_run(tx,
-	       "CREATE TABLE ledger (id INT); START TRANSACTION; INSERT INTO ledger VALUES (1)");
-	expect(OK, b, bizlock_fence(b, KEY("k"), "r", tx));
-	expect(OK, b, release_as(b, "r2"));
-	db_run(world.admin, "SET innodb_lock_wait_timeout = 1");
-	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
-	expect(OK, b, bizlock_commit(b, KEY("k"), "r", tx));
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM ledger"), 1);
-	db_run(tx, "START TRANSACTION; INSERT INTO ledger VALUES (2)");
-	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6)");
-	expect(LOST, b, bizlock_commit(b, KEY("k"), "r", tx));
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM ledger"), 1);
-	mysql_close(tx);
 }
