@@ -122,6 +122,19 @@ static const struct {
         [BL_STMT_SHARED_SWEEP] = {SWEEP("@S", SLOT),
                                   {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
                                   0},
+        [BL_STMT_SHARED_ASK] =
+                {"SELECT 1 FROM (SELECT 1) AS one WHERE NULLIF(@BELL, 0) IS NOT NULL OR "
+                 "EXISTS(SELECT 1 FROM @S WHERE " KEY " AND slot = 0 AND (timeout > " NOW
+                 " OR owner <> ''))",
+                 {BL_P_BELL, BL_P_ID, BL_P_TYPE},
+                 1},
+        [BL_STMT_SHARED_TAKE] =
+                {"INSERT INTO @S (biz_id, biz_type, slot, owner, reentrant, timeout, "
+                 "note, gmt_create, gmt_modified) VALUES (?, ?, ?, ?, 1, " NOW
+                 " + INTERVAL ? MICROSECOND, ?, " NOW ", " NOW
+                 ") ON DUPLICATE KEY UPDATE timeout = timeout",
+                 {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
+                 0},
         [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
                            {BL_P_ID, BL_P_TYPE, BL_P_FENCE},
                            0},
@@ -331,82 +344,4 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 	bl_buf_adds(ret, " x'");
 	bl_buf_add_hex(ret, text, len);
 	bl_buf_adds(ret, "'");
-}
-
-void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key)
-{
-	bl_buf_adds(ret, " WHERE biz_id = ");
-	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
-	bl_buf_adds(ret, " AND biz_type = ");
-	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
-}
-
-void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
-{
-	bl_sql_slots(ret, key);
-	if (key->shared)
-		bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
-}
-
-void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
-{
-	bl_sql_key(ret, key);
-	if (owner) {
-		bl_buf_adds(ret, " AND owner = ");
-		bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	}
-	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
-}
-
-void bl_sql_living(struct bl_buf *ret)
-{
-	bl_buf_adds(ret, " AND timeout > " NOW);
-}
-
-void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *new_owner, uint32_t depth, int64_t lease_us)
-{
-	const char *table = bl_sql_table(sql, key);
-
-	bl_buf_addf(ret, "UPDATE %s SET owner = ", table);
-	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
-	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, table, lease_us);
-}
-
-/* The lease was lease_us then, or longer already. */
-void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
-{
-	bl_buf_addf(ret,
-	            " AND reentrant = %" PRIu32 " AND timeout >= gmt_modified + INTERVAL %" PRId64
-	            " MICROSECOND",
-	            depth, lease_us);
-}
-
-/* Resting, the row has no owner; its `timeout` is the end of that. */
-static void add_end(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                    int64_t rest_us)
-{
-	const char *table = bl_sql_table(sql, key);
-	bool trace = key->shared && key->slot == 0;
-
-	if (rest_us <= 0 && !trace) {
-		bl_buf_adds(ret, "DELETE FROM ");
-		bl_buf_adds(ret, table);
-		return;
-	}
-	bl_buf_addf(ret,
-	            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
-	            ", timeout = ",
-	            table);
-	if (rest_us > 0)
-		bl_buf_addf(ret, "gmt_create + INTERVAL %" PRId64 " MICROSECOND", rest_us);
-	else
-		bl_buf_adds(ret, NOW);
-}
-
-void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *owner, uint64_t fence, int64_t rest_us)
-{
-	add_end(sql, ret, key, rest_us);
-	bl_sql_hold(ret, key, owner, fence);
 }

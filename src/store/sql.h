@@ -26,6 +26,8 @@ enum bl_stmt {
 	BL_STMT_SHARED_RENEW,
 	BL_STMT_SHARED_DROP,
 	BL_STMT_SHARED_SWEEP,
+	BL_STMT_SHARED_ASK,  /* is somebody in the way of those that share it? */
+	BL_STMT_SHARED_TAKE, /* one slot more */
 	BL_STMT_PAGE,        /* rows after a key */
 	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */
 	BL_STMT_PAGE_KEY,    /* the row of one key */
