@@ -64,9 +64,12 @@ void cli_tty_take_back(struct cli_tty *t, bool mend_modes);
 struct cli_exec_options {
 	int64_t wait_ms, lease_ms, min_hold_ms;
 	uint64_t busy_code;
+	uint64_t limit;
 	const char *note;
-	bool verbose;
+	bool verbose, shared, exclusive;
 };
+
+uint32_t cli_exec_mode(const struct cli_exec_options *o); /* flags of bizlock_acquire() */
 
 #define EXEC_FILES_MAX 256
 
@@ -89,7 +92,7 @@ struct cli_exec {
 	int wake;    /* eventfd: something has happened in another thread */
 
 	uint64_t fence;
-	uint32_t lease_ms;
+	uint32_t lease_ms, slot;
 	char *owner; /* as the row has it */
 
 	pid_t child;        /* and the group's number */
@@ -102,6 +105,13 @@ struct cli_exec {
 };
 
 void cli_inherited_note(struct cli_inherited *ret);
+
+/* Both: CLI_GO_ON or an exit code. The first: an exec of a lock that an exec around it holds. */
+int cli_exec_refuse_nested(struct cli_exec *x);
+int cli_exec_acquire(struct cli_exec *x);
+
+const char *cli_exec_name(const struct cli_exec *x, char buf[256]); /* of the lock */
+void cli_exec_wake(int fd);
 
 /* Starts the command; CLI_GO_ON or an exit code. */
 int cli_exec_start(struct cli_exec *x);

@@ -75,8 +75,8 @@ static void close_others(const struct cli_inherited *in)
 
 /* None of these is BIZLOCK_<OPTION> of an option: a program that uses the library would
  * read it as such. BIZLOCK_OUTER: owners of all the execs around the command. */
-static const char *const variables[] = {
-        "BIZLOCK_TYPE=", "BIZLOCK_ID=", "BIZLOCK_FENCE=", "BIZLOCK_OWNER=", "BIZLOCK_OUTER="};
+static const char *const variables[] = {"BIZLOCK_TYPE=",  "BIZLOCK_ID=",    "BIZLOCK_FENCE=",
+                                        "BIZLOCK_OWNER=", "BIZLOCK_OUTER=", "BIZLOCK_SLOT="};
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
@@ -101,11 +101,13 @@ static char *outer(const struct cli_exec *x)
 
 static bool add_variables(const struct cli_exec *x, char **to)
 {
-	char fence[24], *all = outer(x);
-	const char *values[VARIABLES] = {x->key.biz_type, x->key.biz_id, fence, x->owner, all};
+	char fence[24], slot[16], *all = outer(x);
+	const char *values[VARIABLES] = {x->key.biz_type, x->key.biz_id, fence,
+	                                 x->owner,        all,           slot};
 	bool done = all != NULL;
 
 	snprintf(fence, sizeof(fence), "%" PRIu64, x->fence);
+	snprintf(slot, sizeof(slot), "%" PRIu32, x->slot);
 	for (size_t i = 0; done && i < VARIABLES; i++)
 		if (asprintf(&to[i], "%s%s", variables[i], values[i]) < 0) {
 			to[i] = NULL;

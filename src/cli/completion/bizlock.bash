@@ -6,7 +6,7 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 # The options of a command.
 _bizlock_options() {
 	case $1 in
-	exec) echo --wait --lease --note --at-most-once-per --conflict-exit-code --verbose ;;
+	exec) echo --wait --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
 	list) echo --type --stale --json ;;
 	show) echo --json ;;
 	watch) echo --type --interval ;;
@@ -21,7 +21,7 @@ _bizlock_takes_value() {
 	case $1 in
 	-[hPSuDwEtn] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
-		--wait | --lease | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
+		--wait | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
 		--fence | --older-than | --batch | --pause | --max) return 0 ;;
 	esac
 	return 1

@@ -117,12 +117,22 @@ static bool is_shared(struct bl_call *call, uint64_t fence)
 	return true;
 }
 
+/* Of its own holds a client need not ask which lock is meant. */
+static bool holds_shared(const struct bl_call *call, uint64_t fence)
+{
+	struct bl_key key = call->key;
+
+	key.shared = true;
+	return bl_held_with_fence(&call->client->held, &key, fence) &&
+	       !bl_held_with_fence(&call->client->held, &call->key, fence);
+}
+
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
 	int rc;
 
 	bl_lock(call->client);
-	rc = break_lock(call, seen_fence);
+	rc = holds_shared(call, seen_fence) ? BIZLOCK_LOST : break_lock(call, seen_fence);
 	if ((rc == BIZLOCK_LOST || rc == BIZLOCK_BUSY) && is_shared(call, seen_fence))
 		rc = break_lock(call, seen_fence);
 	bl_unlock(call->client);
