@@ -7,7 +7,8 @@
 #include "store/errclass.h"
 #include "store/schema.h"
 
-/* A sleep that nobody ends costs no more than this. */
+/* A sleep that nobody ends costs no more than this. Those at another member of a cluster find
+ * nobody to wake. */
 #define SLEEP_MS 1000
 
 static bool wants_exclusive(const struct bl_contest *c)
@@ -266,7 +267,8 @@ static int renew_place(struct bl_contest *c, struct bl_conn *conn)
 
 static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
 {
-	int64_t ms = bl_left_ms(until), most = SLEEP_MS;
+	bool several = c->client->server.several_primaries;
+	int64_t ms = bl_left_ms(until), most = several ? BL_SHARED_POLL_MS : SLEEP_MS;
 
 	if (c->stays && most > c->request->lease_ms / 6)
 		most = c->request->lease_ms / 6;
