@@ -28,7 +28,7 @@ export BIZLOCK_USER=${BIZLOCK_TEST_USER:-} BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSW
 export BIZLOCK_DATABASE=$database
 sql -e "CREATE DATABASE $database"
 trap 'rm -rf "$work"; sql -e "DROP DATABASE $database"' EXIT
-sql "$database" <"$prefix/share/bizlock/sql/001_init.sql"
+cat "$prefix"/share/bizlock/sql/*.sql | sql "$database"
 
 cd "$work"
 flags=("${strict[@]}" $(pkg-config --cflags bizlock))
@@ -70,6 +70,32 @@ sql "$database" -e "DELETE FROM biz_lock"
 BIZLOCK_LEASE_MS=6000 LD_LIBRARY_PATH=$libdir python3 "$here/event_loop.py" ./event_loop \
 	env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" \
 	-N "$database" -e
+
+step "readers"
+"$CC" -std=c99 "${flags[@]}" "$root/examples/readers.c" -o readers $(pkg-config --libs bizlock)
+said=$(LD_LIBRARY_PATH=$libdir ./readers report.txt 6 15)
+[[ $said == "6 readers, 15 rebuilds: each report was whole" ]] || die "readers says: $said"
+
+# Three of two: the third gets the number of one that dies.
+step "workers"
+if [[ -x $prefix/bin/bizlock ]]; then
+	workers=()
+	for i in 1 2 3; do
+		PATH=$prefix/bin:$PATH LD_LIBRARY_PATH=$libdir "$root/examples/workers.sh" worker mail 2 \
+			sh -c 'echo $$ >"slot.$BIZLOCK_SLOT"; exec sleep 1000' 2>workers.log &
+		workers+=($!)
+	done
+	until [[ -s slot.1 && -s slot.2 ]]; do sleep 0.1; done
+	first=$(cat slot.1)
+	kill "$first"
+	until [[ $(cat slot.1) != "$first" ]]; do sleep 0.1; done
+	[[ $(ls slot.*) == "slot.1"$'\n'"slot.2" ]] || die "workers have the numbers $(ls slot.*)"
+	kill "${workers[@]}"
+	kill "$(cat slot.1)" "$(cat slot.2)" || true
+	wait "${workers[@]}" || true
+else
+	echo "[SKIP] package: bizlock was built without its command"
+fi
 
 step "uv"
 said=$(LD_LIBRARY_PATH=$libdir ./uv)
