@@ -106,6 +106,7 @@ struct bizlock {
 	struct bl_server server;
 	struct bl_sql sql;
 	bool bells; /* doorbells are used */
+	bool deaf;  /* somebody could not wake the first in line for a shared lock */
 	struct bl_hash bell_seed, shared_bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;

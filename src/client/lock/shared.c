@@ -8,7 +8,7 @@
 #include "store/schema.h"
 
 /* A sleep that nobody ends costs no more than this. Those at another member of a cluster find
- * nobody to wake. */
+ * nobody to wake, and a server may refuse to let one user end another one's statement. */
 #define SLEEP_MS 1000
 
 static bool wants_exclusive(const struct bl_contest *c)
@@ -210,6 +210,8 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	if (rc == BIZLOCK_OK) {
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
+		c->client->deaf |= c->overslept && c->row->left_us <= 0;
+		c->overslept = false;
 		c->took_over |= c->others.took_over;
 		c->stays = c->others.mine && wants_exclusive(c);
 		c->unsure |= c->others.mine;
@@ -267,8 +269,8 @@ static int renew_place(struct bl_contest *c, struct bl_conn *conn)
 
 static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
 {
-	bool several = c->client->server.several_primaries;
-	int64_t ms = bl_left_ms(until), most = several ? BL_SHARED_POLL_MS : SLEEP_MS;
+	bool polls = c->client->server.several_primaries || c->client->deaf;
+	int64_t ms = bl_left_ms(until), most = polls ? BL_SHARED_POLL_MS : SLEEP_MS;
 
 	if (c->stays && most > c->request->lease_ms / 6)
 		most = c->request->lease_ms / 6;
@@ -290,7 +292,10 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
 	                     c->call->err);
 	bl_lock(c->client);
-	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	c->overslept = heard == BL_HEARD_NONE && c->row->left_us > ms * 1000;
+	return BL_AGAIN;
 }
 
 int bl_shared_outwait(struct bl_contest *c, bl_time until)

@@ -91,6 +91,34 @@ Test(shared_waits, it_is_woken_and_does_not_poll)
 	cr_assert_lt(now_ms() - began, TIMES * 700);
 }
 
+/* A user may not end another one's statement: the first such sleep is long. */
+Test(shared_waits, where_nobody_may_wake_it_it_polls)
+{
+	enum { TIMES = 30 };
+	bizlock *b, *other = client(NULL);
+	int64_t began;
+
+	db_run(world.admin,
+	       "CREATE USER '%s'@'%%' IDENTIFIED BY 'some.Word-7', '%s'@'localhost' IDENTIFIED BY"
+	       " 'some.Word-7'; GRANT SELECT, INSERT, UPDATE, DELETE ON %s.* TO '%s'@'%%',"
+	       " '%s'@'localhost'",
+	       world.schema, world.schema, world.schema, world.schema, world.schema);
+	b = client(OPTIONS("user", world.schema, "password", "some.Word-7"));
+	began = now_ms();
+	for (int i = 0; i < TIMES; i++) {
+		struct call x;
+
+		expect(OK, b, take(b, "r", SHARED, 0));
+		wait_for(&x, other, "w", ALONE, 0, -1);
+		is_first_in_line();
+		expect(OK, b, give(b, "r"));
+		cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+		expect(OK, other, give(other, "w"));
+	}
+	cr_assert_lt(now_ms() - began, TIMES * 500);
+	db_run(world.admin, "DROP USER '%s'@'%%', '%s'@'localhost'", world.schema, world.schema);
+}
+
 Test(shared_waits, sharers_wait_for_who_has_it_alone)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
