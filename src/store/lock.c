@@ -212,34 +212,28 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 }
 
 /* Row and doorbell go in one packet, and wake those that sleep at the doorbell. Those that watch
- * the key are woken by another one, which is sent only if there are any. */
-static int drop_and_ring(struct bl_session *s, const char *bell, uint64_t *ret_affected,
-                         struct bl_err *err)
+ * the key, or wait for sharers to leave, are woken by another one, which is sent only if there are
+ * any. */
+static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *bell,
+                         uint64_t *ret_affected, struct bl_err *err)
 {
+	bool shares = !bell && hold.key->shared;
 	int rc;
 
 	bl_buf_adds(&s->text, ";");
-	bl_watch_add_rings(&s->text, &bell, 1);
+	if (bell)
+		bl_watch_add_rings(&s->text, &bell, 1);
+	else if (shares)
+		bl_shared_add_wake(&s->text, hold.bell);
+	else
+		bl_watch_add_question(&s->text, hold.bell);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);
-	if (rc == BIZLOCK_OK)
-		bl_watch_wake(s, &bell, 1);
-	return rc;
-}
-
-static int drop_and_wake(struct bl_session *s, const char *bell, uint64_t *ret_affected,
-                         struct bl_err *err)
-{
-	int rc;
-
-	bl_buf_adds(&s->text, ";");
-	bl_shared_add_wake(&s->text, bell);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run_first(s, ret_affected, err);
-	if (rc == BIZLOCK_OK)
-		bl_shared_wake(s, bell);
+	if (rc == BIZLOCK_OK && shares)
+		bl_shared_wake(s, hold.bell);
+	else if (rc == BIZLOCK_OK)
+		bl_watch_wake(s, bell ? &bell : &hold.bell, 1);
 	return rc;
 }
 
@@ -251,10 +245,8 @@ static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell,
 
 	bl_buf_reset(&s->text);
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, rest_us);
-	if (bell)
-		rc = drop_and_ring(s, bell, &affected, err);
-	else if (hold.bell)
-		rc = drop_and_wake(s, hold.bell, &affected, err);
+	if (bell || hold.bell)
+		rc = drop_and_tell(s, hold, bell, &affected, err);
 	else if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	else
@@ -270,7 +262,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	bool again = false;
 	int rc;
 
-	if (!bell && rest_us <= 0 && !hold.key->shared)
+	if (!bell && !hold.bell && rest_us <= 0 && !hold.key->shared)
 		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
 		                    err);
 	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
@@ -322,7 +314,5 @@ int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, s
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	hold.owner = NULL;
-	if (hold.key->shared)
-		return bl_lock_drop(s, hold, NULL, 0, ret_matched, err);
-	return run_matching(s, BL_STMT_BREAK, hold, ret_matched, err);
+	return bl_lock_drop(s, hold, NULL, 0, ret_matched, err);
 }

@@ -52,8 +52,8 @@ struct bl_ref {
 	const struct bl_key *key;
 	const char *owner;
 	uint64_t fence;
-	const char *bell; /* of a shared lock whose row goes: who waits for that at this doorbell is
-	                     woken (store/shared.h). NULL: nobody */
+	const char *bell; /* the name of the doorbell: whoever waits for the row to go, and does not
+	                     sleep at it, is woken. NULL: nobody */
 };
 
 /* *ret_matched false: no such row, at any member of a cluster; or (depth, renew) its lease is over.

@@ -55,7 +55,9 @@ static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t 
 			            wish->limit);
 		}
 	}
-	bl_buf_addf(&s->text, ",SLEEP(%" PRId64 ".%03d),1)", ms / 1000, (int)(ms % 1000));
+	bl_buf_adds(&s->text, ",");
+	bl_sql_sleep(s->sql, &s->text, ms);
+	bl_buf_adds(&s->text, ",1)");
 }
 
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,

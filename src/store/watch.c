@@ -32,6 +32,14 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
 
 /* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
  * answer to DO counts warnings, and has no rows: a SELECT costs four times what this does. */
+static void add_questions(struct bl_buf *text, const char *before, const char *bell)
+{
+	for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
+		bl_watch_add_name(text, slot == 0 ? before : ",IS_USED_LOCK", slot, bell, "");
+		bl_buf_adds(text, "/0");
+	}
+}
+
 void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -39,11 +47,13 @@ void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n)
 		bl_buf_adds(text, "RELEASE_LOCK('");
 		bl_buf_adds(text, bells[i]);
 		bl_buf_adds(text, "')");
-		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
-			bl_watch_add_name(text, ",IS_USED_LOCK", slot, bells[i], "");
-			bl_buf_adds(text, "/0");
-		}
+		add_questions(text, ",IS_USED_LOCK", bells[i]);
 	}
+}
+
+void bl_watch_add_question(struct bl_buf *text, const char *bell)
+{
+	add_questions(text, "DO IS_USED_LOCK", bell);
 }
 
 /* More than these are woken by their own next look. */

@@ -38,6 +38,9 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
  * those keys. */
 void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n);
 
+/* The same for a key whose doorbell the session does not have. */
+void bl_watch_add_question(struct bl_buf *text, const char *bell);
+
 /* Follows the answers to that text. Wakes those that watch, as far as they may be woken: another
  * user's may not. Sets s->woke to whether there are any. */
 void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n);

@@ -182,12 +182,10 @@ int64_t bl_hold_rest_us(const struct bl_hold *h)
 
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 {
-	bool wakes = h->key.shared && call->client->bells;
-
 	return (struct bl_ref){.key = &call->key,
 	                       .owner = call->owner_full,
 	                       .fence = h->fence,
-	                       .bell = wakes ? call->bell : NULL};
+	                       .bell = call->client->bells ? call->bell : NULL};
 }
 
 uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)

@@ -73,7 +73,7 @@ static int break_lock(struct bl_call *call, uint64_t seen_fence)
 	struct bl_row row;
 	int rc = bl_look(call, &row);
 
-	b.ref.bell = call->key.shared && call->client->bells ? call->bell : NULL;
+	b.ref.bell = call->client->bells ? call->bell : NULL;
 	if (rc == BIZLOCK_OK)
 		rc = bl_run(call, break_row, &b, &tried);
 	if (rc == BIZLOCK_OK && !b.matched)

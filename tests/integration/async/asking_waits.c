@@ -28,6 +28,25 @@ Test(asking_waits, a_release_of_another_client_wakes_it)
 	cr_assert_eq(a.grant.flags, 0);
 }
 
+/* As when the connections of the holder have all the doorbells that they may have. Three packets:
+ * the release, the question whom to wake, and KILL QUERY. */
+Test(asking_waits, so_does_one_that_has_no_doorbell)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *other = client_through(p, OPTIONS("max_connections", "1")), *b = client(NULL);
+	bizlock_acquire_opts opts = OPTS(.owner = "holder", .flags = BIZLOCK_NO_QUEUE);
+	struct ask a;
+	unsigned before;
+
+	expect(OK, other, bizlock_acquire(other, KEY("k"), &opts, NULL));
+	ask_for(&a, b, "k", "task", .wait_ms = -1);
+	dispatch_until(b, watchers(&world) == 1);
+	before = proxy_packets(p);
+	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
+	cr_assert_eq(proxy_packets(p) - before, 3);
+	ask_ends(OK, &a);
+}
+
 /* A poll would be 20 packets a second or more. */
 Test(asking_waits, nobody_polls_meanwhile)
 {
