@@ -1,6 +1,7 @@
 #include "store/session_state.h"
 
 #include <errmsg.h>
+#include <mysqld_error.h>
 #include <string.h>
 
 #include "core/hosts.h"
@@ -14,8 +15,9 @@
 /* A server that has left its group, and failed to join it again, takes writes: from two of them two
  * owners could have one lock. A user may have no right to see what it is. */
 #define NO_MEMBER                                                                                  \
-	"EXISTS (SELECT 1 FROM performance_schema.replication_group_members WHERE MEMBER_ID IN "   \
-	"('', @@server_uuid) AND MEMBER_STATE <> 'ONLINE')"
+	"@@performance_schema AND NOT EXISTS (SELECT 1 FROM "                                      \
+	"performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND "        \
+	"MEMBER_STATE = 'ONLINE')"
 
 static int ask(struct bl_session *s, const char *query, const char *what, struct bl_err *err)
 {
@@ -34,7 +36,7 @@ int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
 	if (rc != BIZLOCK_OK || !s->in_group || s->blind)
 		return rc;
 	rc = ask(s, "SELECT " NO_MEMBER, "not an online member of its group", err);
-	if (rc != BIZLOCK_DB)
+	if (rc != BIZLOCK_DB || err->native != ER_TABLEACCESS_DENIED_ERROR)
 		return rc;
 	s->blind = true;
 	bl_err_clear(err);
@@ -44,10 +46,14 @@ int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
 int bl_session_recheck(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_err why;
+	enum bl_class class;
+	int rc;
 
 	s->asked_at = bl_now();
 	bl_err_clear(&why);
-	if (bl_session_takes_writes(s, &why) == BIZLOCK_OK || why.code != BIZLOCK_CONN)
+	rc = bl_session_takes_writes(s, &why);
+	class = bl_classify(why.native);
+	if (rc == BIZLOCK_OK || class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY)
 		return BIZLOCK_OK;
 	s->gone = s->away = true;
 	bl_connector_cut(s->mysql);
