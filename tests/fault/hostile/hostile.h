@@ -205,6 +205,7 @@ bool set_is_mine(struct run *r);
 bool set_is_gone(struct run *r);
 bool all_were_seen(struct run *r);
 bool one_was_seen(struct run *r);
+bool migrations_were_seen(struct run *r);
 bool stale_are_gone(struct run *r);
 bool tables_work(struct run *r);
 bool row_is_exported(struct run *r);

@@ -327,7 +327,7 @@ const struct scenario scenarios[] = {
         {"reap", dead_ones_hold, do_reap, stale_are_gone, PLAIN, BIZLOCK_OK},
         {"doctor", nothing, do_doctor, nothing_is_said, CLOSED, BIZLOCK_OK},
         {"migrate", nothing, do_migrate, tables_work, CLOSED, BIZLOCK_OK},
-        {"each-migration", nothing, do_each_migration, one_was_seen, CLOSED, BIZLOCK_OK},
+        {"each-migration", nothing, do_each_migration, migrations_were_seen, CLOSED, BIZLOCK_OK},
         {"export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK},
         {"import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK},
         {"row-lock", row_lock_is_there, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK},
