@@ -66,8 +66,7 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 	add_keys(b, which);
 }
 
-/* In the form for several tables, because only that form obeys FORCE INDEX: it reads no other rows,
- * and so waits for none. */
+/* In the form of bl_many_add_drop(), for its reasons. */
 static void add_deletes(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;

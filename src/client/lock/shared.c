@@ -135,7 +135,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 	enum bl_took took;
 	int rc;
 
-	/* Who has no time to wait for the others does not send newcomers into the line. */
+	/* One that cannot wait until the others have left must not send newcomers into the line. */
 	go.stay = wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	bl_unlock(c->client);

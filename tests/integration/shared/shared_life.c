@@ -6,40 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cr_test.h"
+#include "cr_shared.h"
 
 static struct losses losses;
 
 TestSuite(shared_life, .init = world_begin, .fini = world_end, .timeout = 120);
-
-#define S BIZLOCK_SHARED | BIZLOCK_NO_RENEW
-#define X BIZLOCK_EXCLUSIVE | BIZLOCK_NO_RENEW
-#define LEASE_MS (20u * PATIENCE_MS)
-
-/* One try of this owner. */
-static int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = LEASE_MS;
-	opts.flags = flags;
-	opts.limit = limit;
-	opts.owner = owner;
-	return bizlock_acquire(b, KEY("k"), &opts, ret);
-}
-
-static int release_as(bizlock *b, const char *owner)
-{
-	return bizlock_release(b, KEY("k"), owner, NULL);
-}
-
-static long long rows(const char *where)
-{
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE %s", where);
-}
-
-#define LIVE "timeout > UTC_TIMESTAMP(6)"
 
 /* A sharer's transaction keeps out who comes after its lease, until it ends. */
 Test(shared_life, a_sharer_may_fence_and_commit)
@@ -63,7 +34,7 @@ Test(shared_life, a_sharer_may_fence_and_commit)
 	                       NULL));
 	db_run(tx, "START TRANSACTION; INSERT INTO ledger VALUES (2)");
 	expect(OK, b, bizlock_fence(b, KEY("k"), "r", tx));
-	eventually(rows(LIVE) == 0);
+	eventually(shared_rows(LIVE) == 0);
 	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
 	expect_message(other, "fenced");
 	call_prepare(&call, other, "k", .wait_ms = -1, .owner = "w");
@@ -93,7 +64,7 @@ Test(shared_life, sharers_wait_for_a_fence)
 	                       NULL));
 	db_run(tx, "START TRANSACTION");
 	expect(OK, b, bizlock_fence(b, KEY("k"), "w", tx));
-	eventually(rows(LIVE) == 0);
+	eventually(shared_rows(LIVE) == 0);
 	expect(BUSY, other, try_as(other, "r", S, 0, NULL));
 	expect(BUSY, other, try_as(other, "r", S, 2, NULL));
 	db_run(tx, "ROLLBACK");
@@ -121,7 +92,7 @@ Test(shared_life, a_thread_that_ends_has_lost_them)
 	in_another_thread(take_both, b);
 	eventually(losses.count == 2);
 	expect(BUSY, b, try_as(b, "w", X, 0, NULL));
-	cr_assert_eq(rows(LIVE), 2);
+	cr_assert_eq(shared_rows(LIVE), 2);
 }
 
 Test(shared_life, a_loss_is_told)
@@ -168,7 +139,7 @@ Test(shared_life, deeper_in_memory)
 	cr_assert_eq(db_number(world.admin, "SELECT reentrant FROM biz_shared_lock"), 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert_eq(rows("TRUE"), 0);
+	cr_assert_eq(shared_rows("TRUE"), 0);
 }
 
 Test(shared_life, they_are_counted)

@@ -2,38 +2,9 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
-#include "cr_test.h"
+#include "cr_shared.h"
 
 TestSuite(sharing, .init = world_begin, .fini = world_end, .timeout = 120);
-
-#define S BIZLOCK_SHARED | BIZLOCK_NO_RENEW
-#define X BIZLOCK_EXCLUSIVE | BIZLOCK_NO_RENEW
-#define LEASE_MS (20u * PATIENCE_MS)
-
-/* One try of this owner. */
-static int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret)
-{
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.wait_ms = 0;
-	opts.lease_ms = LEASE_MS;
-	opts.flags = flags;
-	opts.limit = limit;
-	opts.owner = owner;
-	return bizlock_acquire(b, KEY("k"), &opts, ret);
-}
-
-static int release_as(bizlock *b, const char *owner)
-{
-	return bizlock_release(b, KEY("k"), owner, NULL);
-}
-
-static long long rows(const char *where)
-{
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE %s", where);
-}
-
-#define LIVE "timeout > UTC_TIMESTAMP(6)"
 
 Test(sharing, many_share_and_one_has_it_alone)
 {
@@ -46,14 +17,14 @@ Test(sharing, many_share_and_one_has_it_alone)
 	fence = grant.fence;
 	expect(OK, b, try_as(b, "r2", S, 0, NULL));
 	expect(OK, other, try_as(other, "r3", S, 0, NULL));
-	cr_assert_eq(rows("slot > 0 AND " LIVE), 3);
+	cr_assert_eq(shared_rows("slot > 0 AND " LIVE), 3);
 	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
 	expect_message(other, "held by r");
 	expect(OK, b, release_as(b, "r1"));
 	expect(OK, b, release_as(b, "r2"));
 	expect(BUSY, b, try_as(b, "w", X, 0, NULL));
 	expect(OK, other, release_as(other, "r3"));
-	cr_assert_eq(rows("TRUE"), 0);
+	cr_assert_eq(shared_rows("TRUE"), 0);
 
 	expect(OK, other, try_as(other, "w", X, 0, &grant));
 	cr_assert_eq(grant.slot, 0);
@@ -63,7 +34,7 @@ Test(sharing, many_share_and_one_has_it_alone)
 	expect_message(b, "held by w@");
 	expect(BUSY, b, try_as(b, "w2", X, 0, NULL));
 	expect(OK, other, release_as(other, "w"));
-	cr_assert_eq(rows(LIVE), 0);
+	cr_assert_eq(shared_rows(LIVE), 0);
 	fence = grant.fence;
 	expect(OK, b, try_as(b, "r1", S, 0, &grant));
 	cr_assert_gt(grant.fence, fence);
@@ -222,7 +193,7 @@ Test(sharing, closing_gives_them_back)
 	expect(OK, b, try_as(b, "b", S, 0, NULL));
 	expect(OK, b, bizlock_acquire(b, KEY("x"), &OPTS(.flags = X, .owner = "a"), NULL));
 	bizlock_close(b);
-	cr_assert_eq(rows(LIVE), 0);
+	cr_assert_eq(shared_rows(LIVE), 0);
 	expect(OK, other, try_as(other, "w", X, 0, NULL));
 	expect(OK, other, release_as(other, "w"));
 }

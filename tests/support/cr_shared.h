@@ -1,0 +1,20 @@
+/* The lock "k", shared and exclusive. */
+#ifndef CR_SHARED_H
+#define CR_SHARED_H
+
+#include "cr_test.h"
+
+#define S BIZLOCK_SHARED | BIZLOCK_NO_RENEW
+#define X BIZLOCK_EXCLUSIVE | BIZLOCK_NO_RENEW
+#define LEASE_MS (20u * PATIENCE_MS)
+
+#define LIVE "timeout > UTC_TIMESTAMP(6)"
+
+/* One try of this owner. */
+int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret);
+int release_as(bizlock *b, const char *owner);
+
+/* How many rows of shared locks are so, in SQL. */
+long long shared_rows(const char *where);
+
+#endif
