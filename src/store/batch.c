@@ -198,7 +198,7 @@ static bool is_refused(const struct batch *b, const struct bl_err *err)
 
 static void batch_fail(struct batch *b, const struct bl_err *err)
 {
-	bool committed = b->answered > b->commit;
+	bool committed = b->answered > b->commit && !b->s->in_group; /* see bl_session_vouch() */
 
 	if (is_refused(b, err))
 		batch_undo(b);

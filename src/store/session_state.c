@@ -19,6 +19,9 @@
 	"performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND "        \
 	"MEMBER_STATE = 'ONLINE')"
 
+/* A KILL QUERY that was meant for a statement before it may end a question, but not many. */
+#define TRIES 8
+
 static int ask(struct bl_session *s, const char *query, const char *what, struct bl_err *err)
 {
 	int64_t is = 0;
@@ -29,13 +32,10 @@ static int ask(struct bl_session *s, const char *query, const char *what, struct
 	return rc;
 }
 
-int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
+static int be_member(struct bl_session *s, struct bl_err *err)
 {
-	int rc = ask(s, "SELECT " READ_ONLY, "read-only", err);
+	int rc = ask(s, "SELECT " NO_MEMBER, "not an online member of its group", err);
 
-	if (rc != BIZLOCK_OK || !s->in_group || s->blind)
-		return rc;
-	rc = ask(s, "SELECT " NO_MEMBER, "not an online member of its group", err);
 	if (rc != BIZLOCK_DB || err->native != ER_TABLEACCESS_DENIED_ERROR)
 		return rc;
 	s->blind = true;
@@ -43,21 +43,64 @@ int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
+int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
+{
+	int rc = ask(s, "SELECT " READ_ONLY, "read-only", err);
+
+	return rc == BIZLOCK_OK && s->in_group && !s->blind ? be_member(s, err) : rc;
+}
+
+/* Was the question ended from outside? It says nothing about the member. */
+static bool was_stopped(const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	return class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY;
+}
+
+static int turn_away(struct bl_session *s, unsigned native, const struct bl_err *why,
+                     struct bl_err *err)
+{
+	s->gone = s->away = true;
+	bl_connector_cut(s->mysql);
+	return bl_err_native(err, native, why->msg);
+}
+
 int bl_session_recheck(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_err why;
-	enum bl_class class;
 	int rc;
 
 	s->asked_at = bl_now();
 	bl_err_clear(&why);
 	rc = bl_session_takes_writes(s, &why);
-	class = bl_classify(why.native);
-	if (rc == BIZLOCK_OK || class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY)
+	if (rc == BIZLOCK_OK || was_stopped(&why))
 		return BIZLOCK_OK;
-	s->gone = s->away = true;
-	bl_connector_cut(s->mysql);
-	return bl_err_native(err, CR_SERVER_GONE_ERROR, why.msg);
+	return turn_away(s, CR_SERVER_GONE_ERROR, &why, err);
+}
+
+void bl_session_note_rows(struct bl_session *s, uint64_t affected)
+{
+	s->wrote |= s->in_group && !s->blind && affected > 0;
+}
+
+int bl_session_vouch(struct bl_session *s, struct bl_err *err)
+{
+	struct bl_err why;
+	int rc;
+
+	if (!s->wrote)
+		return BIZLOCK_OK;
+	s->wrote = false;
+	if (s->gone)
+		return bl_err_native(err, CR_SERVER_LOST, "lost before its member was seen online");
+	s->asked_at = bl_now();
+	for (int tries = 0; tries == 0 || (rc != BIZLOCK_OK && was_stopped(&why) && tries < TRIES);
+	     tries++) {
+		bl_err_clear(&why);
+		rc = be_member(s, &why);
+	}
+	return rc == BIZLOCK_OK ? rc : turn_away(s, CR_SERVER_LOST, &why, err);
 }
 
 static int run_texts(struct bl_session *s, struct bl_err *err)

@@ -128,7 +128,7 @@ static int read_sum(struct bl_session *s, struct sum *ret, struct bl_err *err)
 	if (rows)
 		ret->number = first_number(rows);
 	else
-		ret->affected = mysql_affected_rows(s->mysql);
+		bl_session_note_rows(s, ret->affected = mysql_affected_rows(s->mysql));
 	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
@@ -214,6 +214,8 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 
 	if (rc == BIZLOCK_OK)
 		rc = read_sums(s, 0, bl_sql_statements(sql, len), &sum, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_vouch(s, err);
 	if (rc == BIZLOCK_OK && ret_affected)
 		*ret_affected = sum.affected;
 	if (rc == BIZLOCK_OK && ret_number)
@@ -235,6 +237,8 @@ static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_f
 
 	if (rc != BIZLOCK_OK)
 		return rc;
+	if (!rows)
+		bl_session_note_rows(s, mysql_affected_rows(s->mysql));
 	fn(arg, statement, rows);
 	bl_rows_free(rows);
 	return BIZLOCK_OK;
@@ -255,7 +259,8 @@ int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl
 	if (rc == BIZLOCK_OK)
 		rc = read_sums(s, 1, 2, &second, &ignored);
 	s->gone |= rc != BIZLOCK_OK;
-	return BIZLOCK_OK;
+	s->warnings = mysql_warning_count(s->mysql);
+	return bl_session_vouch(s, err);
 }
 
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
@@ -275,10 +280,12 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
 		}
 		if (rc != BIZLOCK_OK && read >= needed && err->native) {
 			bl_session_leave(s);
-			return BIZLOCK_OK;
+			rc = BIZLOCK_OK;
+			break;
 		}
 	}
-	return rc;
+	s->warnings = mysql_warning_count(s->mysql);
+	return rc == BIZLOCK_OK ? bl_session_vouch(s, err) : rc;
 }
 
 int bl_session_last(struct bl_session *s, struct bl_err *err)

@@ -88,7 +88,7 @@ void bl_shared_wake(struct bl_session *s, const char *bell)
 	struct bl_err ignored;
 	int64_t id = 0;
 
-	if (s->gone || mysql_warning_count(s->mysql) == 0)
+	if (s->gone || s->warnings == 0)
 		return;
 	bl_buf_reset(&s->text);
 	bl_watch_add_name(&s->text, "SELECT IFNULL(IS_USED_LOCK", FIRST, bell, "");

@@ -214,22 +214,35 @@ static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, str
 	return rc;
 }
 
+static int read_done(struct bl_session *s, MYSQL_STMT *stmt, struct bl_done *ret,
+                     struct bl_err *err)
+{
+	int rc = bl_session_check(s, "columns", mysql_stmt_field_count(stmt), 0, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_last(s, err);
+	if (rc == BIZLOCK_OK)
+		*ret = (struct bl_done){mysql_stmt_affected_rows(stmt), mysql_stmt_insert_id(stmt)};
+	return rc;
+}
+
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err)
 {
+	struct bl_done done = {0, 0};
 	bool as_text;
 	int rc = execute(s, stmt, &as_text, err);
 
 	if (as_text)
-		return bl_text_exec(s, stmt, ret, err);
+		rc = bl_text_exec(s, stmt, &done, err);
+	else if (rc == BIZLOCK_OK)
+		rc = read_done(s, s->stmts[stmt], &done, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_session_note_rows(s, done.affected);
+	rc = bl_session_vouch(s, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_session_check(s, "columns", mysql_stmt_field_count(s->stmts[stmt]), 0, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_session_last(s, err);
-	if (rc == BIZLOCK_OK) {
-		ret->affected = mysql_stmt_affected_rows(s->stmts[stmt]);
-		ret->insert_id = mysql_stmt_insert_id(s->stmts[stmt]);
-	}
+		*ret = done;
 	return rc;
 }
 

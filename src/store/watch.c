@@ -104,7 +104,7 @@ void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n)
 	uint64_t ids[WOKEN_MAX];
 	unsigned found = 0;
 
-	if (!s->gone && mysql_warning_count(s->mysql) > 0)
+	if (!s->gone && s->warnings > 0)
 		found = find_watchers(s, bells, n, ids);
 	s->woke = found > 0;
 	for (unsigned i = 0; i < found && !s->gone; i++)

@@ -1,10 +1,12 @@
 /* A group of three MySQL servers: one lock, and fences that only grow; and what clients that name
  * all of them see of a change. */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <stdio.h>
 
 #include "cr_group.h"
 #include "crowd.h"
+#include "proxy.h"
 
 TestSuite(group, .fini = group_end, .timeout = 240);
 
@@ -104,6 +106,45 @@ static void leave(int member)
 	mysql_close(db);
 }
 
+#define LATE_MS 12000 /* longer than it takes to leave */
+
+static void *release_late(void *arg)
+{
+	bizlock *b = arg;
+
+	expect(OK, b, bizlock_release(b, KEY("late"), "me", NULL));
+	return NULL;
+}
+
+/* The statement is on its way while its member leaves: that was online when it was asked. */
+static void what_a_member_commits_after_it_left_is_not_believed(void)
+{
+	struct fault late = {.what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = LATE_MS};
+	struct proxy *proxy = proxy_start(&group.nodes[1], "127.0.0.1");
+	struct server way = proxy_address(proxy);
+	struct world there = world_by_way_of(&world, &way);
+	char hosts[256];
+	pthread_t thread;
+	bizlock *b;
+
+	snprintf(hosts, sizeof(hosts), "%.99s:%u,%.99s:%u", way.host, way.port, group.nodes[0].host,
+	         group.nodes[0].port);
+	b = client_open(&there,
+	                OPTIONS("host", hosts, "io_timeout_ms", "30000", "lease_ms", "120000"));
+	works(b);
+	expect(OK, b, acquire_as(b, "late", "me"));
+	group_catches_up(1);
+	proxy_arm(proxy, &late);
+	cr_assert_eq(pthread_create(&thread, NULL, release_late, b), 0);
+	eventually(proxy_fired(proxy));
+	leave(1);
+	cr_assert(proxy_is_late(proxy));
+	pthread_join(thread, NULL);
+	cr_assert_eq(rows_at(0, "late"), 0);
+	bizlock_close(b);
+	proxy_stop(proxy);
+}
+
 /* What it gave out would be given out by the others, too. */
 static void a_member_that_has_left_gives_no_lock(void)
 {
@@ -134,6 +175,7 @@ Test(group, several_primaries)
 	fences_grow_across_the_members();
 	fences_grow_across_takeovers();
 	members_exclude_each_other();
+	what_a_member_commits_after_it_left_is_not_believed();
 	a_member_that_has_left_gives_no_lock();
 }
 
