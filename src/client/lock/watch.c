@@ -22,6 +22,10 @@
 /* Another watcher is opened when the others have so many: a look at more takes milliseconds. */
 #define COMFORT 256
 
+/* Waits that come together are given to one watcher by so many: the fences of what they wait for
+ * are near each other then, and a look at them is cheap. */
+#define TOGETHER 64
+
 /* No signal comes with an interrupt while the watch thread is kept waiting by a server. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
 
@@ -130,7 +134,7 @@ static struct bl_watcher *least(struct bl_watch *watch)
 	for (unsigned i = 0; i < watch->size; i++) {
 		struct bl_watcher *w = &watch->watchers[i];
 
-		if (w->conn && (!best || w->n < best->n))
+		if (w->conn && (!best || w->n / TOGETHER < best->n / TOGETHER))
 			best = w;
 	}
 	return best;
