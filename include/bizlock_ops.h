@@ -267,8 +267,8 @@ typedef struct bizlock_migration {
 } bizlock_migration;
 
 /* Calls fn for each migration this library knows, in their order; changes nothing, and
- * needs no prior open and no privilege but SELECT on biz_lock_schema. No connection is
- * held during fn. fn returns 0 to go on; anything else ends the walk.
+ * needs no prior open and no privilege but SELECT on biz_lock_schema and biz_shared_lock.
+ * No connection is held during fn. fn returns 0 to go on; anything else ends the walk.
  * CONN, DB, INVALID, NOMEM; SCHEMA: the tables are newer than this library; each
  * migration that it knows was nevertheless shown. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int

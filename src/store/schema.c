@@ -14,25 +14,40 @@ unsigned bl_schema_newest(void)
 	return bl_migrations[bl_migration_count - 1].version;
 }
 
-int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
+/* What biz_lock_schema lists, and the second migration, which is known by its table alone:
+ * libraries that know the first one alone refuse a database whose list goes further. *ret NULL: no
+ * list. */
+static int query_applied(struct bl_session *s, const char *prefix, const char *columns,
+                         struct bl_rows **ret, struct bl_err *err)
 {
-	char query[128];
-	struct bl_rows *rows;
-	MYSQL_ROW row;
+	char query[512];
 	int rc;
 
-	snprintf(query, sizeof(query), "SELECT MAX(version) FROM `%sbiz_lock_schema`", prefix);
-	rc = bl_session_query(s, query, 1, &rows, err);
-	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING) {
-		*ret = 0;
+	snprintf(query, sizeof(query),
+	         "SELECT %s FROM (SELECT version, applied_at FROM `%sbiz_lock_schema` UNION ALL "
+	         "SELECT 2, CREATE_TIME FROM `%sbiz_lock_schema` AS l JOIN "
+	         "information_schema.TABLES WHERE l.version = 1 AND TABLE_SCHEMA = DATABASE() AND "
+	         "TABLE_NAME = '%sbiz_shared_lock') AS applied",
+	         columns, prefix, prefix, prefix);
+	*ret = NULL;
+	rc = bl_session_query(s, query, 2, ret, err);
+	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
 		return BIZLOCK_OK;
-	}
+	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read which migrations were applied");
+}
+
+int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = query_applied(s, prefix, "MAX(version), NULL", &rows, err);
+
 	if (rc != BIZLOCK_OK)
-		return bl_err_wrap(err, "read the schema's version");
-	row = bl_rows_next(rows);
+		return rc;
+	row = rows ? bl_rows_next(rows) : NULL;
 	*ret = row && row[0] ? (unsigned)strtoul(row[0], NULL, 10) : 0;
 	bl_rows_free(rows);
-	return BIZLOCK_OK;
+	return rc;
 }
 
 static int check_version(struct bl_session *s, const char *prefix, struct bl_err *err)
@@ -54,25 +69,27 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 	return BIZLOCK_OK;
 }
 
-/* Only a table that row locks and transactions work on can hold locks. */
-static int check_engines(struct bl_session *s, const char *prefix, bool shared, struct bl_err *err)
+/* Only a table that row locks and transactions work on can hold locks. That of shared locks may be
+ * missing. */
+static int check_engines(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	char query[512];
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc, missing = shared ? 3 : 2;
+	int rc, missing = 2;
 
 	snprintf(query, sizeof(query),
-	         "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "
-	         "DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', '%s%s')",
-	         prefix, prefix, prefix, shared ? "biz_shared_lock" : "biz_lock");
-	rc = bl_session_query(s, query, 2, &rows, err);
+	         "SELECT TABLE_NAME, ENGINE, TABLE_NAME <> '%sbiz_shared_lock' FROM "
+	         "information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND "
+	         "TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock')",
+	         prefix, prefix, prefix, prefix);
+	rc = bl_session_query(s, query, 3, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "read the tables' engines");
 	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL) {
 		const char *table = row[0] ? row[0] : "", *engine = row[1] ? row[1] : "none";
 
-		missing--;
+		missing -= row[2] && row[2][0] == '1';
 		if (strcasecmp(engine, "InnoDB") != 0)
 			rc = bl_err_set(err, BIZLOCK_SCHEMA,
 			                "table %s has the engine %s: ALTER TABLE %s ENGINE=InnoDB",
@@ -90,14 +107,7 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 {
 	int rc = check_version(s, prefix, err);
 
-	return rc == BIZLOCK_OK ? check_engines(s, prefix, false, err) : rc;
-}
-
-static int check_all(struct bl_session *s, const char *prefix, struct bl_err *err)
-{
-	int rc = check_version(s, prefix, err);
-
-	return rc == BIZLOCK_OK ? check_engines(s, prefix, true, err) : rc;
+	return rc == BIZLOCK_OK ? check_engines(s, prefix, err) : rc;
 }
 
 /* Table names stand in backquotes in the files, column names do not begin like
@@ -147,8 +157,7 @@ static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, s
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*ret = version;
-	rc = version < bl_schema_newest() ? bl_schema_check(s, prefix, err)
-	                                  : check_all(s, prefix, err);
+	rc = bl_schema_check(s, prefix, err);
 	if (rc != BIZLOCK_SCHEMA || version > bl_schema_newest())
 		return rc;
 	*ret = 0;
@@ -165,7 +174,7 @@ static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
 		if (bl_migrations[i].version > start)
 			rc = apply(s, &bl_migrations[i], prefix, err);
-	return rc == BIZLOCK_OK ? check_all(s, prefix, err) : rc;
+	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
 }
 
 /* Clients that migrate the same database at once meet in the data dictionary, and MySQL ends some
@@ -196,22 +205,16 @@ static void note_applied(const char *version, const char *at, struct bl_applied 
 static int read_applied(struct bl_session *s, const char *prefix, struct bl_applied *ret,
                         struct bl_err *err)
 {
-	char query[128];
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc;
+	int rc = query_applied(s, prefix, "version, applied_at", &rows, err);
 
-	snprintf(query, sizeof(query), "SELECT version, applied_at FROM `%sbiz_lock_schema`",
-	         prefix);
-	rc = bl_session_query(s, query, 2, &rows, err);
-	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
-		return BIZLOCK_OK;
-	if (rc != BIZLOCK_OK)
-		return bl_err_wrap(err, "read what was applied");
+	if (rc != BIZLOCK_OK || !rows)
+		return rc;
 	while ((row = bl_rows_next(rows)) != NULL)
 		note_applied(row[0] ? row[0] : "", row[1] ? row[1] : "", ret);
 	bl_rows_free(rows);
-	return BIZLOCK_OK;
+	return rc;
 }
 
 int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,

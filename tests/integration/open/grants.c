@@ -141,7 +141,7 @@ Test(grants, they_are_for_nothing_else)
 	        "CREATE TABLE other (a INT)",
 	        "DROP TABLE biz_lock",
 	        "ALTER TABLE biz_lock ADD COLUMN a INT",
-	        "INSERT INTO biz_lock_schema VALUES (2, UTC_TIMESTAMP(6))",
+	        "INSERT INTO biz_lock_schema VALUES (3, UTC_TIMESTAMP(6))",
 	        "DELETE FROM biz_lock_schema",
 	        "SELECT * FROM ledger",
 	        "SELECT * FROM mysql.user",
