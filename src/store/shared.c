@@ -265,7 +265,8 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	                               .slot = go->slot,
 	                               .fence = done.insert_id,
 	                               .trace = row.found ? row.fence : 0,
-	                               .exclusively = row.found && row.left_us > 0};
+	                               .exclusively = row.found && row.left_us > 0,
+	                               .uncleared = row.left_us <= 0 && row.owner[0]};
 	if (ret->exclusively)
 		ret->in_way = row;
 	ret->in_way.bell_by = row.bell_by;

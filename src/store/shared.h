@@ -32,9 +32,10 @@ struct bl_shared_seen {
 	bool mine; /* there is a row of the owner's, not over: */
 	uint32_t slot;
 	uint64_t fence;
-	uint64_t trace;       /* fence of slot 0, 0: none */
-	bool took_over;       /* rows of others that never released were cleared */
-	bool exclusively;     /* slot 0 is in the way */
+	uint64_t trace;   /* fence of slot 0, 0: none */
+	bool took_over;   /* rows of others that never released were cleared, or may have been */
+	bool uncleared;   /* rows that are over are in the way still */
+	bool exclusively; /* slot 0 is in the way */
 	struct bl_row in_way; /* the one to wait for. left_us <= 0: none, or (locked) one that is
 	                           over, and fenced by a transaction */
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/errclass.h"
 #include "store/shared_parts.h"
 
 enum { COLUMNS = 8 };
@@ -65,9 +66,12 @@ static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row
 	struct bl_shared_dead *dead = j->dead;
 	bool in_way = slot == 0 || j->wish->exclusive || j->wish->limit;
 
-	if (!dead || !in_way || !row->owner[0] ||
-	    dead->count == sizeof(dead->rows) / sizeof(dead->rows[0]))
+	if (!in_way || !row->owner[0])
 		return;
+	if (!dead || dead->count == sizeof(dead->rows) / sizeof(dead->rows[0])) {
+		j->seen->uncleared |= slot == 0 || j->wish->exclusive;
+		return;
+	}
 	dead->rows[dead->count].slot = slot;
 	dead->rows[dead->count++].fence = row->fence;
 	dead->row = *row;
@@ -164,7 +168,7 @@ static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bo
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
-	*ret |= affected > 0;
+	*ret |= affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err));
 	return rc;
 }
 

@@ -65,7 +65,7 @@ static bool owns(const struct bl_contest *c)
 	const struct bl_row *row = c->row;
 
 	if (c->call->key.shared)
-		return c->others.mine && row->left_us <= 0 && !row->locked;
+		return c->others.mine && row->left_us <= 0 && !row->locked && !c->others.uncleared;
 	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
 }
@@ -95,9 +95,11 @@ static int act(struct bl_contest *c)
 	bool shared = c->call->key.shared;
 	bl_time until;
 
-	/* Whoever has the doorbell is first in line, and gives it on. */
+	/* Whoever has the doorbell is first in line, and gives it on; but if slot 0 is ours, it
+	 * waits for us. */
 	if (shared)
 		seen.by_holder = seen.bell_by;
+	seen.bell_ours |= c->stays && seen.bell_by;
 
 	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until)) {
 	case BL_NEXT_TRY:

@@ -94,7 +94,8 @@ static int judge(struct bl_contest *c, struct bl_conn *conn, bool drawn)
 	if (!c->others.mine)
 		return BL_AGAIN;
 	c->unsure = true;
-	if (in_way)
+	/* Of what is over a transaction may have fenced something: the next look clears it. */
+	if (in_way || c->others.uncleared)
 		return c->stays ? BL_AGAIN : retreat(c, conn);
 	if (wants_exclusive(c) ? drawn : c->others.trace < c->others.fence)
 		return win(c);
@@ -198,21 +199,20 @@ int bl_shared_pass(struct bl_contest *c)
 
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 {
-	bool first = hold_of(c)->bell || !c->wait.bells || c->past || !wish_of(c).limit;
 	struct bl_wish wish = wish_of(c);
+	bool sharer = !wish.exclusive && !wish.limit;
+	bool first = hold_of(c)->bell || !c->wait.bells || c->past || c->stays || sharer;
 	int rc;
 
-	if (wants_exclusive(c))
-		first = hold_of(c)->bell || !c->wait.bells || c->past;
 	bl_unlock(c->client);
 	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);
 	bl_lock(c->client);
+	c->took_over |= c->others.took_over;
 	if (rc == BIZLOCK_OK) {
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
 		c->client->deaf |= c->overslept && c->row->left_us <= 0;
 		c->overslept = false;
-		c->took_over |= c->others.took_over;
 		c->stays = c->others.mine && wants_exclusive(c);
 		c->unsure |= c->others.mine;
 		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))
@@ -304,7 +304,7 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 	bool asleep;
 	int rc;
 
-	if (c->row->left_us <= 0)
+	if (c->row->left_us <= 0 && !c->stays)
 		return bl_contest_pause(c, until);
 	if (wants_exclusive(c) && !c->stays && !c->others.exclusively && !c->request->once)
 		return bl_shared_attempt(c, c->wait.bells);
@@ -313,7 +313,8 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		return rc;
 	if (c->stays)
 		rc = renew_place(c, conn);
-	asleep = rc == BIZLOCK_OK && hold_of(c)->bell && hold_of(c)->bell == conn->id;
+	asleep = rc == BIZLOCK_OK && c->row->left_us > 0 && hold_of(c)->bell &&
+	         hold_of(c)->bell == conn->id;
 	if (asleep)
 		rc = sleep_on(c, conn, until);
 	bl_pool_put(&c->client->pool, conn);
