@@ -12,6 +12,7 @@ struct breaking {
 	struct bl_ref ref;
 	uint64_t keeper; /* the server's number of the connection that has the doorbell */
 	const char *bell;
+	bool there; /* when it was looked for first */
 	bool matched;
 };
 
@@ -29,6 +30,12 @@ static int kill_keeper(struct bl_session *s, void *arg, struct bl_err *err)
 	return bl_kill_keeper(s, b->bell, b->keeper, err);
 }
 
+static int nobody_holds(struct bl_call *call, uint64_t fence)
+{
+	return bl_err_set(call->err, BIZLOCK_LOST,
+	                  "nobody holds it with fence %" PRIu64 " any more", fence);
+}
+
 /* Nothing was broken: why? */
 static int not_broken(struct bl_call *call, const struct breaking *b, const struct bl_tried *tried)
 {
@@ -43,10 +50,9 @@ static int not_broken(struct bl_call *call, const struct breaking *b, const stru
 		return bl_err_set(call->err, BIZLOCK_BUSY, "%s", holder);
 	}
 	/* Gone, and a reply was lost on the way: it was this call that broke it. */
-	if (tried->repeated)
+	if (b->there && tried->repeated)
 		return BIZLOCK_OK;
-	return bl_err_set(call->err, BIZLOCK_LOST,
-	                  "nobody holds it with fence %" PRIu64 " any more", b->ref.fence);
+	return nobody_holds(call, b->ref.fence);
 }
 
 /* A hold of this client's own that was broken is lost at once. The server might not tell: the
@@ -74,6 +80,7 @@ static int break_lock(struct bl_call *call, uint64_t seen_fence)
 	int rc = bl_look(call, &row);
 
 	b.ref.bell = call->client->bells ? call->bell : NULL;
+	b.there = rc == BIZLOCK_OK && row.found && row.fence == seen_fence;
 	if (rc == BIZLOCK_OK)
 		rc = bl_run(call, break_row, &b, &tried);
 	if (rc == BIZLOCK_OK && !b.matched)
@@ -82,7 +89,7 @@ static int break_lock(struct bl_call *call, uint64_t seen_fence)
 		return rc;
 	lose_own(call, &b);
 	b.keeper = row.bell;
-	if (row.found && row.fence == seen_fence && b.keeper)
+	if (b.there && b.keeper)
 		bl_run(call, kill_keeper, &b, NULL);
 	return BIZLOCK_OK;
 }
@@ -101,20 +108,23 @@ static int find_sharer(struct bl_session *s, void *arg, struct bl_err *err)
 	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
 }
 
-/* Nobody has the plain lock with that fence. The call is on the row of the shared one from here on;
- * false: there is none, or an error, and the call's own error stays. */
-static bool is_shared(struct bl_call *call, uint64_t fence)
+/* Nobody has the plain lock with that fence. If one that shares the key has it, the call is on its
+ * row from here on. A user who may not read the table of shared locks has none. */
+static int look_for_sharer(struct bl_call *call, uint64_t fence, bool *ret_found)
 {
 	struct sharer sharer = {.key = call->key, .fence = fence};
 	struct bl_err kept = *call->err;
+	int rc = bl_read(call, find_sharer, &sharer);
 
-	if (bl_read(call, find_sharer, &sharer) != BIZLOCK_OK || !sharer.found) {
+	*ret_found = rc == BIZLOCK_OK && sharer.found;
+	if (*ret_found) {
+		call->key = sharer.key;
+		bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
+	} else if (rc == BIZLOCK_OK || rc == BIZLOCK_DB) {
+		rc = kept.code;
 		*call->err = kept;
-		return false;
 	}
-	call->key = sharer.key;
-	bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
-	return true;
+	return rc;
 }
 
 /* Of its own holds a client need not ask which lock is meant. */
@@ -129,11 +139,15 @@ static bool holds_shared(const struct bl_call *call, uint64_t fence)
 
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
+	bool found = false;
 	int rc;
 
 	bl_lock(call->client);
-	rc = holds_shared(call, seen_fence) ? BIZLOCK_LOST : break_lock(call, seen_fence);
-	if ((rc == BIZLOCK_LOST || rc == BIZLOCK_BUSY) && is_shared(call, seen_fence))
+	rc = holds_shared(call, seen_fence) ? nobody_holds(call, seen_fence)
+	                                    : break_lock(call, seen_fence);
+	if (rc == BIZLOCK_LOST || rc == BIZLOCK_BUSY)
+		rc = look_for_sharer(call, seen_fence, &found);
+	if (found)
 		rc = break_lock(call, seen_fence);
 	bl_unlock(call->client);
 	return rc;
