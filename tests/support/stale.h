@@ -19,6 +19,9 @@ void stale_leases_with(MYSQL *db, struct stale_args args);
 /* One of these locks, with this very id. */
 void stale_lease(MYSQL *db, const char *id, long long ago_ms);
 
+/* A shared lock's. */
+void stale_shared_lease(MYSQL *db, const char *id, unsigned slot, long long ago_ms);
+
 /* The same locks, released, and resting until that time. */
 #define stale_rests(db, ...) stale_rests_with((db), (struct stale_args){.prefix = __VA_ARGS__})
 void stale_rests_with(MYSQL *db, struct stale_args args);

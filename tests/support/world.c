@@ -113,7 +113,7 @@ const char *row_where(bizlock_key key)
 }
 
 /* sscanf() would not read the owner "" of a resting lock: hence the sign before it. */
-struct row row_of(const struct world *w, bizlock_key key)
+static struct row read_row(const struct world *w, const char *from)
 {
 	struct row row = {0};
 	char owner[1 + sizeof(row.owner)] = "=";
@@ -121,8 +121,8 @@ struct row row_of(const struct world *w, bizlock_key key)
 	                     "SELECT CONCAT('=', owner), fence, reentrant,"
 	                     " TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), timeout),"
 	                     " TIMESTAMPDIFF(MICROSECOND, '1970-01-01', timeout), note"
-	                     " FROM biz_lock WHERE %s",
-	                     row_where(key));
+	                     " FROM %s",
+	                     from);
 
 	row.there = sscanf(text, "%192[^|]|%llu|%u|%lld|%lld|%255[^\n]", owner, &row.fence,
 	                   &row.depth, &row.left_us, &row.timeout_us, row.note) >= 5;
@@ -133,12 +133,39 @@ struct row row_of(const struct world *w, bizlock_key key)
 	return row;
 }
 
+struct row row_of(const struct world *w, bizlock_key key)
+{
+	char from[1280];
+
+	snprintf(from, sizeof(from), "biz_lock WHERE %s", row_where(key));
+	return read_row(w, from);
+}
+
+struct row shared_row_of(const struct world *w, bizlock_key key)
+{
+	char from[1280];
+
+	snprintf(from, sizeof(from),
+	         "biz_shared_lock WHERE %s AND owner <> '' ORDER BY slot DESC LIMIT 1",
+	         row_where(key));
+	return read_row(w, from);
+}
+
 long long doorbell_waiters(const struct world *w)
 {
 	return db_number(w->admin,
 	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
 	                 " WHERE DB = '%s' AND STATE = 'User lock'"
 	                 " AND INFO LIKE '%%GET_LOCK(''bizlock:%%'",
+	                 w->schema);
+}
+
+long long shared_sleepers(const struct world *w)
+{
+	return db_number(w->admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                 " WHERE DB = '%s' AND STATE IN ('User sleep', 'User lock')"
+	                 " AND INFO LIKE 'SELECT IF(EXISTS(%%'",
 	                 w->schema);
 }
 

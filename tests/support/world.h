@@ -50,11 +50,17 @@ struct row {
 
 struct row row_of(const struct world *w, bizlock_key key);
 
+/* Of a shared lock: one that has an owner, and of several the one with the highest slot. */
+struct row shared_row_of(const struct world *w, bizlock_key key);
+
 /* "biz_id = ... AND biz_type = ...". Static storage, two calls deep. */
 const char *row_where(bizlock_key key);
 
 /* How many connections to this schema are waiting at a doorbell. */
 long long doorbell_waiters(const struct world *w);
+
+/* How many sleep until the others have left a shared lock. */
+long long shared_sleepers(const struct world *w);
 
 /* How many sleep and watch, and the number of one of them, or 0. */
 long long watchers(const struct world *w);

@@ -37,11 +37,6 @@ static bool wrong(struct run *r, const char *fmt, ...)
 		     bizlock_err_name(got_), #want, bizlock_errmsg(b));                            \
 	} while (0)
 
-static struct row row(const struct run *r)
-{
-	return row_of(&r->bench->world, KEY(r->id));
-}
-
 static bool unanswered(const struct run *r)
 {
 	return r->rc == BIZLOCK_UNKNOWN || r->rc == BIZLOCK_CONN;
@@ -145,7 +140,7 @@ static bool is_mine(struct run *r, const struct row *row)
 static bool holds(struct run *r, unsigned least, unsigned most)
 {
 	struct seen seen = {.run = r};
-	struct row before = row(r);
+	struct row before = row_now(r);
 	int64_t left = bizlock_left_ms(r->b, KEY(r->id), ME);
 
 	if (!is_mine(r, &before))
@@ -169,7 +164,7 @@ static bool gives_back(struct run *r, unsigned depth)
 		says(r, OK, r->b, bizlock_release(r->b, KEY(r->id), ME, &left));
 		must(r, left == depth, "%u levels left, not %u", left, depth);
 	}
-	must(r, !row(r).there, "a row is left after the release");
+	must(r, !row_now(r).there, "a row is left after the release");
 	return true;
 }
 
@@ -186,7 +181,7 @@ static bool holds_nothing(struct run *r)
 /* Is there still a row to take over, of an owner that never released? */
 static bool is_stale(struct run *r)
 {
-	struct row now = row(r);
+	struct row now = row_now(r);
 
 	return now.there && now.fence == r->theirs.fence && now.left_us <= 0;
 }
@@ -204,7 +199,7 @@ static bool can_take(struct run *r, bizlock *b, const char *owner, int64_t wait_
 	     r->fence);
 	r->fence = grant.fence;
 	says(r, OK, b, bizlock_release(b, KEY(r->id), owner, NULL));
-	must(r, !row(r).there, "a row is left after %s released", owner);
+	must(r, !row_now(r).there, "a row is left after %s released", owner);
 	return true;
 }
 
@@ -220,7 +215,7 @@ static bool is_free(struct run *r)
 
 static bool theirs_stands(struct run *r)
 {
-	struct row now = row(r);
+	struct row now = row_now(r);
 
 	must(r,
 	     now.there && strcmp(now.owner, r->theirs.owner) == 0 && now.fence == r->theirs.fence &&
@@ -233,7 +228,7 @@ static bool theirs_stands(struct run *r)
 
 static bool after_gain(struct run *r)
 {
-	struct row now = row(r);
+	struct row now = row_now(r);
 
 	if (r->rc == BIZLOCK_OK)
 		return holds(r, 1, 1) && gives_back(r, 1);
@@ -262,7 +257,8 @@ static bool after_hold(struct run *r)
 	unsigned before = r->scenario->before, after = r->scenario->after;
 
 	if (after == 0) { /* given back, whatever the answer was */
-		must(r, r->rc != BIZLOCK_OK || !row(r).there, "a row is left after the release");
+		must(r, r->rc != BIZLOCK_OK || !row_now(r).there,
+		     "a row is left after the release");
 		return holds_nothing(r);
 	}
 	if (r->rc == BIZLOCK_OK)
@@ -282,7 +278,7 @@ static bool after_shut_out(struct run *r)
 
 static bool after_break(struct run *r)
 {
-	struct row now = row(r);
+	struct row now = row_now(r);
 	int rc;
 
 	must(r, r->rc != BIZLOCK_OK || !now.there, "what was broken is still there");
@@ -306,15 +302,15 @@ static bool after_open(struct run *r)
  * that. */
 static bool after_close(struct run *r)
 {
-	struct row now = row(r);
+	struct row now = row_now(r);
 
 	if (is_prompt(r->point->what))
 		must(r, !now.there, "a row is left after close()");
 	if (now.there) {
 		if (!is_mine(r, &now))
 			return false;
-		db_run(r->bench->world.admin, "DELETE FROM biz_lock WHERE %s",
-		       row_where(KEY(r->id)));
+		db_run(r->bench->world.admin, "DELETE FROM %s WHERE %s",
+		       r->scenario->mode ? "biz_shared_lock" : "biz_lock", row_where(KEY(r->id)));
 	}
 	return true;
 }
@@ -326,7 +322,7 @@ static bool nothing_comes_late(struct run *r)
 		return true;
 	eventually(!proxy_is_late(r->bench->proxy));
 	for (int64_t end = now_ms() + 50; pause_before(end);)
-		must(r, !row(r).there, "a row came late, and nobody holds it");
+		must(r, !row_now(r).there, "a row came late, and nobody holds it");
 	return true;
 }
 

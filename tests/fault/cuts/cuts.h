@@ -88,6 +88,9 @@ struct scenario {
 	void (*prepare)(struct run *);
 	int (*act)(struct run *);
 	bool cold; /* its connections were lost before */
+	/* Of a shared lock: how the client takes it. Who is in its way has it in another way, and
+	 * strangers want it alone. */
+	uint32_t mode, limit;
 };
 
 extern const struct scenario scenarios[];
@@ -109,6 +112,7 @@ bool check_run(struct run *r);
 int ask_for(struct run *r), ask_once(struct run *r), ask_and_wait(struct run *r),
         ask_release(struct run *r);
 
+struct row row_now(const struct run *r);
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);
 
 /* All points, or a sample of them, and each scenario without a fault. only: the name of one

@@ -13,6 +13,23 @@ const char *const what_names[] = {"cut",          "cut-again", "cut-ever", "swal
 
 /* ---- before it ------------------------------------------------------------- */
 
+struct row row_now(const struct run *r)
+{
+	return r->scenario->mode ? shared_row_of(&r->bench->world, KEY(r->id))
+	                         : row_of(&r->bench->world, KEY(r->id));
+}
+
+static uint32_t mode_of(const struct run *r, const char *owner)
+{
+	const struct scenario *s = r->scenario;
+
+	if (!s->mode || strcmp(owner, ME) == 0)
+		return s->mode;
+	if (strcmp(owner, "holder") == 0 && (s->mode == BIZLOCK_EXCLUSIVE || s->limit))
+		return BIZLOCK_SHARED;
+	return BIZLOCK_EXCLUSIVE;
+}
+
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -20,6 +37,8 @@ int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_
 	opts.wait_ms = wait_ms;
 	opts.lease_ms = LEASE_MS;
 	opts.owner = owner;
+	opts.flags = mode_of(r, owner);
+	opts.limit = r->scenario->limit;
 	return bizlock_acquire(b, KEY(r->id), &opts, ret);
 }
 
@@ -31,14 +50,18 @@ static void nobody_holds(struct run *r)
 /* A dead process has left its row behind. */
 static void somebody_held(struct run *r)
 {
-	stale_lease(r->bench->world.admin, r->id, 1000);
-	r->theirs = row_of(&r->bench->world, KEY(r->id));
+	if (r->scenario->mode)
+		stale_shared_lease(r->bench->world.admin, r->id,
+		                   r->scenario->mode == BIZLOCK_EXCLUSIVE, 1000);
+	else
+		stale_lease(r->bench->world.admin, r->id, 1000);
+	r->theirs = row_now(r);
 }
 
 static void somebody_holds(struct run *r)
 {
 	must_work(r->holder, take(r->holder, r, "holder", PROMPT_MS, NULL), "the holder");
-	r->theirs = row_of(&r->bench->world, KEY(r->id));
+	r->theirs = row_now(r);
 }
 
 static void i_hold(struct run *r)
@@ -65,7 +88,7 @@ static bool waits(struct run *r, unsigned packets)
 {
 	if (r->point->off)
 		return proxy_packets(r->bench->proxy) >= packets + (r->scenario->cold ? 7 : 3);
-	return doorbell_waiters(&r->bench->world) > 0;
+	return doorbell_waiters(&r->bench->world) + shared_sleepers(&r->bench->world) > 0;
 }
 
 /* The holder releases, even if the fault keeps the call from waiting. */
@@ -74,7 +97,10 @@ static int do_wait(struct run *r)
 	unsigned packets = proxy_packets(r->bench->proxy);
 	struct call call;
 
-	call_start(&call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
+	call_prepare(&call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
+	call.opts.flags = r->scenario->mode;
+	call.opts.limit = r->scenario->limit;
+	call_go(&call);
 	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
 	     now_ms() < end && !atomic_load(&call.done) && !waits(r, packets);)
 		pause_ms(1);
@@ -117,11 +143,14 @@ static int do_close(struct run *r)
 	return BIZLOCK_OK;
 }
 
-#define BOTH(name, ...)                                                                            \
-	{name, __VA_ARGS__, false},                                                                \
+#define SHARED(mode, limit, name, ...)                                                             \
+	{name, __VA_ARGS__, false, mode, limit},                                                   \
 	{                                                                                          \
-		"cold-" name, __VA_ARGS__, true                                                    \
+		"cold-" name, __VA_ARGS__, true, mode, limit                                       \
 	}
+#define BOTH(...) SHARED(0, 0, __VA_ARGS__)
+#define S BIZLOCK_SHARED
+#define X BIZLOCK_EXCLUSIVE
 
 const struct scenario scenarios[] = {
         BOTH("acquire", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
@@ -140,7 +169,24 @@ const struct scenario scenarios[] = {
         BOTH("ask-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
         BOTH("ask-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, ask_once),
         BOTH("ask-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),
-        {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false},
+        SHARED(S, 0, "share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        SHARED(S, 0, "share-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
+        SHARED(S, 0, "share-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        SHARED(S, 0, "share-reenter", HOLDS, 1, 2, BIZLOCK_OK, i_hold, do_acquire),
+        SHARED(S, 0, "share-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, do_release),
+        SHARED(S, 0, "share-renew", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_renew),
+        SHARED(S, 0, "share-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
+        SHARED(S, 1, "slot", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        SHARED(S, 1, "slot-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        SHARED(S, 1, "slot-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
+        SHARED(X, 0, "alone", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        SHARED(X, 0, "alone-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
+        SHARED(X, 0, "alone-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        SHARED(X, 0, "alone-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
+        SHARED(X, 0, "alone-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, do_release),
+        SHARED(X, 0, "alone-break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
+        SHARED(X, 0, "alone-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
+        {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false, 0, 0},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
@@ -172,13 +218,15 @@ static void warm_up(struct run *r)
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 
 	opts.owner = ME;
+	opts.flags = r->scenario->mode;
+	opts.limit = r->scenario->limit;
 	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
 	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
 	must_work(r->b, bizlock_renew(r->b, key, ME, 0), "warm up");
 	must_work(r->b, bizlock_verify(r->b, key, ME), "warm up");
 	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
 	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
-	opts.flags = BIZLOCK_NO_QUEUE;
+	opts.flags |= BIZLOCK_NO_QUEUE;
 	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
 	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
 	if (bizlock_break(r->b, key, 1) != BIZLOCK_LOST)
@@ -188,7 +236,7 @@ static void warm_up(struct run *r)
 static void learn_name(struct run *r, char me[192])
 {
 	must_work(r->b, take(r->b, r, ME, PROMPT_MS, NULL), "a first hold");
-	snprintf(me, 192, "%s", row_of(&r->bench->world, KEY(r->id)).owner);
+	snprintf(me, 192, "%s", row_now(r).owner);
 	must_work(r->b, bizlock_release(r->b, KEY(r->id), ME, NULL), "a first hold");
 }
 
@@ -244,7 +292,7 @@ void bench_renew(struct bench *bench)
 		bench->clients[i / 2][i % 2].b = NULL;
 	}
 	bench->serial++;
-	db_run(bench->world.admin, "DELETE FROM biz_lock");
+	db_run(bench->world.admin, "DELETE FROM biz_lock; DELETE FROM biz_shared_lock");
 }
 
 void bench_close(struct bench *bench)
