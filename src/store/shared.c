@@ -248,11 +248,15 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	int rc = ask(s, go, &in_way, err);
 
 	*ret_took = BL_TOOK_NOTHING;
-	if (rc == BIZLOCK_OK && !in_way)
-		rc = insert(s, go, &done, err);
-	if (rc != BIZLOCK_OK || done.affected != 1) /* else somebody else has that slot */
+	if (rc != BIZLOCK_OK || in_way)
 		return rc;
+	/* What failed may have made a row: the next one would have another slot. */
 	*ret_took = BL_TOOK_MAYBE;
+	rc = insert(s, go, &done, err);
+	if (rc == BIZLOCK_OK && done.affected != 1) /* somebody else has that slot */
+		*ret_took = BL_TOOK_NOTHING;
+	if (rc != BIZLOCK_OK || done.affected != 1)
+		return rc;
 	key.slot = 0;
 	if (in_cluster(s))
 		rc = bl_shared_catch_up(s, err);
