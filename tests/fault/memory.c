@@ -54,7 +54,7 @@ char *__wrap_strdup(const char *s)
 
 /* ---- what is tried ------------------------------------------------------------ */
 
-enum { HOLDS = 3 };
+enum { HOLDS = 6 };
 
 struct round {
 	bizlock *b;
@@ -63,10 +63,19 @@ struct round {
 	unsigned depth[HOLDS];
 };
 
-/* The thread's hold, a named owner's, and one that is asked for and dispatched. */
-static const char *const owners[HOLDS] = {NULL, "task-1", "task-2"};
-static const char *const ids[HOLDS] = {"thread", "named", "asked"};
-#define IS_ASKED(who) ((who) == 2)
+/* The thread's hold, a named owner's, one that is asked for and dispatched, and shared locks. */
+static const struct {
+	const char *owner, *id;
+	bool asked;
+	uint32_t flags, limit;
+} holds[HOLDS] = {
+        {NULL, "thread", false, 0, 0},
+        {"task-1", "named", false, 0, 0},
+        {"task-2", "asked", true, 0, 0},
+        {"task-3", "shared", false, BIZLOCK_SHARED, 0},
+        {"task-4", "limited", false, BIZLOCK_SHARED, 2},
+        {"task-5", "alone", false, BIZLOCK_EXCLUSIVE, 0},
+};
 
 /* Was the call done? If not, it must say that memory was out. */
 static bool done(struct round *r, const char *what, int rc)
@@ -112,13 +121,15 @@ static int answer_of(struct round *r, const struct answer *a, int rc)
 static void acquire(struct round *r, int who)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	bizlock_key key = KEY(ids[who]);
+	bizlock_key key = KEY(holds[who].id);
 	struct answer a = {.told = false};
 	int rc;
 
-	opts.owner = owners[who];
+	opts.owner = holds[who].owner;
+	opts.flags = holds[who].flags;
+	opts.limit = holds[who].limit;
 	opts.wait_ms = PATIENCE_MS;
-	if (IS_ASKED(who))
+	if (holds[who].asked)
 		rc = answer_of(r, &a,
 		               bizlock_acquire_start(r->b, key, &opts, note_answer, &a, NULL));
 	else
@@ -131,19 +142,19 @@ static void acquire(struct round *r, int who)
  * none. */
 static void release(struct round *r, int who)
 {
-	bizlock_key key = KEY(ids[who]);
+	bizlock_key key = KEY(holds[who].id);
 	struct answer a = {.told = false};
 	int rc;
 
 	if (r->depth[who] == 0)
 		return;
-	if (IS_ASKED(who)) {
-		rc = bizlock_release_start(r->b, key, owners[who], note_answer, &a);
+	if (holds[who].asked) {
+		rc = bizlock_release_start(r->b, key, holds[who].owner, note_answer, &a);
 		r->depth[who] -= rc == BIZLOCK_OK;
 		rc = answer_of(r, &a, rc);
 	} else {
 		r->depth[who]--;
-		rc = bizlock_release(r->b, key, owners[who], NULL);
+		rc = bizlock_release(r->b, key, holds[who].owner, NULL);
 	}
 	done(r, "release", rc);
 }
@@ -219,6 +230,8 @@ static bool try_with(const struct world *w, int n)
 		die("allocation %d: memory is back, and the client says it is out", n);
 	bizlock_close(r.b);
 	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_lock") == 0);
+	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_shared_lock"
+	                               " WHERE owner <> ''") == 0);
 	return failed;
 }
 

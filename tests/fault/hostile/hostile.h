@@ -180,6 +180,8 @@ struct scenario {
 	bool (*truth)(struct run *); /* of BIZLOCK_OK */
 	enum { PLAIN, QUEUE_OFF, UNPREPARED, CLOSED, FAST_RENEWAL } client;
 	int rc; /* of an honest server */
+	/* Of a shared lock: how the client takes it. A stranger has it in another way. */
+	uint32_t mode, limit;
 };
 
 extern const struct scenario scenarios[];
@@ -194,6 +196,7 @@ int do_waiters(struct run *r);
 int do_doctor(struct run *r);
 int do_each_migration(struct run *r);
 
+struct row row_now(const struct run *r, const char *id);
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret);
 
 bool row_is_mine(struct run *r);

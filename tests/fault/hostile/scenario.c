@@ -10,6 +10,21 @@
 
 #define DAY_MS 86400000LL
 
+struct row row_now(const struct run *r, const char *id)
+{
+	return r->scenario->mode ? shared_row_of(&r->bench->world, KEY(id))
+	                         : row_of(&r->bench->world, KEY(id));
+}
+
+static uint32_t mode_of(const struct run *r, const bizlock *b)
+{
+	const struct scenario *s = r->scenario;
+
+	if (!s->mode || b == r->b)
+		return s->mode;
+	return s->mode == BIZLOCK_EXCLUSIVE || s->limit ? BIZLOCK_SHARED : BIZLOCK_EXCLUSIVE;
+}
+
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -17,6 +32,8 @@ int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_gra
 	opts.wait_ms = wait_ms;
 	opts.lease_ms = r->scenario->client == FAST_RENEWAL ? 900 : LEASE_MS;
 	opts.owner = ME;
+	opts.flags = mode_of(r, b);
+	opts.limit = r->scenario->limit;
 	return bizlock_acquire(b, KEY(id), &opts, ret);
 }
 
@@ -30,7 +47,7 @@ static void nothing(struct run *r)
 static void i_hold(struct run *r)
 {
 	must_work(r->b, take(r, r->b, r->id, PATIENCE_MS, &r->grant), "the hold");
-	r->before = row_of(&r->bench->world, KEY(r->id));
+	r->before = row_now(r, r->id);
 }
 
 /* The library's thread that tells of losses is kept busy, too. */
@@ -80,7 +97,11 @@ static void stranger_holds(struct run *r)
 
 static void dead_one_holds(struct run *r)
 {
-	stale_lease(r->bench->world.admin, r->id, DAY_MS);
+	if (r->scenario->mode)
+		stale_shared_lease(r->bench->world.admin, r->id,
+		                   r->scenario->mode == BIZLOCK_EXCLUSIVE, DAY_MS);
+	else
+		stale_lease(r->bench->world.admin, r->id, DAY_MS);
 }
 
 static void make_row_lock(struct run *r, int days_ago)
@@ -164,7 +185,10 @@ static int do_wait(struct run *r)
 {
 	struct call call;
 
-	call_start(&call, r->b, r->id, .wait_ms = WAIT_MS, .owner = ME);
+	call_prepare(&call, r->b, r->id, .wait_ms = WAIT_MS, .owner = ME);
+	call.opts.flags = r->scenario->mode;
+	call.opts.limit = r->scenario->limit;
+	call_go(&call);
 	for (int64_t end = now_ms() + 100; !atomic_load(&call.done) && pause_before(end);)
 		;
 	stranger_releases(r, ME);
@@ -296,45 +320,68 @@ static int do_commit(struct run *r)
 	return bizlock_commit(r->b, KEY(r->id), ME, r->tx);
 }
 
+#define S BIZLOCK_SHARED
+#define X BIZLOCK_EXCLUSIVE
+
 const struct scenario scenarios[] = {
-        {"open", nothing, do_open, client_works, CLOSED, BIZLOCK_OK},
-        {"acquire", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"acquire-off", nothing, do_acquire, row_is_mine, QUEUE_OFF, BIZLOCK_OK},
-        {"acquire-text", nothing, do_acquire, row_is_mine, UNPREPARED, BIZLOCK_OK},
-        {"takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"wait-off", stranger_holds, do_wait, row_is_mine, QUEUE_OFF, BIZLOCK_OK},
-        {"wait-text", stranger_holds, do_wait, row_is_mine, UNPREPARED, BIZLOCK_OK},
-        {"busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY},
-        {"reenter", i_hold, do_acquire, row_is_deep, PLAIN, BIZLOCK_OK},
-        {"inner", i_hold_twice, do_release, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK},
-        {"release-off", i_hold, do_release, row_is_gone, QUEUE_OFF, BIZLOCK_OK},
-        {"renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK},
-        {"renewer", i_hold, do_nothing_for_a_while, row_is_alive, FAST_RENEWAL, BIZLOCK_OK},
-        {"lose", i_want_to_know, do_lose, nothing_is_said, FAST_RENEWAL, BIZLOCK_OK},
-        {"verify", i_hold, do_verify, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"set", nothing, do_acquire_set, set_is_mine, PLAIN, BIZLOCK_OK},
-        {"set-release", i_hold_set, do_release_set, set_is_gone, PLAIN, BIZLOCK_OK},
-        {"crowd", nothing, do_crowd, set_is_mine, PLAIN, BIZLOCK_OK},
-        {"crowd-release", i_hold_set, do_crowd_release, set_is_gone, PLAIN, BIZLOCK_OK},
-        {"each", many_hold, do_each, all_were_seen, PLAIN, BIZLOCK_OK},
-        {"each-type", many_hold, do_each_of_type, all_were_seen, PLAIN, BIZLOCK_OK},
-        {"each-text", many_hold, do_each, all_were_seen, UNPREPARED, BIZLOCK_OK},
-        {"look", i_hold, do_look, one_was_seen, PLAIN, BIZLOCK_OK},
-        {"waiters", stranger_holds, do_waiters, one_was_seen, PLAIN, BIZLOCK_OK},
-        {"break", stranger_holds, do_break, row_is_gone, PLAIN, BIZLOCK_OK},
-        {"reap", dead_ones_hold, do_reap, stale_are_gone, PLAIN, BIZLOCK_OK},
-        {"doctor", nothing, do_doctor, nothing_is_said, CLOSED, BIZLOCK_OK},
-        {"migrate", nothing, do_migrate, tables_work, CLOSED, BIZLOCK_OK},
-        {"each-migration", nothing, do_each_migration, migrations_were_seen, CLOSED, BIZLOCK_OK},
-        {"export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK},
-        {"import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK},
-        {"row-lock", row_lock_is_there, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK},
-        {"row-lock-new", i_am_in_transaction, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK},
-        {"fence", i_hold_in_transaction, do_fence, row_is_fenced, PLAIN, BIZLOCK_OK},
-        {"commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK},
+        {"open", nothing, do_open, client_works, CLOSED, BIZLOCK_OK, 0, 0},
+        {"acquire", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"acquire-off", nothing, do_acquire, row_is_mine, QUEUE_OFF, BIZLOCK_OK, 0, 0},
+        {"acquire-text", nothing, do_acquire, row_is_mine, UNPREPARED, BIZLOCK_OK, 0, 0},
+        {"takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"wait-off", stranger_holds, do_wait, row_is_mine, QUEUE_OFF, BIZLOCK_OK, 0, 0},
+        {"wait-text", stranger_holds, do_wait, row_is_mine, UNPREPARED, BIZLOCK_OK, 0, 0},
+        {"busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY, 0, 0},
+        {"reenter", i_hold, do_acquire, row_is_deep, PLAIN, BIZLOCK_OK, 0, 0},
+        {"inner", i_hold_twice, do_release, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"release-off", i_hold, do_release, row_is_gone, QUEUE_OFF, BIZLOCK_OK, 0, 0},
+        {"renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK, 0, 0},
+        {"renewer", i_hold, do_nothing_for_a_while, row_is_alive, FAST_RENEWAL, BIZLOCK_OK, 0, 0},
+        {"lose", i_want_to_know, do_lose, nothing_is_said, FAST_RENEWAL, BIZLOCK_OK, 0, 0},
+        {"verify", i_hold, do_verify, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"set", nothing, do_acquire_set, set_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"set-release", i_hold_set, do_release_set, set_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"crowd", nothing, do_crowd, set_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"crowd-release", i_hold_set, do_crowd_release, set_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"each", many_hold, do_each, all_were_seen, PLAIN, BIZLOCK_OK, 0, 0},
+        {"each-type", many_hold, do_each_of_type, all_were_seen, PLAIN, BIZLOCK_OK, 0, 0},
+        {"each-text", many_hold, do_each, all_were_seen, UNPREPARED, BIZLOCK_OK, 0, 0},
+        {"look", i_hold, do_look, one_was_seen, PLAIN, BIZLOCK_OK, 0, 0},
+        {"waiters", stranger_holds, do_waiters, one_was_seen, PLAIN, BIZLOCK_OK, 0, 0},
+        {"break", stranger_holds, do_break, row_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"reap", dead_ones_hold, do_reap, stale_are_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"doctor", nothing, do_doctor, nothing_is_said, CLOSED, BIZLOCK_OK, 0, 0},
+        {"migrate", nothing, do_migrate, tables_work, CLOSED, BIZLOCK_OK, 0, 0},
+        {"each-migration", nothing, do_each_migration, migrations_were_seen, CLOSED, BIZLOCK_OK, 0,
+         0},
+        {"export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK, 0, 0},
+        {"import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
+        {"row-lock", row_lock_is_there, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK, 0, 0},
+        {"row-lock-new", i_am_in_transaction, do_row_lock, row_is_locked, PLAIN, BIZLOCK_OK, 0, 0},
+        {"fence", i_hold_in_transaction, do_fence, row_is_fenced, PLAIN, BIZLOCK_OK, 0, 0},
+        {"commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK, 0, 0},
         {"commit-plain", i_hold_in_plain_transaction, do_commit, ledger_is_written, PLAIN,
-         BIZLOCK_OK},
+         BIZLOCK_OK, 0, 0},
+        {"share", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-off", nothing, do_acquire, row_is_mine, QUEUE_OFF, BIZLOCK_OK, S, 0},
+        {"share-text", nothing, do_acquire, row_is_mine, UNPREPARED, BIZLOCK_OK, S, 0},
+        {"share-takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-look", i_hold, do_look, one_was_seen, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-break", stranger_holds, do_break, row_is_gone, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK, S,
+         0},
+        {"slot", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
+        {"slot-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
+        {"slot-busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY, S, 1},
+        {"alone", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
+        {"alone-takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
+        {"alone-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
+        {"alone-wait-off", stranger_holds, do_wait, row_is_mine, QUEUE_OFF, BIZLOCK_OK, X, 0},
+        {"alone-release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK, X, 0},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -28,7 +28,7 @@ bool wrong(struct run *r, const char *fmt, ...)
 
 static bool is_mine(struct run *r, const char *id, uint64_t fence, unsigned depth)
 {
-	struct row row = row_of(&r->bench->world, KEY(id));
+	struct row row = row_now(r, id);
 
 	must(row.there);
 	must(strncmp(row.owner, ME "@", strlen(ME "@")) == 0);
@@ -50,7 +50,7 @@ bool row_is_deep(struct run *r)
 
 bool row_is_renewed(struct run *r)
 {
-	struct row row = row_of(&r->bench->world, KEY(r->id));
+	struct row row = row_now(r, r->id);
 
 	must(row.there && row.left_us > LEASE_MS * 1000LL);
 	must(bizlock_left_ms(r->b, KEY(r->id), ME) <= row.left_us / 1000 + 1);
@@ -61,7 +61,7 @@ bool row_is_renewed(struct run *r)
 bool row_is_alive(struct run *r)
 {
 	int64_t asked = now_ms(), left = bizlock_left_ms(r->b, KEY(r->id), ME);
-	struct row row = row_of(&r->bench->world, KEY(r->id));
+	struct row row = row_now(r, r->id);
 
 	must(left <= 0 || row.there);
 	must(left <= 0 || left <= row.left_us / 1000 + (now_ms() - asked) + 1);
@@ -70,7 +70,7 @@ bool row_is_alive(struct run *r)
 
 bool row_is_gone(struct run *r)
 {
-	must(!row_of(&r->bench->world, KEY(r->id)).there);
+	must(!row_now(r, r->id).there);
 	return true;
 }
 
@@ -85,7 +85,7 @@ bool set_is_mine(struct run *r)
 bool set_is_gone(struct run *r)
 {
 	for (int i = 0; i < SET; i++)
-		must(!row_of(&r->bench->world, r->set.keys[i]).there);
+		must(!row_now(r, r->set.ids[i]).there);
 	return true;
 }
 
@@ -148,7 +148,7 @@ bool tables_work(struct run *r)
 
 bool row_is_exported(struct run *r)
 {
-	struct row row = row_of(&r->bench->world, KEY(r->id));
+	struct row row = row_now(r, r->id);
 
 	must(row.there && strncmp(row.owner, "export-", strlen("export-")) == 0);
 	must(row.fence == r->grant.fence && row.left_us > 0);
