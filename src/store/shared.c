@@ -250,11 +250,10 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	*ret_took = BL_TOOK_NOTHING;
 	if (rc != BIZLOCK_OK || in_way)
 		return rc;
-	/* What failed may have made a row: the next one would have another slot. */
+	/* What failed may have made a row, and the next one would have another slot. That somebody
+	 * else has the slot is too rare to be told apart. */
 	*ret_took = BL_TOOK_MAYBE;
 	rc = insert(s, go, &done, err);
-	if (rc == BIZLOCK_OK && done.affected != 1) /* somebody else has that slot */
-		*ret_took = BL_TOOK_NOTHING;
 	if (rc != BIZLOCK_OK || done.affected != 1)
 		return rc;
 	key.slot = 0;
