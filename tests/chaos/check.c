@@ -8,9 +8,9 @@
 #include "patience.h"
 
 /* The holds of one key, in the order in which their grants returned. best[i]: of the first i + 1 of
- * them the one with the largest fence. */
+ * them the one with the largest fence; alone[i]: of those who held it alone, or NULL. */
 struct grants {
-	const struct chaos_hold **holds, **best;
+	const struct chaos_hold **holds, **best, **alone;
 	size_t n;
 };
 
@@ -55,9 +55,17 @@ static int64_t believed_until(const struct chaos_hold *hold)
 	return hold->until_us;
 }
 
-/* Of those whose grants had returned before that moment. */
-static const struct chaos_hold *best_before(const struct grants *g, int64_t us)
+/* Those who share a key are in nobody's way but that of one who holds it alone. */
+static bool exclude(const struct chaos_hold *a, const struct chaos_hold *b)
 {
+	return a->limit == 0 || b->limit == 0;
+}
+
+/* Of those whose grants had returned before that moment, and whom this hold excludes. */
+static const struct chaos_hold *best_before(const struct grants *g, const struct chaos_hold *hold,
+                                            int64_t us)
+{
+	const struct chaos_hold *const *best = hold->limit ? g->alone : g->best;
 	size_t low = 0, high = g->n;
 
 	while (low < high) {
@@ -68,41 +76,65 @@ static const struct chaos_hold *best_before(const struct grants *g, int64_t us)
 		else
 			high = middle;
 	}
-	return low > 0 ? g->best[low - 1] : NULL;
+	return low > 0 ? best[low - 1] : NULL;
+}
+
+/* Those of the n that this one still finds believed in. Returns how many. */
+static size_t drop_over(const struct chaos_hold **holds, size_t n, const struct chaos_hold *hold)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (believed_until(holds[i]) > hold->from_us)
+			holds[left++] = holds[i];
+	return left;
+}
+
+static void check_beside(const struct chaos_hold *const *others, size_t n,
+                         const struct chaos_hold *hold, struct chaos_verdict *v)
+{
+	for (size_t i = 0; i < n; i++)
+		if (exclude(others[i], hold)) {
+			found_in(v, CHAOS_OVERLAP, hold->from_us, hold, others[i]);
+			return;
+		}
+	if (hold->limit && n >= hold->limit)
+		found_in(v, CHAOS_CROWD, hold->from_us, hold, others[0]);
 }
 
 static void check_overlaps(const struct grants *g, struct chaos_verdict *v)
 {
-	const struct chaos_hold *last = NULL;
+	const struct chaos_hold **others = room(g->n, sizeof(*others));
+	size_t n = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const struct chaos_hold *hold = g->holds[i];
-
-		if (!was_believed(hold))
+		if (!was_believed(g->holds[i]))
 			continue;
-		if (last && hold->from_us < believed_until(last))
-			found_in(v, CHAOS_OVERLAP, hold->from_us, hold, last);
-		if (!last || believed_until(hold) > believed_until(last))
-			last = hold;
+		n = drop_over(others, n, g->holds[i]);
+		check_beside(others, n, g->holds[i], v);
+		others[n++] = g->holds[i];
 	}
+	free(others);
 }
 
 /* A hold may be lost before its process hears that it was granted. So the order in which grants
  * return is that of the grants only if both were believed in; otherwise one must have returned
- * before the other was asked for. */
+ * before the other was asked for. Those who share a key may be granted in any order. */
 static void check_fences(const struct grants *g, struct chaos_verdict *v)
 {
-	const struct chaos_hold *last = NULL;
+	const struct chaos_hold *last = NULL, *alone = NULL;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const struct chaos_hold *hold = g->holds[i], *before = last;
+		const struct chaos_hold *hold = g->holds[i], *before = hold->limit ? alone : last;
 
 		if (!was_believed(hold))
-			before = best_before(g, hold->asked_us);
+			before = best_before(g, hold, hold->asked_us);
 		if (before && before->fence >= hold->fence)
 			found_in(v, CHAOS_FENCE_BACK, hold->from_us, hold, before);
 		if (was_believed(hold) && (!last || hold->fence > last->fence))
 			last = hold;
+		if (was_believed(hold) && !hold->limit && (!alone || hold->fence > alone->fence))
+			alone = hold;
 	}
 }
 
@@ -113,7 +145,7 @@ static void check_release(const struct grants *g, const struct chaos_hold *hold,
 
 	if (!hold->given_us || hold->rc != BIZLOCK_OK)
 		return;
-	heir = best_before(g, hold->given_us);
+	heir = best_before(g, hold, hold->given_us);
 	if ((hold->told_us && hold->told_us < hold->given_us) ||
 	    (heir && heir->fence > hold->fence && heir->from_us > hold->from_us))
 		found_in(v, CHAOS_FALSE_RELEASE, hold->given_us, hold, heir);
@@ -280,18 +312,26 @@ static int by_return(const void *a, const void *b)
 	return (x->from_us > y->from_us) - (x->from_us < y->from_us);
 }
 
+static const struct chaos_hold *better(const struct chaos_hold *a, const struct chaos_hold *b)
+{
+	return a && a->fence >= b->fence ? a : b;
+}
+
 static struct grants grants_of(const struct chaos_history *h, unsigned key)
 {
 	struct grants g = {room(h->n_holds, sizeof(*g.holds)), room(h->n_holds, sizeof(*g.best)),
-	                   0};
+	                   room(h->n_holds, sizeof(*g.alone)), 0};
 
 	for (size_t i = 0; i < h->n_holds; i++)
 		if (h->holds[i].key == key)
 			g.holds[g.n++] = &h->holds[i];
 	qsort(g.holds, g.n, sizeof(*g.holds), by_return);
-	for (size_t i = 0; i < g.n; i++)
-		g.best[i] = i > 0 && g.best[i - 1]->fence >= g.holds[i]->fence ? g.best[i - 1]
-		                                                               : g.holds[i];
+	for (size_t i = 0; i < g.n; i++) {
+		g.best[i] = better(i > 0 ? g.best[i - 1] : NULL, g.holds[i]);
+		g.alone[i] = i > 0 ? g.alone[i - 1] : NULL;
+		if (!g.holds[i]->limit)
+			g.alone[i] = better(g.alone[i], g.holds[i]);
+	}
 	return g;
 }
 
@@ -310,6 +350,7 @@ static void check_key(const struct chaos_history *h, const struct chaos_bounds *
 	check_gaps(h, bounds, &g, key, v);
 	free(g.holds);
 	free(g.best);
+	free(g.alone);
 }
 
 struct chaos_verdict chaos_check(const struct chaos_history *h, const struct chaos_bounds *bounds)

@@ -10,6 +10,7 @@
 /* X(name, what was seen) */
 #define CHAOS_RULES(X)                                                                             \
 	X(OVERLAP, "two believed to hold one key at one time")                                     \
+	X(CROWD, "more shared a key at one time than may")                                         \
 	X(FENCE_BACK, "a later grant has no larger fence")                                         \
 	X(FALSE_RELEASE, "a release of what was lost was OK")                                      \
 	X(EARLY_LOSS, "a hold was lost before its lease was over")                                 \

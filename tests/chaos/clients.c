@@ -99,6 +99,24 @@ static void hear_of_loss(void *arg, bizlock_key key, uint64_t fence)
 		hold->told_us = chaos_now_us();
 }
 
+/* Two keys are plain locks, one is shared by any number, and one by two at most. */
+static void choose_mode(struct member *m, unsigned key, bizlock_acquire_opts *opts)
+{
+	bool alone = rand_r(&m->random) % 4 == 0;
+
+	if (key < 2)
+		return;
+	opts->flags = alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED;
+	opts->limit = key == 2 ? 0 : 2;
+}
+
+static uint32_t limit_of(const bizlock_acquire_opts *opts)
+{
+	if (!(opts->flags & BIZLOCK_SHARED))
+		return 0;
+	return opts->limit ? opts->limit : CHAOS_ANY;
+}
+
 static struct chaos_hold *take(struct member *m, unsigned key)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -110,6 +128,7 @@ static struct chaos_hold *take(struct member *m, unsigned key)
 
 	opts.wait_ms = CHAOS_WAIT_MS;
 	opts.lease_ms = CHAOS_LEASE_MS;
+	choose_mode(m, key, &opts);
 	rc = bizlock_acquire(m->b, key_of(key), &opts, &grant);
 	end_call(m, call, rc);
 	if (rc != BIZLOCK_OK)
@@ -120,6 +139,7 @@ static struct chaos_hold *take(struct member *m, unsigned key)
 	*hold = (struct chaos_hold){.fence = grant.fence,
 	                            .asked_us = call->begun_us,
 	                            .from_us = call->ended_us,
+	                            .limit = limit_of(&opts),
 	                            .process = (uint16_t)m->number,
 	                            .key = (uint16_t)key};
 	atomic_store(&m->hold, hold);

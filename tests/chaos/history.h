@@ -26,9 +26,12 @@ struct chaos_hold {
 	int64_t told_us;           /* the library said that the hold is lost */
 	int64_t given_us;          /* the release was called */
 	int64_t answered_us;       /* it returned */
+	uint32_t limit;            /* how many may share the key, 0: it is held alone */
 	uint16_t process, key;
 	uint8_t rc; /* of the release, if given_us */
 };
+
+#define CHAOS_ANY UINT32_MAX /* a limit */
 
 /* One fault, from before it until all nodes were members again. */
 struct chaos_fault {
