@@ -68,6 +68,17 @@ static void read_row(MYSQL_ROW row, struct bl_row *ret)
 	ret->left_us = bl_lock_within(bl_rows_number(row[6]));
 }
 
+/* A row of the owner's that was there before has an older fence, and a lease that began earlier: an
+ * acquisition whose answer was lost may have left it. */
+static void read_insert(const struct batch *b, struct bl_entry *e, uint64_t fence)
+{
+	if (b->first == 0 || fence < b->first)
+		return;
+	e->done = true;
+	e->goal->fence = fence;
+	e->goal->took_over = false;
+}
+
 /* BL_BATCH_READ. */
 static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 {
@@ -80,9 +91,7 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		if (b->looks && e->row)
 			read_row(row, e->row);
 	} else if (is_owner(e->claim.owner, row[2])) {
-		e->done = true;
-		e->goal->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
-		e->goal->took_over = false;
+		read_insert(b, e, row[3] ? strtoull(row[3], NULL, 10) : 0);
 	}
 }
 
@@ -116,12 +125,27 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 		}
 }
 
+/* The same, where nobody wants to know who has the others: a digit for each. */
+static void read_digits(const struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row = bl_rows_next(rows);
+	const char *at = row && row[0] ? row[0] : "";
+
+	for (size_t i = 0; *at && i < b->n; i++)
+		if (bl_batch_acquires(b->entries[i]))
+			b->entries[i]->rung = *at++ == '1';
+}
+
 static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 {
-	if (rows && statement == 0)
-		read_bells(arg, rows);
+	const struct batch *b = arg;
+
+	if (rows && statement == 0 && b->looks)
+		read_bells(b, rows);
+	else if (rows && statement == 0)
+		read_digits(b, rows);
 	else if (rows)
-		read_entries(arg, rows, true);
+		read_entries(b, rows, true);
 }
 
 /* n different numbers that grow from row to row, of which the last is the first + n - 1. They are
@@ -131,8 +155,7 @@ static void read_last(struct batch *b, struct bl_rows *rows)
 	MYSQL_ROW row = bl_rows_next(rows);
 	uint64_t last = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
 
-	if (rows->columns != BL_BATCH_COLUMNS || last != b->first + b->inserts - 1)
-		b->first = 0;
+	b->in_order &= rows->columns == BL_BATCH_COLUMNS && last == b->first + b->inserts - 1;
 }
 
 static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
@@ -140,11 +163,12 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	struct batch *b = arg;
 
 	b->answered = statement + 1;
-	if (rows && statement > b->commit)
+	if (rows && statement > b->commit) {
 		read_last(b, rows);
-	else if (!rows && b->inserts > 0 && statement + 1 == b->commit &&
-	         mysql_affected_rows(b->s->mysql) == b->inserts)
+	} else if (!rows && b->inserts > 0 && statement + 1 == b->commit) {
 		b->first = mysql_insert_id(b->s->mysql);
+		b->in_order = b->first && mysql_affected_rows(b->s->mysql) == b->inserts;
+	}
 }
 
 static void read_back(void *arg, unsigned statement, struct bl_rows *rows)
@@ -217,7 +241,7 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 {
 	uint64_t fence = b->first;
 
-	if (fence == 0) {
+	if (!b->in_order) {
 		bl_batch_read(b);
 		return bl_session_each(b->s, UINT_MAX, read_back, b, err);
 	}
@@ -268,6 +292,7 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 
 static void batch_begin(struct batch *b)
 {
+	b->commit = b->answered = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
@@ -279,14 +304,26 @@ static void batch_begin(struct batch *b)
 	qsort(b->entries, b->n, sizeof(*b->entries), by_key);
 }
 
-int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_time *ret_sent,
-                 struct bl_err *err)
+static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 {
-	struct batch b = {.s = s, .entries = entries, .n = n};
+	int rc;
+
+	batch_begin(b);
+	b->asks |= b->looks || !b->s->sql->mariadb;
+	rc = run_first(b, err);
+	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
+}
+
+int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
+                 bl_time *ret_sent, struct bl_err *err)
+{
+	struct batch b = {.s = s, .entries = entries, .n = n, .suffix = suffix};
 	int rc;
 
 	*ret_sent = 0;
-	batch_begin(&b);
-	rc = run_first(&b, err);
-	return rc == BIZLOCK_OK ? run_second(&b, ret_sent, err) : rc;
+	rc = batch_try(&b, ret_sent, err);
+	if (rc == BIZLOCK_OK || s->gone || b.asks || !bl_waited_in_vain(err))
+		return rc;
+	b.asks = true; /* a row that is there is locked: without it the others need not go alone */
+	return batch_try(&b, ret_sent, err);
 }

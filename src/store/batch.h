@@ -29,11 +29,11 @@ struct bl_entry {
 const struct bl_key *bl_entry_key(const struct bl_entry *e);
 
 /* Each key once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
- * of acquisitions. The order of entries changes. *ret_sent: when what changes the rows
- * was about to be sent. CONN, DB, NOMEM: where the session is gone, `maybe` tells, and
- * releases may be `done`; else nothing was done, no doorbell of an acquisition is the
- * session's, and each may succeed alone. */
-int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, bl_time *ret_sent,
-                 struct bl_err *err);
+ * of acquisitions. suffix: of the owners of releases, see bl_many_suffix(). The order of entries
+ * changes. *ret_sent: when what changes the rows was about to be sent. CONN, DB, NOMEM: where the
+ * session is gone, `maybe` tells, and releases may be `done`; else nothing was done, no doorbell of
+ * an acquisition is the session's, and each may succeed alone. */
+int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
+                 bl_time *ret_sent, struct bl_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #define BL_STORE_BATCH_PARTS_H
 
 #include "store/batch.h"
+#include "store/many.h"
 #include "store/sql_parts.h"
 #include "store/watch.h"
 
@@ -10,13 +11,16 @@ struct batch {
 	struct bl_session *s;
 	struct bl_entry **entries; /* in the order of the primary key */
 	size_t n;
+	const char *suffix; /* of the owners of releases */
 	size_t acquisitions, releases, inserts;
 	bool looks; /* an acquisition wants to know what is in its way */
+	bool asks;  /* which keys are free, before it inserts */
 
 	/* of the second packet: */
 	unsigned commit;   /* which statement is COMMIT */
 	unsigned answered; /* so many */
-	uint64_t first; /* fence of what was inserted; 0: not all was, or not one after the other */
+	uint64_t first;    /* fence of what was inserted; 0: nothing was */
+	bool in_order;     /* all was inserted, with one fence after the other */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"

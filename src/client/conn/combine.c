@@ -94,7 +94,8 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	batch->conn->ringing = batch->bells;
 	bl_unlock(b);
 	batch->rung = bl_now();
-	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, &batch->sent, &err);
+	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
+	                  &batch->sent, &err);
 	bl_lock(b);
 	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
 	for (size_t i = 0; batch->conn->session.woke && i < batch->n; i++)
