@@ -137,7 +137,7 @@ static void add_rings(struct batch *b)
 {
 	const char *bells[BL_BATCH_MAX];
 
-	bl_watch_add_rings(&b->s->text, bells, bl_batch_bells(b, bells));
+	bl_watch_add_rings(b->s, bells, bl_batch_bells(b, bells));
 }
 
 static void add_batch_insert(struct batch *b)

@@ -222,7 +222,7 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 
 	bl_buf_adds(&s->text, ";");
 	if (bell)
-		bl_watch_add_rings(&s->text, &bell, 1);
+		bl_watch_add_rings(s, &bell, 1);
 	else if (shares)
 		bl_shared_add_wake(&s->text, hold.bell);
 	else

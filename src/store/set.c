@@ -184,7 +184,7 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 		rung[i] = items[i].bell;
 	if (bells) {
 		bl_buf_adds(&s->text, ";");
-		bl_watch_add_rings(&s->text, rung, n);
+		bl_watch_add_rings(s, rung, n);
 	}
 	rc = bl_session_each(s, DROP_STATEMENTS, read_dropped, &d, err);
 	if (rc != BIZLOCK_OK)

@@ -296,8 +296,8 @@ void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms)
 	snprintf(s, sizeof(s), "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
 	if (sql->mariadb)
 		bl_buf_addf(ret,
-		            "IF(IS_USED_LOCK('bizsleep') <=> CONNECTION_ID(),SLEEP(%s),"
-		            "GET_LOCK('bizsleep',%s))",
+		            "IF(IS_USED_LOCK('" BL_SLEEP_LOCK "') <=> CONNECTION_ID(),SLEEP(%s),"
+		            "GET_LOCK('" BL_SLEEP_LOCK "',%s))",
 		            s, s);
 	else
 		bl_buf_addf(ret, "SLEEP(%s)", s);

@@ -95,7 +95,9 @@ void bl_sql_free(struct bl_sql *sql);
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
 /* An expression that is 0 after this time, and 1 or NULL when KILL QUERY ends it before; 1, too,
- * when it has to be asked anew. */
+ * when it has to be asked anew. On MariaDB all that sleep so have this named lock, or wait for it.
+ */
+#define BL_SLEEP_LOCK "bizsleep"
 void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms);
 
 /* The connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the

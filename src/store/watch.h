@@ -34,9 +34,9 @@ struct bl_watched {
 void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
                        const char *after);
 
-/* The last statement of a text that gives doorbells back; its answer tells whether anybody watches
- * those keys. */
-void bl_watch_add_rings(struct bl_buf *text, const char *const *bells, size_t n);
+/* The last statement of s->text, which gives doorbells back; its answer tells whether anybody may
+ * watch those keys. */
+void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n);
 
 /* The same for a key whose doorbell the session does not have. */
 void bl_watch_add_question(struct bl_buf *text, const char *bell);

@@ -19,9 +19,9 @@ struct waits {
 	struct call calls[N];
 };
 
-static void hold(struct waits *w)
+static void hold_by(struct waits *w, bizlock *holder)
 {
-	w->holder = client(NULL);
+	w->holder = holder;
 	for (int i = 0; i < N; i++) {
 		snprintf(w->ids[i], sizeof(w->ids[i]), "k-%d", i);
 		expect(OK, w->holder, acquire_as(w->holder, w->ids[i], "holder"));
@@ -42,12 +42,17 @@ static void begin_for(struct waits *w, bizlock *b, int64_t wait_ms, const char *
 	}
 }
 
-static void begin(struct waits *w)
+static void begin_beside(struct waits *w, bizlock *holder)
 {
-	hold(w);
+	hold_by(w, holder);
 	begin_for(w, client(FEW), -1, "task");
 	eventually(watchers(&world) == 1);
 	eventually(doorbell_waiters(&world) == 1);
+}
+
+static void begin(struct waits *w)
+{
+	begin_beside(w, client(NULL));
 }
 
 static void all_are_granted(struct waits *w)
@@ -86,6 +91,25 @@ Test(watching, a_release_of_several_wakes_the_watcher)
 	expect(OK, w.holder, bizlock_release_all(w.holder, keys, N, "holder"));
 	all_are_granted(&w);
 	cr_assert_lt(now_ms() - start, N * 1000 / 3);
+}
+
+/* And it is not by its next look, which may come soon: after the packet of the release another one
+ * asks who watches, and one ends the sleep. */
+Test(watching, a_release_of_several_ends_the_sleep)
+{
+	struct proxy *proxy = proxy_start(&world.at, "127.0.0.1");
+	bizlock_key keys[N];
+	struct waits w;
+	unsigned before;
+
+	begin_beside(&w, client_through(proxy, NULL));
+	for (int i = 0; i < N; i++)
+		keys[i] = KEY(w.ids[i]);
+	before = proxy_packets(proxy);
+	expect(OK, w.holder, bizlock_release_all(w.holder, keys, N, "holder"));
+	cr_assert_geq(proxy_packets(proxy) - before, 3);
+	all_are_granted(&w);
+	proxy_stop(proxy);
 }
 
 /* A connection to sleep at a doorbell goes to the wait that is the oldest then. */
@@ -136,7 +160,7 @@ Test(watching, a_deadline_is_a_deadline)
 {
 	struct waits w;
 
-	hold(&w);
+	hold_by(&w, client(NULL));
 	begin_for(&w, client(FEW), 3000, "task");
 	eventually(watchers(&world) == 1);
 	for (int i = 0; i < N; i++) {
@@ -160,7 +184,7 @@ Test(watching, the_end_of_a_lease_is_noticed)
 {
 	struct waits w;
 
-	hold(&w);
+	hold_by(&w, client(NULL));
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL 5 SECOND");
 	begin_for(&w, client(FEW), -1, "task");
 	eventually(watchers(&world) == 1);
@@ -229,7 +253,7 @@ Test(watching, closing_ends_all_waits)
 	bizlock *b;
 	pthread_t thread;
 
-	hold(&w);
+	hold_by(&w, client(NULL));
 	b = client_open(&world, FEW);
 	begin_for(&w, b, -1, "task");
 	eventually(watchers(&world) == 1);
