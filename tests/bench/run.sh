@@ -66,6 +66,7 @@ plan_contenders() {
 				jobs+=("$round $name lock_bench $name own $lanes $ms")
 			done
 		done
+		jobs+=("$round limit lock_bench limit own 1 $ms")
 		for crowd in "${crowds[@]}" "16 $ms 0 processes"; do
 			for name in "${waiting[@]}"; do
 				jobs+=("$round $name lock_bench $name one $crowd")
@@ -252,7 +253,7 @@ measure() {
 	stolen | awk -v before="$before" '{ split(before, b)
 		printf "taken by other guests\t%.0f %% of processor time\n", 100 * ($2 - b[2]) / ($1 - b[1]) }' \
 		>>"$work/setting.tsv"
-	for name in bizlock floor textbook get_lock; do
+	for name in bizlock floor limit textbook get_lock; do
 		[[ -z ${deadlocks[$name]:-} ]] ||
 			printf 'deadlocks of %s\t%s\n' "$name" "${deadlocks[$name]}"
 	done >>"$work/setting.tsv"

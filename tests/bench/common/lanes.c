@@ -95,7 +95,7 @@ static void take_turn(struct field *f, struct lane *lane, void *session)
 	count_wait(f, lane, from, got);
 	if (!counts(f, got))
 		return;
-	lane->pairs++;
+	lane->pairs += f->plan.contender->keys ? f->plan.contender->keys : 1;
 	hist_add(&lane->acquire, got - from);
 	hist_add(&lane->pair, done - from);
 }

@@ -8,7 +8,8 @@
 #include "patience.h"
 
 static const struct contender *const all[] = {
-        &contender_bizlock,      &contender_floor, &contender_textbook, &contender_get_lock,
+        &contender_bizlock,      &contender_floor,    &contender_limit,
+        &contender_textbook,     &contender_get_lock,
 #ifdef BENCH_REDIS
         &contender_redis_always, &contender_redis,
 #endif

@@ -25,6 +25,7 @@ struct contender_waits {
 struct contender {
 	const char *name;
 	const char *wakes; /* how a waiter learns of a release; NULL: it has no way to wait */
+	unsigned keys;     /* a lane takes so many at a time; 0: one */
 
 	/* Called before and after everything else, in the process that has the lanes or forks the
 	 * processes that have them. */
@@ -57,7 +58,7 @@ void contender_idle_begin(unsigned lanes);
 
 extern const struct contender contender_bizlock, contender_floor, contender_textbook,
         contender_get_lock, contender_redis, contender_redis_always, contender_etcd,
-        contender_zookeeper;
+        contender_zookeeper, contender_limit;
 
 /* BIZLOCK_BENCH_<name>, a port; dies if there is none. */
 unsigned contender_port(const char *name);
