@@ -43,11 +43,13 @@ int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	memset(ret, 0, sizeof(*ret));
+	/* Re-entry in memory is short enough for the rest of it, 200 bytes, to show. */
+	ret->shared = false;
+	ret->slot = 0;
 	ret->type_len = (uint8_t)strlen(key.biz_type);
 	ret->id_len = (uint8_t)strlen(key.biz_id);
-	memcpy(ret->type, key.biz_type, ret->type_len);
-	memcpy(ret->id, key.biz_id, ret->id_len);
+	memcpy(ret->type, key.biz_type, ret->type_len + 1u);
+	memcpy(ret->id, key.biz_id, ret->id_len + 1u);
 	ret->hash = hash_parts(ret);
 	return BIZLOCK_OK;
 }

@@ -98,7 +98,6 @@ static void make_thread(struct bl_owner *ret)
 {
 	struct bl_thread self = bl_thread_self();
 
-	memset(ret, 0, sizeof(*ret));
 	ret->thread = self.serial;
 	ret->name_len = (uint8_t)put_number(ret->name, self.tid);
 }

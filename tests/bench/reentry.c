@@ -4,9 +4,11 @@
  *
  * In memory a call is too short for the clock: runs of them are timed. */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/hist.h"
 #include "common/meter.h"
@@ -46,25 +48,46 @@ static void go(bizlock *b, uint32_t flags, int n, struct hist *deeper, struct hi
 	hist_add(back, (now_ns() - middle) / n);
 }
 
+/* What none can do without: two uncontended mutexes and a look at the clock. */
+static void add_ruler(struct hist *ruler)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	int64_t start = now_ns();
+	struct timespec now;
+
+	for (int i = 0; i < RUN; i++) {
+		for (int pair = 0; pair < 2; pair++) {
+			pthread_mutex_lock(&mutex);
+			pthread_mutex_unlock(&mutex);
+		}
+		clock_gettime(CLOCK_BOOTTIME, &now);
+	}
+	hist_add(ruler, (now_ns() - start) / RUN);
+}
+
 static void measure(bizlock *b, uint32_t flags, unsigned ms)
 {
-	static struct hist deeper, back;
+	static struct hist deeper, back, ruler;
 	int n = flags ? RUN : 1;
 	int64_t end;
 	long long requests;
 
 	memset(&deeper, 0, sizeof(deeper));
 	memset(&back, 0, sizeof(back));
+	memset(&ruler, 0, sizeof(ruler));
 	take(b, flags);
 	go(b, flags, n, &deeper, &back);
 	requests = bench_mysql_requests();
-	for (end = now_ms() + ms; now_ms() < end;)
+	for (end = now_ms() + ms; now_ms() < end;) {
 		go(b, flags, n, &deeper, &back);
+		add_ruler(&ruler);
+	}
 	requests = bench_mysql_requests() - requests - 1;
 	leave(b);
 	printf("{\"work\":\"reentry\",\"local\":%s,\"deeper_ns\":%.1f,\"back_ns\":%.1f,"
-	       "\"statements\":%.3f}\n",
+	       "\"ruler_ns\":%.1f,\"statements\":%.3f}\n",
 	       flags ? "true" : "false", 1000 * hist_us(&deeper, 0.5), 1000 * hist_us(&back, 0.5),
+	       1000 * hist_us(&ruler, 0.5),
 	       (double)requests / (double)((deeper.n - 1) * (unsigned)n * 2));
 }
 
