@@ -13,11 +13,12 @@
 #define READ_ONLY "CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
 /* A server that has left its group, and failed to join it again, takes writes: from two of them two
- * owners could have one lock. A user may have no right to see what it is. */
+ * owners could have one lock. One that does not reach most of the others takes none, and a commit
+ * hangs there until it is put out. A user may have no right to see what it is. */
 #define NO_MEMBER                                                                                  \
-	"@@performance_schema AND NOT EXISTS (SELECT 1 FROM "                                      \
-	"performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid AND "        \
-	"MEMBER_STATE = 'ONLINE')"
+	"@@performance_schema AND (SELECT NOT IFNULL(MAX(MEMBER_ID = @@server_uuid AND "           \
+	"MEMBER_STATE = 'ONLINE'), 0) OR 2 * SUM(MEMBER_STATE = 'UNREACHABLE') >= COUNT(*) "       \
+	"FROM performance_schema.replication_group_members)"
 
 /* A KILL QUERY that was meant for a statement before it may end a question, but not many. */
 #define TRIES 8
@@ -34,7 +35,8 @@ static int ask(struct bl_session *s, const char *query, const char *what, struct
 
 static int be_member(struct bl_session *s, struct bl_err *err)
 {
-	int rc = ask(s, "SELECT " NO_MEMBER, "not an online member of its group", err);
+	int rc = ask(s, "SELECT " NO_MEMBER,
+	             "not an online member of its group, or has no majority", err);
 
 	if (rc != BIZLOCK_DB || err->native != ER_TABLEACCESS_DENIED_ERROR)
 		return rc;
