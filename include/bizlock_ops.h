@@ -69,9 +69,10 @@ typedef struct bizlock_waiter {
  * all clients share one user. Of several threads of a client that want the same key, only
  * the first waits at the server, and the others behind it in memory. Of clients that watch the same
  * key, two are seen. A waiter that polls (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one
- * at another node of a cluster. And a wait counts from when it began at the doorbell: a waiter
- * looks at the row again, and comes back to the doorbell, at least once a lease.
- * CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
+ * for the shared lock of a key, nor one at another node of a cluster. And a wait counts from when
+ * it began at the doorbell: a waiter looks at the row again, and comes back to the doorbell, at
+ * least once a lease. CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are
+ * in use. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
                                                    void *arg);
