@@ -88,8 +88,8 @@ struct scenario {
 	void (*prepare)(struct run *);
 	int (*act)(struct run *);
 	bool cold; /* its connections were lost before */
-	/* Of a shared lock: how the client takes it. Who is in its way has it in another way, and
-	 * strangers want it alone. */
+	/* Of a shared lock: how the client takes it. A stranger that is in its way holds it in
+	 * another way, and strangers that try it want it alone. */
 	uint32_t mode, limit;
 };
 
