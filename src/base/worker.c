@@ -41,6 +41,6 @@ void bl_worker_by(struct bl_worker *w, bl_time when)
 
 void bl_worker_sleep(struct bl_worker *w, pthread_mutex_t *mu)
 {
-	if (!w->stop)
+	while (!w->stop && !bl_passed(w->at))
 		bl_cond_wait_until(&w->wake, mu, w->at);
 }

@@ -29,7 +29,9 @@ void bl_worker_stop(struct bl_worker *w, pthread_mutex_t *mu);
 /* With the mutex held: there will be something to do at `when`. */
 void bl_worker_by(struct bl_worker *w, bl_time when);
 
-/* With the mutex held, by the thread itself: until w->at, or until it is woken. */
+/* With the mutex held, by the thread itself: until w->at, which others may bring forward meanwhile,
+ * or until it is to stop. What a thread does when it wakes may take a look at 10,000 holds: it is
+ * not woken only because there will be something to do. */
 void bl_worker_sleep(struct bl_worker *w, pthread_mutex_t *mu);
 
 #endif

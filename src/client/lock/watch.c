@@ -24,7 +24,7 @@
 
 /* Waits that come together are given to one watcher by so many: the fences of what they wait for
  * are near each other then, and a look at them is cheap. */
-#define TOGETHER 64
+#define TOGETHER 256
 
 /* No signal comes with an interrupt while the watch thread is kept waiting by a server. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
