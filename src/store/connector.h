@@ -10,14 +10,9 @@
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
 typedef my_bool bl_bool; /* what MYSQL_BIND points to */
-enum { BL_ROWS_ARE_CHECKED = 1 };
 #else
 typedef bool bl_bool;
-enum { BL_ROWS_ARE_CHECKED = 0 };
 #endif
-/* BL_ROWS_ARE_CHECKED: does the connector compare the lengths in a prepared statement's rows with
- * the packet? libmysqlclient does not, and would read behind the end of memory. In rows of texts
- * both connectors do. */
 
 /* A handle with all options set, to be connected to `host` (NULL: the default)
  * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,

@@ -213,9 +213,8 @@ struct bl_done {
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 
-/* Runs one that does. Each row is written to `binds`, one for each column, and `fn` called with
- * arg; what fn returns other than OK ends it. fn runs while the result is open: it must not use the
- * session. */
+/* Runs one that does, as text: stmt_text.h says why. Each row is written to `binds`, one for each
+ * column, and `fn` called with arg; what fn returns other than OK ends it. */
 int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
                       int (*fn)(void *arg), void *arg, struct bl_err *err);
 

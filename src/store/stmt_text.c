@@ -91,8 +91,8 @@ static void put_field(const MYSQL_BIND *bind, const char *field, unsigned long l
 		*(int64_t *)bind->buffer = bl_rows_number(field);
 }
 
-int bl_text_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
-                   int (*fn)(void *arg), void *arg, struct bl_err *err)
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
+                      int (*fn)(void *arg), void *arg, struct bl_err *err)
 {
 	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;

@@ -155,6 +155,7 @@ struct bench {
 struct run {
 	struct bench *bench;
 	const struct scenario *scenario;
+	const struct lie *lie; /* NULL: none */
 	bizlock *b;
 	MYSQL *tx;
 	unsigned serial;
@@ -208,6 +209,8 @@ bool set_is_mine(struct run *r);
 bool set_is_gone(struct run *r);
 bool all_were_seen(struct run *r);
 bool one_was_seen(struct run *r);
+bool sharer_was_seen(struct run *r);
+bool sharer_is_gone(struct run *r);
 bool migrations_were_seen(struct run *r);
 bool stale_are_gone(struct run *r);
 bool tables_work(struct run *r);

@@ -107,6 +107,7 @@ void run_plan(struct bench *bench, const struct scenario *s, const struct plan *
 {
 	*ret = (struct run){.bench = bench,
 	                    .scenario = s,
+	                    .lie = plan->lie,
 	                    .grant = BIZLOCK_GRANT_INIT,
 	                    .serial = bench->serial++};
 	snprintf(ret->id, sizeof(ret->id), "k%u", ret->serial);

@@ -371,10 +371,8 @@ const struct scenario scenarios[] = {
         {"share-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
         {"share-release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK, S, 0},
         {"share-renew", i_hold, do_renew, row_is_renewed, PLAIN, BIZLOCK_OK, S, 0},
-        /* A lie about the plain row, or that there is no table of shared locks, and the shared
-         * one is not asked for: what is said then cannot be told from the truth. */
-        {"share-look", i_hold, do_look, nothing_is_said, PLAIN, BIZLOCK_OK, S, 0},
-        {"share-break", stranger_holds, do_break, nothing_is_said, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-look", i_hold, do_look, sharer_was_seen, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-break", stranger_holds, do_break, sharer_is_gone, PLAIN, BIZLOCK_OK, S, 0},
         {"share-commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK, S,
          0},
         {"slot", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
