@@ -54,7 +54,9 @@ struct bl_session {
 	struct bl_buf text;
 	bool in_group;          /* its server is one of a group, */
 	bool blind;             /* and its user may not see whether it still is */
+	char uuid[37];          /* of such a server */
 	bool wrote;             /* as a member of a group, what is still to be vouched for */
+	bool alone;             /* its server has committed without the group */
 	unsigned warnings;      /* of the last answer to a text */
 	bool unprepared;        /* the server prepares no more: what is not yet goes as text */
 	bool gone;              /* of no use any more: close it */
@@ -123,7 +125,8 @@ int bl_session_takes_writes(struct bl_session *s, struct bl_err *err);
 int bl_session_recheck(struct bl_session *s, struct bl_err *err);
 
 /* A member that its group leaves behind takes writes for a moment, which nobody else will ever see.
- * So rows that were changed in a group are believed once their member is seen online after it. CONN
+ * So rows that were changed in a group are believed once the answer has a GTID of the group's, or,
+ * where it has none, once their member is seen online after it. CONN
  * as if the answer had been lost, and the session is `gone`: it is not. */
 void bl_session_note_rows(struct bl_session *s, uint64_t affected);
 int bl_session_vouch(struct bl_session *s, struct bl_err *err);

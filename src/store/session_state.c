@@ -2,7 +2,9 @@
 
 #include <errmsg.h>
 #include <mysqld_error.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/hosts.h"
 #include "store/errclass.h"
@@ -81,9 +83,27 @@ int bl_session_recheck(struct bl_session *s, struct bl_err *err)
 	return turn_away(s, CR_SERVER_GONE_ERROR, &why, err);
 }
 
+/* A commit that the group has certified has one of the group's GTIDs. One that its member made
+ * alone, because it was about to leave, or to come back, has one of the server's own, and nobody
+ * else will ever see it. */
+static void note_gtid(struct bl_session *s)
+{
+	const char *gtid;
+	size_t len;
+
+	if (!(s->mysql->server_status & SERVER_SESSION_STATE_CHANGED) ||
+	    mysql_session_track_get_first(s->mysql, SESSION_TRACK_GTIDS, &gtid, &len) != 0)
+		return;
+	s->wrote = false;
+	s->alone |= len > strlen(s->uuid) && strncasecmp(gtid, s->uuid, strlen(s->uuid)) == 0;
+}
+
 void bl_session_note_rows(struct bl_session *s, uint64_t affected)
 {
-	s->wrote |= s->in_group && !s->blind && affected > 0;
+	if (!s->in_group)
+		return;
+	s->wrote |= !s->blind && affected > 0;
+	note_gtid(s);
 }
 
 int bl_session_vouch(struct bl_session *s, struct bl_err *err)
@@ -91,6 +111,10 @@ int bl_session_vouch(struct bl_session *s, struct bl_err *err)
 	struct bl_err why;
 	int rc;
 
+	if (s->alone) {
+		bl_err_set(&why, BIZLOCK_CONN, "the server has committed without its group");
+		return turn_away(s, CR_SERVER_LOST, &why, err);
+	}
 	if (!s->wrote)
 		return BIZLOCK_OK;
 	s->wrote = false;
@@ -103,6 +127,20 @@ int bl_session_vouch(struct bl_session *s, struct bl_err *err)
 		rc = be_member(s, &why);
 	}
 	return rc == BIZLOCK_OK ? rc : turn_away(s, CR_SERVER_LOST, &why, err);
+}
+
+static int read_uuid(struct bl_session *s, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = bl_session_query(s, "SELECT @@server_uuid", 1, &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	snprintf(s->uuid, sizeof(s->uuid), "%s", row && row[0] ? row[0] : "");
+	bl_rows_free(rows);
+	return rc;
 }
 
 static int run_texts(struct bl_session *s, struct bl_err *err)
@@ -122,7 +160,9 @@ int bl_session_settle(struct bl_session *s, const struct bl_config *c, struct bl
 	rc = run_texts(s, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
-	if (bl_hosts_several(c->host) || s->in_group)
+	if (s->in_group)
+		rc = read_uuid(s, err);
+	if (rc == BIZLOCK_OK && (bl_hosts_several(c->host) || s->in_group))
 		rc = bl_session_takes_writes(s, err);
 	return rc == BIZLOCK_OK ? bl_session_mark(s, err) : rc;
 }

@@ -105,12 +105,13 @@ void bl_settings_variables(struct bl_buf *ret)
 /* EVENTUAL, the default before MySQL 8.4: a new primary gives a lock again that the old one has
  * given, as long as it has not applied that grant. Two owners, until one of them cannot commit. All
  * other values are stronger. No comment can ask whether a server has the plugin, and an unknown
- * variable is refused. */
+ * variable is refused. The answer to a commit has its GTID: see bl_session_vouch(). */
 static void add_consistency(struct bl_buf *ret)
 {
 	bl_buf_adds(ret, ";SET SESSION group_replication_consistency = "
 	                 "IF(@@group_replication_consistency = 'EVENTUAL', "
-	                 "'BEFORE_ON_PRIMARY_FAILOVER', @@group_replication_consistency)");
+	                 "'BEFORE_ON_PRIMARY_FAILOVER', @@group_replication_consistency), "
+	                 "SESSION session_track_gtids = OWN_GTID");
 }
 
 /* An init_connect may have left a transaction open, which would swallow all of ours; what was
