@@ -126,8 +126,8 @@ int bl_session_recheck(struct bl_session *s, struct bl_err *err);
 
 /* A member that its group leaves behind takes writes for a moment, which nobody else will ever see.
  * So rows that were changed in a group are believed once the answer has a GTID of the group's, or,
- * where it has none, once their member is seen online after it. CONN
- * as if the answer had been lost, and the session is `gone`: it is not. */
+ * where it has none, once their member is seen online after it. CONN as if the answer had been
+ * lost, and the session is `gone`: it is not. */
 void bl_session_note_rows(struct bl_session *s, uint64_t affected);
 int bl_session_vouch(struct bl_session *s, struct bl_err *err);
 
