@@ -47,21 +47,24 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_
 
 /* ---- who waits ---------------------------------------------------------- */
 
-/* One connection that waits for a key: at its doorbell, or by watching it. Valid during the
- * callback. */
+/* One connection that waits for a key, or for the shared lock of that name: at the doorbell, or by
+ * watching. Valid during the callback. */
 typedef struct bizlock_waiter {
 	size_t size;                   /* set by the library */
 	const char *biz_type, *biz_id; /* the key */
 	const char *user, *host;       /* of the connection, as the server has them */
 	uint64_t connection;           /* its number at the server */
 	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds. -1: not known,
-	                                  for the connection watches the key, and maybe others */
+	                                  for the connection watches the key, and maybe others; or
+	                                  it is the first in line for a shared lock, and others
+	                                  have yet to leave */
+	uint32_t shared;               /* 1: for the shared lock, in either way; 0: the plain one */
 } bizlock_waiter;
 
 /* Calls fn for each connection that waits for one of the n keys: first those at the doorbells, the
  * longest wait first, then those that watch, once for each key. A client watches keys when it waits
  * for more of them than it has connections. It reads the server's process list by one query, and
- * asks for watchers by one more for each 512 keys. No connection is held during fn, nor a lock of
+ * asks for watchers by one more for each 256 keys. No connection is held during fn, nor a lock of
  * the library. fn returns 0 to go on; anything else ends the walk, which is then OK.
  *
  * There may be more waiters than it shows. Without the privilege PROCESS, which bizlock
@@ -69,10 +72,9 @@ typedef struct bizlock_waiter {
  * all clients share one user. Of several threads of a client that want the same key, only
  * the first waits at the server, and the others behind it in memory. Of clients that watch the same
  * key, two are seen. A waiter that polls (queue=off, BIZLOCK_NO_QUEUE, ...) is not seen, nor one
- * for the shared lock of a key, nor one at another node of a cluster. And a wait counts from when
- * it began at the doorbell: a waiter looks at the row again, and comes back to the doorbell, at
- * least once a lease. CONN, DB, INVALID, MISUSE, NOMEM, TIMEOUT: all connections of the client are
- * in use. */
+ * at another node of a cluster. And a wait counts from when it began at the doorbell: a waiter
+ * looks at the row again, and comes back to the doorbell, at least once a lease. CONN, DB, INVALID,
+ * MISUSE, NOMEM, TIMEOUT: all connections of the client are in use. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
                                                    void *arg);

@@ -63,14 +63,23 @@ void cli_locks_free(struct cli_locks *locks)
 	locks->count = locks->room = 0;
 }
 
+static bool is_for(const struct cli_lock *lock, const bizlock_waiter *waiter)
+{
+	return lock->left_ms > 0 && (lock->flags != 0) == (waiter->shared != 0) &&
+	       strcmp(lock->biz_id, waiter->biz_id) == 0 &&
+	       strcmp(lock->biz_type, waiter->biz_type) == 0;
+}
+
+/* Of those that share a lock the first is shown with all that wait, so that sums are right. */
 static int count_one(void *arg, const bizlock_waiter *waiter)
 {
 	struct cli_locks *locks = arg;
 
 	for (size_t i = 0; i < locks->count; i++)
-		if (strcmp(locks->list[i].biz_id, waiter->biz_id) == 0 &&
-		    strcmp(locks->list[i].biz_type, waiter->biz_type) == 0)
+		if (is_for(&locks->list[i], waiter)) {
 			locks->list[i].waiting++;
+			return 0;
+		}
 	return 0;
 }
 

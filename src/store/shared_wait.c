@@ -7,9 +7,6 @@
 #include "store/shared_parts.h"
 #include "store/watch.h"
 
-/* Behind the names of those that watch. */
-#define FIRST BL_WATCH_SLOTS
-
 /* A statement that was ended from outside may have left us the name. */
 static int take_name(struct bl_session *s, const char *bell, bool *ret, struct bl_err *err)
 {
@@ -17,8 +14,8 @@ static int take_name(struct bl_session *s, const char *bell, bool *ret, struct b
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_watch_add_name(&s->text, "SELECT IF(IS_USED_LOCK", FIRST, bell, "");
-	bl_watch_add_name(&s->text, "=CONNECTION_ID(),1,GET_LOCK", FIRST, bell, ",0");
+	bl_watch_add_name(&s->text, "SELECT IF(IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
+	bl_watch_add_name(&s->text, "=CONNECTION_ID(),1,GET_LOCK", BL_WATCH_FIRST, bell, ",0");
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -33,7 +30,7 @@ static void free_name(struct bl_session *s, const char *bell)
 	struct bl_err ignored;
 
 	bl_buf_reset(&s->text);
-	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", FIRST, bell, "");
+	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", BL_WATCH_FIRST, bell, "");
 	if (s->text.failed ||
 	    bl_session_run(s, s->text.data, s->text.len, NULL, &ignored) != BIZLOCK_OK)
 		bl_session_leave(s);
@@ -79,7 +76,7 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 
 void bl_shared_add_wake(struct bl_buf *text, const char *bell)
 {
-	bl_watch_add_name(text, "DO IS_USED_LOCK", FIRST, bell, "");
+	bl_watch_add_name(text, "DO IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
 	bl_buf_adds(text, "/0");
 }
 
@@ -91,7 +88,7 @@ void bl_shared_wake(struct bl_session *s, const char *bell)
 	if (s->gone || s->warnings == 0)
 		return;
 	bl_buf_reset(&s->text);
-	bl_watch_add_name(&s->text, "SELECT IFNULL(IS_USED_LOCK", FIRST, bell, "");
+	bl_watch_add_name(&s->text, "SELECT IFNULL(IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
 	bl_buf_adds(&s->text, ",0)");
 	if (!s->text.failed &&
 	    bl_session_ask(s, s->text.data, s->text.len, NULL, &id, &ignored) == BIZLOCK_OK &&

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many keys are asked about by one statement. */
+/* As many locks are asked about by one statement: two of each key. */
 #define ASKED_MAX 512
 
 /* The numbers of watchers: a client has few of them. */
@@ -17,10 +17,10 @@ static void read_asked(MYSQL_ROW row, struct bl_waited_key *asked, size_t n)
 {
 	char *at = row ? row[0] : NULL;
 
-	for (size_t i = 0; at && i < n * BL_WATCH_SLOTS; i++) {
+	for (size_t i = 0; at && i < n * BL_WATCH_NAMES; i++) {
 		char *end;
 
-		asked[i / BL_WATCH_SLOTS].by[i % BL_WATCH_SLOTS] = strtoull(at, &end, 10);
+		asked[i / BL_WATCH_NAMES].by[i % BL_WATCH_NAMES] = strtoull(at, &end, 10);
 		at = *end == ',' ? end + 1 : NULL;
 	}
 }
@@ -32,9 +32,9 @@ static int ask_some(struct bl_session *s, struct bl_waited_key *asked, size_t n,
 
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT CONCAT_WS(','");
-	for (size_t i = 0; i < n * BL_WATCH_SLOTS; i++) {
-		bl_watch_add_name(&s->text, ",IFNULL(IS_USED_LOCK", i % BL_WATCH_SLOTS,
-		                  asked[i / BL_WATCH_SLOTS].bell, "");
+	for (size_t i = 0; i < n * BL_WATCH_NAMES; i++) {
+		bl_watch_add_name(&s->text, ",IFNULL(IS_USED_LOCK", i % BL_WATCH_NAMES,
+		                  asked[i / BL_WATCH_NAMES].bell, "");
 		bl_buf_adds(&s->text, ",0)");
 	}
 	bl_buf_adds(&s->text, ")");
@@ -105,7 +105,7 @@ static const struct bl_waited_key *find(const struct bl_waited_key *asked, size_
 	return bsearch(&wanted, asked, n, sizeof(*asked), by_bell);
 }
 
-static void add_waiter(struct bl_waiters *to, MYSQL_ROW row, const struct bl_key *key,
+static void add_waiter(struct bl_waiters *to, MYSQL_ROW row, const struct bl_waited_key *asked,
                        int64_t waited_ms)
 {
 	struct bl_waiter *w = &to->all[to->count];
@@ -113,7 +113,7 @@ static void add_waiter(struct bl_waiters *to, MYSQL_ROW row, const struct bl_key
 	if (to->count == to->room) /* a server that lists a connection twice */
 		return;
 	to->count++;
-	w->key = key;
+	w->asked = asked;
 	w->connection = row[0] ? strtoull(row[0], NULL, 10) : 0;
 	snprintf(w->user, sizeof(w->user), "%s", row[1] ? row[1] : "");
 	snprintf(w->host, sizeof(w->host), "%s", row[2] ? row[2] : "");
@@ -122,7 +122,7 @@ static void add_waiter(struct bl_waiters *to, MYSQL_ROW row, const struct bl_key
 
 static bool watches(const struct bl_waited_key *asked, uint64_t id)
 {
-	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++)
+	for (unsigned i = 0; i < BL_WATCH_NAMES; i++)
 		if (asked->by[i] == id)
 			return id > 0;
 	return false;
@@ -139,12 +139,12 @@ static void add_row(struct bl_waiters *to, MYSQL_ROW row, const struct bl_waited
 	if (row[4] && *row[4]) {
 		at = find(asked, n, row[4]);
 		if (at)
-			add_waiter(to, row, at->key, bl_rows_number(row[3]));
+			add_waiter(to, row, at, bl_rows_number(row[3]));
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
 		if (watches(&asked[i], id) && (i == 0 || by_bell(&asked[i - 1], &asked[i]) != 0))
-			add_waiter(to, row, asked[i].key, -1);
+			add_waiter(to, row, &asked[i], -1);
 }
 
 /* ---- both together --------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ static size_t list_watchers(struct bl_buf *ret, const struct bl_waited_key *aske
 
 	bl_buf_adds(ret, "0,");
 	for (size_t i = 0; i < n; i++)
-		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
+		for (unsigned slot = 0; slot < BL_WATCH_NAMES; slot++) {
 			if (asked[i].by[slot] == 0)
 				continue;
 			waits++;

@@ -5,15 +5,16 @@
 
 #include "store/watch.h"
 
-/* A key, and who watches it. */
+/* One lock of a key, and who watches it. */
 struct bl_waited_key {
 	const struct bl_key *key;
+	bool shared; /* of this name the shared lock */
 	char bell[BL_BELL_MAX + 1];
-	uint64_t by[BL_WATCH_SLOTS]; /* connections; 0: none. Not set by the caller */
+	uint64_t by[BL_WATCH_NAMES]; /* connections; 0: none. Not set by the caller */
 };
 
 struct bl_waiter {
-	const struct bl_key *key;
+	const struct bl_waited_key *asked;
 	char user[4 * 128 + 1], host[4 * 64 + 1]; /* cut off where they are longer */
 	uint64_t connection;
 	int64_t waited_ms; /* -1: it watches */

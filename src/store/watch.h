@@ -12,6 +12,11 @@
  * it is there. What finds no room looks at its keys now and then instead. */
 #define BL_WATCH_SLOTS 2
 
+/* One more name is that of the first in line for a shared lock, while it waits for others to leave
+ * (shared_wait.c). */
+#define BL_WATCH_FIRST BL_WATCH_SLOTS
+#define BL_WATCH_NAMES (BL_WATCH_SLOTS + 1)
+
 /* One connection watches as many keys. The server needs a microsecond or two for each in a look at
  * all of them, which goes by fences, and nine for one that is looked for by its key. */
 #define BL_WATCH_MAX 4096

@@ -56,6 +56,16 @@ print([(l["mode"], l["slot"]) for l in json.load(sys.stdin)["locks"]])' <"$out")
 	wait
 }
 
+test_who_waits_is_shown() {
+	begin r1 --shared
+	"$program" exec --exclusive job a -- true &
+	await eval '"$program" show job a | grep -q "^waiting .* watches, connection [0-9]*$"'
+	"$program" exec --shared job a -- true &
+	await eval '"$program" show job a | grep -q "^waiting .* for .*, connection [0-9]*$"'
+	finish r1
+	wait
+}
+
 test_one_of_them_is_broken() {
 	local fence
 	begin w1 --limit 2
