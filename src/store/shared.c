@@ -165,17 +165,19 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 {
 	const struct bl_shared_go *go = g->go;
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
+	bool draws = go->wish.exclusive && !in_cluster(s);
 
 	bl_buf_reset(&s->text);
 	add_choice(s, go);
 	g->inserts = go->bell == BL_BELL_RING ? 2 : 1;
 	add_insert(s, go);
-	/* Now that it is to be seen: others may have had a larger one before. */
-	if (go->wish.exclusive)
+	/* Now that it is to be seen: others may have had a larger one before. A cluster's member
+	 * may not have applied theirs yet, so its own number may be smaller still. */
+	if (draws)
 		add_draw(s, &go->wish, 0);
 	if (gives_bell)
 		bl_buf_addf(&s->text, "DO RELEASE_LOCK('%s');", go->wish.bell);
-	g->looks = g->inserts + 1 + go->wish.exclusive + gives_bell;
+	g->looks = g->inserts + 1 + draws + gives_bell;
 	if (!in_cluster(s))
 		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
 	return bl_session_each(s, g->looks + !in_cluster(s), read_go, g, err);
@@ -296,6 +298,7 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	}
 	if (rc == BIZLOCK_OK && !g.read)
 		rc = bl_session_refuse(s, err, "no rows where they were asked for");
+	ret->drawn = !in_cluster(s);
 	*ret_took = BL_TOOK_ALL;
 	if (rc == BIZLOCK_OK)
 		return rc;

@@ -32,6 +32,7 @@ struct bl_shared_seen {
 	bool mine; /* there is a row of the owner's, not over: */
 	uint32_t slot;
 	uint64_t fence;
+	bool drawn;       /* of an exclusive one: its fence is newer than what others have had */
 	uint64_t trace;   /* fence of slot 0, 0: none */
 	bool took_over;   /* rows of others that never released were cleared, or may have been */
 	bool uncleared;   /* rows that are over are in the way still */

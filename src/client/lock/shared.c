@@ -83,9 +83,8 @@ static int retreat(struct bl_contest *c, struct bl_conn *conn)
 	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 }
 
-/* After a go for a row, or a look that has found one of ours. drawn: the fence is newer than the
- * row is. */
-static int judge(struct bl_contest *c, struct bl_conn *conn, bool drawn)
+/* After a go for a row. */
+static int judge(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool in_way = c->row->left_us > 0 || c->row->locked;
 
@@ -97,7 +96,7 @@ static int judge(struct bl_contest *c, struct bl_conn *conn, bool drawn)
 	/* Of what is over a transaction may have fenced something: the next look clears it. */
 	if (in_way || c->others.uncleared)
 		return c->stays ? BL_AGAIN : retreat(c, conn);
-	if (wants_exclusive(c) ? drawn : c->others.trace < c->others.fence)
+	if (wants_exclusive(c) ? c->others.drawn : c->others.trace < c->others.fence)
 		return win(c);
 	return draw_again(c, conn);
 }
@@ -160,7 +159,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 		conn->bells--;
 	}
 	*c->row = c->others.in_way;
-	return judge(c, conn, true);
+	return judge(c, conn);
 }
 
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)

@@ -45,3 +45,32 @@ Test(group_shared, nobody_is_beside_who_has_it_alone_at_another_member)
 	waits_for_what_is_not_applied("alone-there", BIZLOCK_EXCLUSIVE, BIZLOCK_SHARED);
 	waits_for_what_is_not_applied("shared-there", BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE);
 }
+
+/* Where the number is drawn before the other's is applied, it is smaller. */
+Test(group_shared, who_has_it_alone_gets_a_larger_fence_than_those_at_another_member_had)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock *here, *there;
+	struct call call;
+	MYSQL *hold_up;
+
+	group_begin("--several");
+	here = group_client(0);
+	there = group_client(1);
+	hold_up = group_hold_up();
+	for (int i = 0; i < 20; i++) {
+		expect(OK, there,
+		       bizlock_acquire(there, KEY("gone"),
+		                       &OPTS(.flags = BIZLOCK_SHARED, .owner = "first",
+		                             .lease_ms = LEASE_MS),
+		                       &grant));
+		expect(OK, there, bizlock_release(there, KEY("gone"), "first", NULL));
+	}
+	start(&call, here, "gone", BIZLOCK_EXCLUSIVE);
+	steadily(!atomic_load(&call.done), 500);
+	mysql_close(hold_up);
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(call.grant.fence, grant.fence);
+	bizlock_close(here);
+	bizlock_close(there);
+}
