@@ -23,15 +23,19 @@ int bizlock_import(bizlock *b, const char *text, const char *owner, bizlock_gran
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	bizlock_acquire_opts ignored;
 	struct bl_ticket ticket;
+	struct bl_owner who;
+	struct bl_key checked;
 	struct bl_call call;
 	int rc = bl_args_acquire(NULL, ret, &ignored, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = bl_ticket_read(text, &ticket, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_name(b, (bizlock_key){ticket.key.type, ticket.key.id}, owner, &checked,
+		                  &who, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "import", err, rc);
-	rc = bl_door_call(&call, b, (bizlock_key){ticket.key.type, ticket.key.id}, owner, 0,
-	                  "import", err);
+	rc = bl_door_begin(&call, b, &ticket.key, &who, 0, "import", err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = bl_client_import(&call, &ticket, &grant);

@@ -8,9 +8,11 @@
 #include "base/buf.h"
 #include "base/hash.h"
 
-#define BEGIN "bizlock1:"
+#define PLAIN "bizlock1:"
+#define SHARED "bizlock2:"
+#define BEGIN_LEN strlen(PLAIN)
 
-#define HEAD (strlen(BEGIN) + 33) /* with the hash and its colon */
+#define HEAD (BEGIN_LEN + 33) /* with the hash and its colon */
 
 static void check_sum(const char *rest, char ret[33])
 {
@@ -24,11 +26,10 @@ static bool checked(const char *text)
 {
 	char hash[33];
 
-	if (strncmp(text, BEGIN, strlen(BEGIN)) != 0 || strnlen(text, HEAD) < HEAD ||
-	    text[HEAD - 1] != ':')
+	if (strnlen(text, HEAD) < HEAD || text[HEAD - 1] != ':')
 		return false;
 	check_sum(text + HEAD, hash);
-	return memcmp(text + strlen(BEGIN), hash, 32) == 0;
+	return memcmp(text + BEGIN_LEN, hash, 32) == 0;
 }
 
 int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl_err *err)
@@ -37,6 +38,8 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 	char hash[33];
 	int rc = BIZLOCK_OK;
 
+	if (t->key.shared)
+		bl_buf_addf(&text, "%" PRIu32 ":", t->key.slot);
 	bl_buf_addf(&text, "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence, t->depth,
 	            t->lease_ms, t->min_hold_ms);
 	bl_buf_add_hex(&text, t->key.type, t->key.type_len);
@@ -50,7 +53,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 		                text.len + HEAD + 1);
 	if (rc == BIZLOCK_OK) {
 		check_sum(text.data, hash);
-		snprintf(ret, size, BEGIN "%s:%s", hash, text.data);
+		snprintf(ret, size, "%s%s:%s", t->key.shared ? SHARED : PLAIN, hash, text.data);
 	}
 	bl_buf_free(&text);
 	return rc;
@@ -134,14 +137,28 @@ static bool read_fields(const char *at, struct bl_ticket *ret, bizlock_key *ret_
 	return ret->fence > 0 && depth > 0 && lease_ms >= BIZLOCK_LEASE_MIN_MS;
 }
 
-int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)
+static bool read_ticket(const char *text, struct bl_ticket *ret, struct bl_err *err)
 {
 	char type[BIZLOCK_TYPE_MAX + 1], id[BIZLOCK_ID_MAX + 1];
-	struct bl_ticket ticket;
+	bool shared = strncmp(text, SHARED, BEGIN_LEN) == 0;
+	const char *at = text + HEAD;
+	uint64_t slot = 0;
 	bizlock_key key;
 
-	if (!text || !checked(text) || !read_fields(text + HEAD, &ticket, &key, type, id) ||
-	    bl_key_make(&ticket.key, key, err) != BIZLOCK_OK)
+	if ((!shared && strncmp(text, PLAIN, BEGIN_LEN) != 0) || !checked(text) ||
+	    (shared && !read_number(&at, UINT32_MAX, &slot)) ||
+	    !read_fields(at, ret, &key, type, id) || bl_key_make(&ret->key, key, err) != BIZLOCK_OK)
+		return false;
+	ret->key.shared = shared;
+	ret->key.slot = (uint32_t)slot;
+	return true;
+}
+
+int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)
+{
+	struct bl_ticket ticket;
+
+	if (!text || !read_ticket(text, &ticket, err))
 		return bl_err_set(err, BIZLOCK_INVALID, "this is not what bizlock_export() wrote");
 	*ret = ticket;
 	return BIZLOCK_OK;

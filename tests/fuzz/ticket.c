@@ -7,8 +7,6 @@
 #include "base/hash.h"
 #include "common/fuzz.h"
 
-#define HEAD "bizlock1:"
-
 static void check_fields(const struct bl_ticket *t)
 {
 	size_t len = strnlen(t->owner, sizeof(t->owner)), head;
@@ -56,26 +54,29 @@ static void check_text(const char *text)
 }
 
 /* On the heap, and freed by the caller. */
-static char *with_check(const char *rest)
+static char *with_check(const char *head, const char *rest)
 {
-	size_t size = strlen(HEAD) + 33 + strlen(rest) + 1;
+	size_t size = strlen(head) + 33 + strlen(rest) + 1;
 	struct bl_hash hash = bl_hash_start();
 	char *ret = malloc(size), hex[33];
 
 	assert(ret);
 	bl_hash_add(&hash, rest, strlen(rest));
 	bl_hash_hex(&hash, hex);
-	snprintf(ret, size, HEAD "%s:%s", hex, rest);
+	snprintf(ret, size, "%s%s:%s", head, hex, rest);
 	return ret;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = fuzz_text(data, size), *checked = with_check(text);
+	char *text = fuzz_text(data, size), *plain = with_check("bizlock1:", text),
+	     *shared = with_check("bizlock2:", text);
 
 	check_text(text);
-	check_text(checked);
+	check_text(plain);
+	check_text(shared);
 	free(text);
-	free(checked);
+	free(plain);
+	free(shared);
 	return 0;
 }

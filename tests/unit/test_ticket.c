@@ -8,7 +8,7 @@
 #define OWNER "export-0123456789abcdef@4711.0123456789abcdef@web-1"
 
 /* As somebody would write it who knows how: with the right CHECK. */
-static int read_forged(const char *rest, struct bl_ticket *ret)
+static int read_with(const char *head, const char *rest, struct bl_ticket *ret)
 {
 	struct bl_hash hash = bl_hash_start();
 	char text[1024], hex[33];
@@ -16,8 +16,13 @@ static int read_forged(const char *rest, struct bl_ticket *ret)
 
 	bl_hash_add(&hash, rest, strlen(rest));
 	bl_hash_hex(&hash, hex);
-	snprintf(text, sizeof(text), "bizlock1:%s:%s", hex, rest);
+	snprintf(text, sizeof(text), "%s:%s:%s", head, hex, rest);
 	return bl_ticket_read(text, ret, &err);
+}
+
+static int read_forged(const char *rest, struct bl_ticket *ret)
+{
+	return read_with("bizlock1", rest, ret);
 }
 
 Test(ticket, what_was_written_is_read)
@@ -93,4 +98,36 @@ Test(ticket, what_nobody_can_hold_is_refused)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		cr_expect_eq(read_forged(rows[i], &got), BIZLOCK_INVALID, "%s", rows[i]);
 	cr_expect_eq(memcmp(&got, &before, sizeof(got)), 0);
+}
+
+Test(ticket, one_of_a_shared_lock_names_its_slot)
+{
+	struct bl_ticket ticket = {.fence = 7, .depth = 1, .lease_ms = 30000, .owner = OWNER}, got;
+	static const uint32_t slots[] = {0, 3, UINT32_MAX};
+	char text[BIZLOCK_EXPORT_MAX];
+	struct bl_err err;
+
+	bl_key_make(&ticket.key, (bizlock_key){"order", "4711"}, &err);
+	ticket.key.shared = true;
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		ticket.key.slot = slots[i];
+		cr_assert_eq(bl_ticket_write(&ticket, text, sizeof(text), &err), BIZLOCK_OK);
+		cr_assert_eq(strncmp(text, "bizlock2:", 9), 0);
+		cr_assert_eq(bl_ticket_read(text, &got, &err), BIZLOCK_OK);
+		cr_expect(bl_key_equal(&got.key, &ticket.key));
+		cr_expect_eq(got.key.slot, slots[i]);
+		cr_expect_eq(got.fence, 7);
+	}
+}
+
+Test(ticket, each_kind_has_its_fields)
+{
+	struct bl_ticket got;
+
+	cr_expect_eq(read_with("bizlock2", "0:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_OK);
+	cr_expect_eq(read_with("bizlock2", "7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
+	cr_expect_eq(read_with("bizlock2", "4294967296:7:1:30000:0:6b:6b:" OWNER, &got),
+	             BIZLOCK_INVALID);
+	cr_expect_eq(read_with("bizlock1", "0:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
+	cr_expect_eq(read_with("bizlock3", "7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
 }

@@ -72,8 +72,6 @@ static int export_hold(struct bl_call *call, struct bl_hold *h, char *ret, size_
 
 	if (h->state != BL_HOLD_HELD)
 		return bl_hold_lost(call, h);
-	if (h->key.shared)
-		return bl_err_set(call->err, BIZLOCK_MISUSE, "a shared lock cannot be exported");
 	rc = make_ticket(call, h, &ticket);
 	if (rc == BIZLOCK_OK)
 		rc = bl_ticket_write(&ticket, text, size < sizeof(text) ? size : sizeof(text),

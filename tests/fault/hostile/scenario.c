@@ -375,6 +375,8 @@ const struct scenario scenarios[] = {
         {"share-break", stranger_holds, do_break, sharer_is_gone, PLAIN, BIZLOCK_OK, S, 0},
         {"share-commit", i_hold_in_transaction, do_commit, ledger_is_written, PLAIN, BIZLOCK_OK, S,
          0},
+        {"share-export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
         {"slot", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
         {"slot-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
         {"slot-busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY, S, 1},
@@ -382,6 +384,8 @@ const struct scenario scenarios[] = {
         {"alone-takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
         {"alone-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
         {"alone-wait-off", stranger_holds, do_wait, row_is_mine, QUEUE_OFF, BIZLOCK_OK, X, 0},
+        {"alone-export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK, X, 0},
+        {"alone-import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},
         {"alone-release", i_hold, do_release, row_is_gone, PLAIN, BIZLOCK_OK, X, 0},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

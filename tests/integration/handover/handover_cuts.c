@@ -14,12 +14,13 @@ struct pair {
 	struct proxy *proxy;
 	bizlock *suffers, *well;
 	bizlock_grant grant;
+	uint32_t mode; /* 0: a plain lock */
 	char text[BIZLOCK_EXPORT_MAX];
 };
 
-static struct pair pair_begin(void)
+static struct pair pair_begin(uint32_t mode)
 {
-	struct pair p = {.proxy = proxy_start(&world.at, "127.0.0.1")};
+	struct pair p = {.proxy = proxy_start(&world.at, "127.0.0.1"), .mode = mode};
 
 	p.suffers = client_through(p.proxy, NULL);
 	p.well = client(NULL);
@@ -31,7 +32,10 @@ static void hold(struct pair *p, bizlock *b)
 	p->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	for (int i = 0; i < 2; i++)
 		expect(OK, b,
-		       acquire(b, "k", .wait_ms = WAIT_MS, .lease_ms = 60000, .grant = &p->grant));
+		       bizlock_acquire(b, KEY("k"),
+		                       &OPTS(.wait_ms = WAIT_MS, .lease_ms = 60000,
+		                             .flags = BIZLOCK_NO_RENEW | p->mode),
+		                       &p->grant));
 }
 
 static void give(struct pair *p, bizlock *b)
@@ -49,13 +53,18 @@ static void get(struct pair *p, bizlock *b)
 	          got.flags);
 }
 
-static void end(bizlock *b)
+static struct row row_now(const struct pair *p)
 {
-	cr_assert_eq(row_of(&world, KEY("k")).depth, 2);
+	return (p->mode ? shared_row_of : row_of)(&world, KEY("k"));
+}
+
+static void end(const struct pair *p, bizlock *b)
+{
+	cr_assert_eq(row_now(p).depth, 2);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(!row_now(p).there);
 }
 
 static void export_suffers(struct pair *p, const struct fault *fault)
@@ -69,7 +78,7 @@ static void then_import(struct pair *p)
 {
 	expect(NOT_OWNER, p->suffers, bizlock_verify(p->suffers, KEY("k"), NULL));
 	get(p, p->well);
-	end(p->well);
+	end(p, p->well);
 }
 
 static void import_suffers(struct pair *p, const struct fault *fault)
@@ -83,7 +92,7 @@ static void import_suffers(struct pair *p, const struct fault *fault)
 static void then_use(struct pair *p)
 {
 	expect(LOST, p->well, bizlock_import(p->well, p->text, NULL, NULL));
-	end(p->suffers);
+	end(p, p->suffers);
 }
 
 /* Cuts at the front, in the middle and at the end of each packet. Returns how many cuts were
@@ -117,20 +126,50 @@ static unsigned cut_everywhere(struct pair *p, void (*act)(struct pair *, const 
 }
 
 /* How many packets an export sends is not tested; it may be none. */
-Test(handover_cuts, while_it_is_exported)
+static void cut_export(uint32_t mode)
 {
-	struct pair p = pair_begin();
+	struct pair p = pair_begin(mode);
 
 	cut_everywhere(&p, export_suffers, then_import);
 	proxy_stop(p.proxy);
 }
 
-Test(handover_cuts, while_it_is_imported)
+static void cut_import(uint32_t mode)
 {
-	struct pair p = pair_begin();
+	struct pair p = pair_begin(mode);
 
 	cr_assert_gt(cut_everywhere(&p, import_suffers, then_use), 0);
 	proxy_stop(p.proxy);
+}
+
+Test(handover_cuts, while_it_is_exported)
+{
+	cut_export(0);
+}
+
+Test(handover_cuts, while_it_is_imported)
+{
+	cut_import(0);
+}
+
+Test(handover_cuts, while_one_that_is_shared_is_exported)
+{
+	cut_export(BIZLOCK_SHARED);
+}
+
+Test(handover_cuts, while_one_that_is_shared_is_imported)
+{
+	cut_import(BIZLOCK_SHARED);
+}
+
+Test(handover_cuts, while_one_that_nobody_shares_is_exported)
+{
+	cut_export(BIZLOCK_EXCLUSIVE);
+}
+
+Test(handover_cuts, while_one_that_nobody_shares_is_imported)
+{
+	cut_import(BIZLOCK_EXCLUSIVE);
 }
 
 /* After a lost reply, a client looks for rows of its own. A row that it has exported is none of
@@ -146,7 +185,7 @@ static int want_again(bizlock *b, bool set)
 
 static void what_was_exported_is_not_ours(bool set)
 {
-	struct pair p = pair_begin();
+	struct pair p = pair_begin(0);
 
 	for (unsigned reply = 0; reply < 4; reply++) {
 		struct fault fault = {.what = FAULT_CUT, .side = FAULT_REPLIES, .packet = reply};
@@ -191,7 +230,7 @@ Test(handover_cuts, an_import_in_doubt_does_no_harm_to_the_next_one)
 	eventually((rc = bizlock_import(pair.suffers, pair.text, NULL, NULL)) != BIZLOCK_BUSY);
 	cr_assert_eq(rc, BIZLOCK_OK, "%s", bizlock_errmsg(pair.suffers));
 	steadily(row_of(&world, KEY("k")).there, 500);
-	end(pair.suffers);
+	end(&pair, pair.suffers);
 	proxy_stop(p);
 }
 

@@ -184,7 +184,5 @@ Test(shared_life, a_child_holds_nothing)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
 	expect(OK, b, bizlock_verify(b, KEY("k"), "a"));
-	expect(MISUSE, b,
-	       bizlock_export(b, KEY("k"), "a", (char[BIZLOCK_EXPORT_MAX]){0}, BIZLOCK_EXPORT_MAX));
 	expect(OK, b, release_as(b, "a"));
 }
