@@ -40,8 +40,8 @@
  *          plain one of that key, and an owner has a key in one way at a time, else MISUSE; whoever
  *          has it alone may share it, too, one level deeper. Fences grow from one that had it alone
  *          to the next, and past those that shared it in between. A slot that rests (min_hold_ms)
- *          is taken: at most `limit` starts in a period. Not one of several keys, not for
- *          bizlock_async.h. SCHEMA: it needs the table of sql/002_shared_locks.sql.
+ *          is taken: at most `limit` starts in a period. Not one of several keys.
+ *          SCHEMA: it needs the table of sql/002_shared_locks.sql.
  *
  * THE CALLING SEQUENCE
  *

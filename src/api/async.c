@@ -42,13 +42,12 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	int rc = bl_args_acquire(opts, NULL, &o, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = bl_args_alone(&o, "a request cannot be started", err);
-	if (rc == BIZLOCK_OK)
 		rc = check_start(b, key, o.owner, done, &checked, &who, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_start", err, rc);
+	checked.shared = o.flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
 	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note, err);
 	if (op) {
 		op->request = bl_args_request(&o, &b->config);

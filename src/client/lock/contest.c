@@ -156,8 +156,9 @@ static int look(struct bl_contest *c)
 		bl_row_describe(c->row, holder, sizeof(holder));
 		bl_queue_note(c->queue, holder);
 	}
-	/* With a doorbell it would have to poll. Thousands of requests must not. */
-	if (c->op && first->bell && !owns(c))
+	/* With a doorbell it would have to poll. Thousands of requests must not. That of a shared
+	 * lock keeps its place in line. */
+	if (c->op && first->bell && !c->call->key.shared && !owns(c))
 		give_bell_back(c);
 	return rc;
 }
@@ -202,8 +203,8 @@ static void look_at_home(struct bl_contest *c)
 /* A request looks together with others. */
 static bool wants_batch(const struct bl_contest *c)
 {
-	return c->op && !c->seen && !c->alone && c->wait.bells && c->client->config.combine &&
-	       !c->unsure && !c->members[0]->hold->bell;
+	return c->op && !c->call->key.shared && !c->seen && !c->alone && c->wait.bells &&
+	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
@@ -213,7 +214,7 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;
-		if (c->op && !c->seen && !c->abroad)
+		if (c->op && !c->call->key.shared && !c->seen && !c->abroad)
 			look_at_home(c);
 		if (wants_batch(c))
 			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;

@@ -5,14 +5,15 @@
 
 #include "client/lock/acquire.h"
 #include "client/lock/release.h"
+#include "client/lock/shared.h"
 #include "core/backoff.h"
 #include "store/errclass.h"
 
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
 
-/* How long a release may take at a time. Others wait meanwhile, so it tries again later, as long
- * as a thread would. */
+/* How long it may take at a time to give something back. Others wait meanwhile, so it tries again
+ * later, as long as a thread would. */
 #define RELEASE_NS (2 * BL_MOMENT_NS)
 
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
@@ -175,6 +176,8 @@ static int acquire_step(struct bizlock_op *op)
 	if (op->m.hold->state != BL_HOLD_ACQUIRING)
 		return deepen(op);
 	prepare_contest(op);
+	if (call->key.shared && bl_shared_pass(&op->contest) == BIZLOCK_OK)
+		return BIZLOCK_OK;
 	rc = bl_contest_enter(&op->contest);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -218,6 +221,8 @@ static int acquire_end(struct bizlock_op *op, int rc)
 	struct bl_contest *c = &op->contest;
 	struct bl_hold *h = op->m.hold;
 
+	/* What it has to give back may take a while, and others wait: the rest is the janitor's. */
+	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + RELEASE_NS);
 	if (op->phase == BL_OP_CONTENDS)
 		bl_contest_leave(c, rc);
 	if (rc == BIZLOCK_OK && op->m.is_new && !c->handed_over)

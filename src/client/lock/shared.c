@@ -312,13 +312,15 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		return rc;
 	if (c->stays)
 		rc = renew_place(c, conn);
-	asleep = rc == BIZLOCK_OK && c->row->left_us > 0 && hold_of(c)->bell &&
+	asleep = rc == BIZLOCK_OK && !c->op && c->row->left_us > 0 && hold_of(c)->bell &&
 	         hold_of(c)->bell == conn->id;
 	if (asleep)
 		rc = sleep_on(c, conn, until);
 	bl_pool_put(&c->client->pool, conn);
 	if (rc != BIZLOCK_OK || asleep)
 		return rc;
+	if (c->op)
+		return bl_contest_look_later(c, until);
 	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
 }
 
