@@ -186,6 +186,15 @@ const struct scenario scenarios[] = {
         SHARED(X, 0, "alone-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, do_release),
         SHARED(X, 0, "alone-break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
         SHARED(X, 0, "alone-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
+        SHARED(S, 0, "ask-share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, ask_for),
+        SHARED(S, 0, "ask-share-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, ask_for),
+        SHARED(S, 0, "ask-share-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
+        SHARED(S, 0, "ask-share-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),
+        SHARED(S, 1, "ask-slot-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
+        SHARED(X, 0, "ask-alone", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, ask_for),
+        SHARED(X, 0, "ask-alone-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, ask_for),
+        SHARED(X, 0, "ask-alone-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
+        SHARED(X, 0, "ask-alone-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, ask_once),
         {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false, 0, 0},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
