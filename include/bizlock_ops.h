@@ -23,7 +23,8 @@ typedef struct bizlock_info {
 	uint32_t depth;
 	uint32_t flags; /* BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE (who holds a shared lock alone, or
 	                   waits for the others to leave), or 0: a plain lock */
-	uint32_t slot;  /* of one that shares it: which */
+	uint32_t slot;  /* of one that shares it: which, */
+	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
 } bizlock_info;
 
 /* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too: first of plain locks, in

@@ -12,6 +12,8 @@ CREATE TABLE IF NOT EXISTS `biz_shared_lock` (
     COMMENT 'what kind of thing biz_id names; acquire writes it',
   `slot` INT UNSIGNED NOT NULL
     COMMENT 'which of those that share it; 0: who holds it exclusively, or waits for the others to leave; acquire writes it',
+  `at_most` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'how many may share it, as this holder has it, for people who look; 0: any number, or held exclusively; acquire writes it',
   `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
     COMMENT 'fencing token; a new, larger one at first acquisition and at takeover',
   `owner` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NOT NULL

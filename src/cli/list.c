@@ -22,10 +22,10 @@ const struct cli_option cli_list_options[] = {
 };
 
 const char cli_list_more[] =
-        "MODE is that of a shared lock, and the slot. OWNER is a thread's number or a\n"
-        "name, HELD the time since the lock was acquired, LEFT what remains of its lease\n"
-        "by the server's clock. A lock that rests was released, and nobody gets it yet. A\n"
-        "row that is stale hinders nobody.\n";
+        "MODE is that of a shared lock, with slot and limit. OWNER is a thread's number\n"
+        "or a name, HELD the time since the lock was acquired, LEFT what remains of its\n"
+        "lease by the server's clock. A lock that rests was released, and nobody gets it\n"
+        "yet. A row that is stale hinders nobody.\n";
 
 static size_t width_of_output(void)
 {

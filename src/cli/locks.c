@@ -16,6 +16,7 @@ static bool copy(struct cli_lock *to, const bizlock_info *info)
 	        .depth = info->depth,
 	        .flags = info->flags,
 	        .slot = info->slot,
+	        .limit = info->limit,
 	};
 	return to->biz_type && to->biz_id && to->owner && to->note;
 }

@@ -9,7 +9,7 @@ struct cli_lock {
 	char *biz_type, *biz_id, *owner, *note;
 	uint64_t fence;
 	int64_t left_ms, held_ms;
-	uint32_t depth, flags, slot;
+	uint32_t depth, flags, slot, limit;
 	unsigned waiting; /* connections, at the first holder's row of a shared lock */
 };
 

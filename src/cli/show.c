@@ -63,8 +63,10 @@ static void show_lock(const struct cli_lock *lock)
 	line("state", cli_lock_state(lock));
 	if (lock->flags)
 		line("mode", cli_lock_mode(lock));
-	if (cli_lock_has_slot(lock))
+	if (cli_lock_has_slot(lock)) {
 		number("slot", lock->slot);
+		number("limit", lock->limit);
+	}
 	if (*lock->owner) {
 		line("owner", lock->owner);
 		line("host", o.host);

@@ -54,13 +54,20 @@ static const char *mode(const struct cli_lock *lock, char buf[CELL_SIZE])
 		return "";
 	if (!cli_lock_has_slot(lock))
 		return cli_lock_mode(lock);
-	snprintf(buf, CELL_SIZE, "%s %" PRIu32, cli_lock_mode(lock), lock->slot);
+	snprintf(buf, CELL_SIZE, "%s %" PRIu32 "/%" PRIu32, cli_lock_mode(lock), lock->slot,
+	         lock->limit);
 	return buf;
 }
 
 static const char *slot(const struct cli_lock *lock, char buf[CELL_SIZE])
 {
 	snprintf(buf, CELL_SIZE, "%" PRIu32, lock->slot);
+	return buf;
+}
+
+static const char *limit(const struct cli_lock *lock, char buf[CELL_SIZE])
+{
+	snprintf(buf, CELL_SIZE, "%" PRIu32, lock->limit);
 	return buf;
 }
 
@@ -180,13 +187,21 @@ static const struct column watch_columns[] = {
 };
 
 static const struct column json_columns[] = {
-        {"biz_type", biz_type, 0, SCOLS_JSON_STRING}, {"biz_id", biz_id, 0, SCOLS_JSON_STRING},
-        {"state", state, 0, SCOLS_JSON_STRING},       {"owner", owner, 0, SCOLS_JSON_STRING},
-        {"host", owner_host, 0, SCOLS_JSON_STRING},   {"pid", pid_number, 0, SCOLS_JSON_NUMBER},
-        {"fence", fence, 0, SCOLS_JSON_NUMBER},       {"depth", depth, 0, SCOLS_JSON_NUMBER},
-        {"mode", mode_name, 0, SCOLS_JSON_STRING},    {"slot", slot, 0, SCOLS_JSON_NUMBER},
-        {"held_ms", held_ms, 0, SCOLS_JSON_NUMBER},   {"left_ms", left_ms, 0, SCOLS_JSON_NUMBER},
-        {"note", note, 0, SCOLS_JSON_STRING},         {0},
+        {"biz_type", biz_type, 0, SCOLS_JSON_STRING},
+        {"biz_id", biz_id, 0, SCOLS_JSON_STRING},
+        {"state", state, 0, SCOLS_JSON_STRING},
+        {"owner", owner, 0, SCOLS_JSON_STRING},
+        {"host", owner_host, 0, SCOLS_JSON_STRING},
+        {"pid", pid_number, 0, SCOLS_JSON_NUMBER},
+        {"fence", fence, 0, SCOLS_JSON_NUMBER},
+        {"depth", depth, 0, SCOLS_JSON_NUMBER},
+        {"mode", mode_name, 0, SCOLS_JSON_STRING},
+        {"slot", slot, 0, SCOLS_JSON_NUMBER},
+        {"limit", limit, 0, SCOLS_JSON_NUMBER},
+        {"held_ms", held_ms, 0, SCOLS_JSON_NUMBER},
+        {"left_ms", left_ms, 0, SCOLS_JSON_NUMBER},
+        {"note", note, 0, SCOLS_JSON_STRING},
+        {0},
 };
 
 static const struct column *columns_of(enum cli_form form)

@@ -24,6 +24,7 @@ static const struct {
         {"primary_key", DATABASE, bl_check_primary_key},
         {"collation", BOTH, bl_check_collation},
         {"auto_increment", BOTH, bl_check_auto_increment},
+        {"limits", DATABASE, bl_check_shared_limits},
         {"grants", DATABASE, bl_check_grants},
         {"sql_mode", VARIABLES, bl_check_sql_mode},
         {"isolation", VARIABLES, bl_check_isolation},

@@ -21,7 +21,7 @@ bl_check bl_check_connections, bl_check_statements, bl_check_wait_timeout, bl_ch
 
 /* doctor_tables.c */
 bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collation,
-        bl_check_auto_increment;
+        bl_check_auto_increment, bl_check_shared_limits;
 
 /* doctor_tries.c */
 bl_check bl_check_grants, bl_check_doorbell, bl_check_watching, bl_check_proxy;

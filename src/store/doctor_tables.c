@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "store/doctor_checks.h"
+#include "store/errclass.h"
 #include "store/grants.h"
 #include "store/schema.h"
 
@@ -274,6 +275,37 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 			judge_counter(f, row);
 	if (f->text.len > 0)
 		judge_server(d, f);
+	bl_rows_free(rows);
+	return rc;
+}
+
+/* ---- limits of shared locks ---------------------------------------------------------------- */
+
+#define DIFFER                                                                                     \
+	"SELECT biz_type, biz_id, MIN(at_most), MAX(at_most) FROM `%sbiz_shared_lock` WHERE slot " \
+	"> 0 AND timeout > UTC_TIMESTAMP(6) GROUP BY biz_id, biz_type HAVING MIN(at_most) <> "     \
+	"MAX(at_most) LIMIT 1"
+
+/* Where shared locks are not used, their table may not be there. */
+int bl_check_shared_limits(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, 4, &rows, err, DIFFER, d->config->table_prefix);
+
+	if (rc != BIZLOCK_OK)
+		return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
+	row = bl_rows_next(rows);
+	if (!row) {
+		bl_buf_adds(&f->text, "each shared lock is held with one limit");
+	} else {
+		bl_buf_addf(&f->text, "%s/%s is held with limits from %s to %s",
+		            row[0] ? row[0] : "", row[1] ? row[1] : "", row[2] ? row[2] : "",
+		            row[3] ? row[3] : "");
+		bl_advise(f, BIZLOCK_WARN,
+		          "pass one limit wherever this lock is acquired: each call counts those "
+		          "of all limits, and lets in as many as its own allows");
+	}
 	bl_rows_free(rows);
 	return rc;
 }

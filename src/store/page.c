@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 9, TEXTS = 4 };
+enum { COLUMNS = 10, TEXTS = 4 };
 
 struct reader {
 	MYSQL_BIND binds[COLUMNS];
 	bl_bool null[COLUMNS];
 	unsigned long len[TEXTS];
-	uint64_t fence, depth, slot;
+	uint64_t fence, depth, slot, limit;
 	struct bl_page_row row, before;
 	struct bl_page page;
 	struct bl_err *err;
@@ -48,6 +48,7 @@ static int keep_row(void *arg)
 	r->row.id_len = end_text(r, 0, r->row.id, sizeof(r->row.id));
 	r->row.type_len = end_text(r, 1, r->row.type, sizeof(r->row.type));
 	r->row.slot = r->null[8] ? 0 : (uint32_t)r->slot;
+	r->row.limit = r->null[9] || r->limit > UINT32_MAX ? 0 : (uint32_t)r->limit;
 	if (!comes_after(&r->row, &r->before))
 		return bl_err_set(r->err, BIZLOCK_DB, "rows out of the order of their keys");
 	r->before = r->row;
@@ -76,6 +77,7 @@ static void bind_columns(struct reader *r)
 	        {&r->row.left_us, 0},
 	        {&r->row.held_us, 0},
 	        {&r->slot, 0},
+	        {&r->limit, 0},
 	};
 
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -84,7 +86,7 @@ static void bind_columns(struct reader *r)
 		bind->buffer_type = i < TEXTS ? MYSQL_TYPE_STRING : MYSQL_TYPE_LONGLONG;
 		bind->buffer = columns[i].data;
 		bind->buffer_length = (unsigned long)columns[i].size;
-		bind->is_unsigned = i == 4 || i == 5 || i == 8;
+		bind->is_unsigned = i == 4 || i == 5 || i >= 8;
 		bind->is_null = &r->null[i];
 		bind->length = i < TEXTS ? &r->len[i] : NULL;
 	}

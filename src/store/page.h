@@ -11,7 +11,7 @@ struct bl_page_row {
 	size_t id_len, type_len; /* there may be NULs among them */
 	char owner[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX * 4 + 1];
 	uint64_t fence;
-	uint32_t depth, slot;
+	uint32_t depth, slot, limit;
 	bool shared; /* of biz_shared_lock */
 	int64_t left_us, held_us;
 };

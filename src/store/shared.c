@@ -89,21 +89,22 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	        go->wish.exclusive && (go->bell == BL_BELL_RING || go->bell == BL_BELL_OURS);
 
 	bl_buf_addf(&s->text,
-	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, bell, "
-	            "note, gmt_create, gmt_modified) VALUES (",
+	            "INSERT INTO %s (biz_id, biz_type, slot, at_most, owner, reentrant, timeout, "
+	            "bell, note, gmt_create, gmt_modified) VALUES (",
 	            s->sql->shared_table);
 	add_id(s, go->wish.key);
 	bl_buf_adds(&s->text, ",IF(@bizlock_slot IS NULL,NULL,");
 	add_type(s, go->wish.key);
-	bl_buf_adds(&s->text, "),IFNULL(@bizlock_slot,0),");
+	bl_buf_addf(&s->text, "),IFNULL(@bizlock_slot,0),%" PRIu32 ",", go->wish.limit);
 	bl_shared_add_owner(s, &go->wish);
 	bl_buf_addf(&s->text, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,",
 	            (int64_t)claim->lease_ms * 1000, keeps_bell ? "CONNECTION_ID()" : "0");
 	bl_sql_literal(&s->text, "_utf8mb4", note, strlen(note));
 	bl_buf_adds(&s->text,
 	            "," NOW "," NOW ") ON DUPLICATE KEY UPDATE "
-	            "taken_from = IF(" OVER ", 0, taken_from)" ANEW("fence") ANEW("owner")
-	                    ANEW("reentrant") ANEW("bell") ANEW("note") ANEW("gmt_create")
+	            "taken_from = IF(" OVER
+	            ", 0, taken_from)" ANEW("at_most") ANEW("fence") ANEW("owner") ANEW("reentrant")
+	                    ANEW("bell") ANEW("note") ANEW("gmt_create")
 	                            ANEW("gmt_modified") ", timeout = IF(owner = VALUES(owner), "
 	                                                 "VALUES(timeout), timeout);");
 }

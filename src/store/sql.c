@@ -75,10 +75,11 @@
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
 	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW "), " slot " FROM " table " WHERE " filter   \
 	" ORDER BY biz_id, biz_type" order " LIMIT 256" /* BL_PAGE_ROWS */
-#define PLAIN_PAGE(filter) PAGE("@T", "0", filter, "")
+#define PLAIN_PAGE(filter) PAGE("@T", "0, 0", filter, "")
 /* But the trace of one that had it alone: that is nobody's row. */
 #define SHARED_PAGE(filter)                                                                        \
-	PAGE("@S", "slot", filter " AND (slot > 0 OR owner <> '' OR timeout > " NOW ")", ", slot")
+	PAGE("@S", "slot, at_most", filter " AND (slot > 0 OR owner <> '' OR timeout > " NOW ")",  \
+	     ", slot")
 
 static const struct {
 	const char *text;

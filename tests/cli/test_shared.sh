@@ -40,14 +40,15 @@ test_each_has_a_number_of_its_own() {
 	expect 75 "$program" exec -w 0 --limit 2 job a -- true
 	expect 0 "$program" list
 	expect_out '^TYPE +ID +MODE +OWNER'
-	expect_out '^job +a +shared 1 +exec '
-	expect_out '^job +a +shared 2 +exec '
+	expect_out '^job +a +shared 1/2 +exec '
+	expect_out '^job +a +shared 2/2 +exec '
 	expect 0 "$program" list --json
 	expect_equal "$(python3 -c 'import json, sys
-print([(l["mode"], l["slot"]) for l in json.load(sys.stdin)["locks"]])' <"$out")" "[('shared', 1), ('shared', 2)]"
+print([(l["mode"], l["slot"], l["limit"]) for l in json.load(sys.stdin)["locks"]])' <"$out")" "[('shared', 1, 2), ('shared', 2, 2)]"
 	expect 0 "$program" show job a
 	expect_equal "$(grep -c '^mode  *shared$' "$out")" 2
 	expect_out '^slot +2$'
+	expect_out '^limit +2$'
 	expect 64 "$program" break --yes job a
 	expect_err '2 hold it: --fence'
 	finish w1

@@ -50,6 +50,7 @@ static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bi
 	        .depth = row->depth,
 	        .flags = row->shared ? mode : 0,
 	        .slot = row->slot,
+	        .limit = row->limit,
 	};
 
 	return fn(arg, &info);

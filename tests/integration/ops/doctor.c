@@ -8,19 +8,33 @@
 TestSuite(doctor, .init = world_begin, .fini = world_end, .timeout = 120);
 
 static const char *const names[] = {
-        "connection",   "database",
-        "server",       "tables",
-        "engine",       "primary_key",
-        "collation",    "auto_increment",
-        "grants",       "sql_mode",
-        "isolation",    "transactions",
-        "inherited",    "binlog_format",
-        "read_only",    "galera",
-        "group",        "doorbell",
-        "watching",     "proxy",
-        "connections",  "prepared_statements",
-        "wait_timeout", "packets",
-        "durability",   "clock",
+        "connection",
+        "database",
+        "server",
+        "tables",
+        "engine",
+        "primary_key",
+        "collation",
+        "auto_increment",
+        "limits",
+        "grants",
+        "sql_mode",
+        "isolation",
+        "transactions",
+        "inherited",
+        "binlog_format",
+        "read_only",
+        "galera",
+        "group",
+        "doorbell",
+        "watching",
+        "proxy",
+        "connections",
+        "prepared_statements",
+        "wait_timeout",
+        "packets",
+        "durability",
+        "clock",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
@@ -238,4 +252,27 @@ Test(doctor, a_fence_that_does_not_count)
 	heal(&f, "auto_increment");
 	f = look(NULL);
 	expect_good(&f, SERVERS_OWN);
+}
+
+/* ---- shared locks --------------------------------------------------------------------------- */
+
+Test(doctor, limits_that_differ)
+{
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts opts = OPTS(.owner = "a", .flags = BIZLOCK_SHARED, .limit = 2);
+	struct findings f;
+
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	f = look(NULL);
+	expect_finding(&f, "limits", BIZLOCK_GOOD, "one limit");
+	opts.owner = "b";
+	opts.limit = 3;
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	f = look(NULL);
+	expect_finding(&f, "limits", BIZLOCK_WARN, "test/k is held with limits from 2 to 3");
+	expect_good(&f, SERVERS_OWN " limits");
+	expect(OK, b, bizlock_release(b, KEY("k"), "a", NULL));
+	f = look(NULL);
+	expect_finding(&f, "limits", BIZLOCK_GOOD, "");
+	expect(OK, b, bizlock_release(b, KEY("k"), "b", NULL));
 }

@@ -50,7 +50,7 @@ Test(columns, fewer_than_were_asked_for_are_refused)
 	        client_misled(&p, "biz_id, biz_type, owner, note", "biz_id, biz_type, owner/* */ ");
 
 	expect(DB, b, bizlock_each(b, NULL, never, NULL));
-	expect_message(b, "8 columns where 9 are asked for");
+	expect_message(b, "9 columns where 10 are asked for");
 	works_again(b, p);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cr_shared.h"
+#include "stale.h"
 
 TestSuite(sharing, .init = world_begin, .fini = world_end, .timeout = 120);
 
@@ -245,4 +246,39 @@ Test(sharing, a_slot_that_rests_is_taken)
 	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot = 2");
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+/* ---- what is shown ------------------------------------------------------------------------- */
+
+static int note_limit(void *arg, const bizlock_info *info)
+{
+	*(uint32_t *)arg = info->limit;
+	return 0;
+}
+
+static uint32_t last_limit(bizlock *b)
+{
+	uint32_t ret = 99;
+
+	expect(OK, b, bizlock_look(b, KEY("k"), note_limit, &ret));
+	return ret;
+}
+
+/* Each is shown with the limit that its owner has, in a row that another one has left, too. */
+Test(sharing, the_limit_is_shown)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, try_as(b, "a", S, 8, NULL));
+	cr_assert_eq(last_limit(b), 8);
+	expect(OK, b, try_as(b, "b", S, 9, NULL));
+	cr_assert_eq(last_limit(b), 9);
+	expect(OK, b, release_as(b, "a"));
+	expect(OK, b, release_as(b, "b"));
+	stale_shared_lease(world.admin, "k", 1, 1000);
+	expect(OK, b, try_as(b, "c", S, 7, NULL));
+	cr_assert_eq(last_limit(b), 7);
+	expect(OK, b, release_as(b, "c"));
+	expect(OK, b, try_as(b, "d", X, 0, NULL));
+	cr_assert_eq(last_limit(b), 0);
 }
