@@ -27,9 +27,11 @@ static int order(const struct bl_key *key, const char *id, const char *type)
 
 static int by_key(const void *a, const void *b)
 {
+	const struct bl_key *x = bl_entry_key(*(struct bl_entry *const *)a);
 	const struct bl_key *y = bl_entry_key(*(struct bl_entry *const *)b);
+	int by_name = order(x, y->id, y->type);
 
-	return order(bl_entry_key(*(struct bl_entry *const *)a), y->id, y->type);
+	return by_name ? by_name : (x->slot > y->slot) - (x->slot < y->slot);
 }
 
 static struct bl_entry *find_entry(const struct batch *b, const char *id, const char *type)
@@ -164,7 +166,10 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 
 	b->answered = statement + 1;
 	if (rows && statement > b->commit) {
-		read_last(b, rows);
+		if (b->shared)
+			bl_sharers_read(b, rows);
+		else
+			read_last(b, rows);
 	} else if (!rows && b->inserts > 0 && statement + 1 == b->commit) {
 		b->first = mysql_insert_id(b->s->mysql);
 		b->in_order = b->first && mysql_affected_rows(b->s->mysql) == b->inserts;
@@ -206,8 +211,11 @@ static int run_first(struct batch *b, struct bl_err *err)
 
 	if (b->acquisitions == 0)
 		return BIZLOCK_OK;
-	bl_batch_first(b);
-	rc = bl_session_each(b->s, UINT_MAX, read_first, b, err);
+	if (b->shared)
+		bl_sharers_ask(b);
+	else
+		bl_batch_first(b);
+	rc = bl_session_each(b->s, UINT_MAX, b->shared ? bl_sharers_read_ask : read_first, b, err);
 	if (rc != BIZLOCK_OK)
 		batch_undo(b);
 	return rc;
@@ -241,6 +249,8 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 {
 	uint64_t fence = b->first;
 
+	if (b->shared)
+		return bl_sharers_tell(b, err);
 	if (!b->in_order) {
 		bl_batch_read(b);
 		return bl_session_each(b->s, UINT_MAX, read_back, b, err);
@@ -263,12 +273,17 @@ static void tell_releases(struct batch *b)
 
 	for (size_t i = 0; i < b->n; i++)
 		b->entries[i]->done |= bl_batch_releases(b->entries[i]);
-	if (!b->s->gone && b->releases > 0)
+	if (b->s->gone || b->releases == 0)
+		return;
+	if (b->shared)
+		bl_sharers_wake(b);
+	else
 		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells));
 }
 
 static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 {
+	unsigned needed;
 	int rc;
 
 	b->inserts = count_entries(b, bl_batch_inserts);
@@ -280,7 +295,8 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	}
 	*ret_sent = bl_now();
-	rc = bl_session_each(b->s, b->commit + 1 + (b->inserts > 0), read_second, b, err);
+	needed = b->commit + 1 + (b->inserts > 0 && !(b->shared && bl_shared_in_cluster(b->s)));
+	rc = bl_session_each(b->s, needed, read_second, b, err);
 	if (rc == BIZLOCK_OK)
 		tell_releases(b);
 	if (rc == BIZLOCK_OK && b->inserts > 0)
@@ -309,7 +325,7 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	int rc;
 
 	batch_begin(b);
-	b->asks |= b->looks || !b->s->sql->mariadb;
+	b->asks |= b->looks || b->shared || !b->s->sql->mariadb;
 	rc = run_first(b, err);
 	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
 }
@@ -317,7 +333,11 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
                  bl_time *ret_sent, struct bl_err *err)
 {
-	struct batch b = {.s = s, .entries = entries, .n = n, .suffix = suffix};
+	struct batch b = {.s = s,
+	                  .entries = entries,
+	                  .n = n,
+	                  .suffix = suffix,
+	                  .shared = bl_entry_key(entries[0])->shared};
 	int rc;
 
 	*ret_sent = 0;

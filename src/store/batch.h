@@ -7,28 +7,32 @@
 #define BL_STORE_BATCH_H
 
 #include "base/clock.h"
-#include "store/take.h"
+#include "store/shared.h"
 
 #define BL_BATCH_MAX 128
 
 struct bl_entry {
-	struct bl_claim claim; /* an acquisition, */
-	struct bl_goal *goal;  /* of this key; */
-	struct bl_ref hold;    /* or, when its key is not NULL, a last release, */
-	const char *bell;      /* with this doorbell, which the session has */
-	struct bl_row *row;    /* an acquisition: filled if it is not done; or NULL */
+	struct bl_claim claim;       /* an acquisition, */
+	struct bl_goal *goal;        /* of this key; */
+	struct bl_ref hold;          /* or, when its key is not NULL, a last release, */
+	const char *bell;            /* with this doorbell, which the session has */
+	struct bl_row *row;          /* an acquisition: filled if it is not done; or NULL */
+	struct bl_shared_seen *seen; /* of a shared lock: what is beside its row if that is done */
 
 	/* answers */
 	bool rung;  /* acquisition: the session has the doorbell now */
 	bool there; /* the row was: in the way of an acquisition */
-	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled. Release: both
-	               are gone */
+	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled; of a shared
+	               lock: the row is there, and has to be judged. Release: both are gone */
 	bool maybe; /* not known to be done, but it may be */
 };
 
 const struct bl_key *bl_entry_key(const struct bl_entry *e);
 
-/* Each key once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
+/* All plain, or all shared: such share without a limit, each has a slot of its own, and `bell` is
+ * given for those who sleep until others leave.
+ *
+ * Each key (and slot) once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
  * of acquisitions. suffix: of the owners of releases, see bl_many_suffix(). The order of entries
  * changes. *ret_sent: when what changes the rows was about to be sent. CONN, DB, NOMEM: where the
  * session is gone, `maybe` tells, and releases may be `done`; else nothing was done, no doorbell of

@@ -1,9 +1,10 @@
-/* What batch.c and batch_text.c share. */
+/* What the files of batches share. */
 #ifndef BL_STORE_BATCH_PARTS_H
 #define BL_STORE_BATCH_PARTS_H
 
 #include "store/batch.h"
 #include "store/many.h"
+#include "store/shared_parts.h"
 #include "store/sql_parts.h"
 #include "store/watch.h"
 
@@ -12,6 +13,7 @@ struct batch {
 	struct bl_entry **entries; /* in the order of the primary key */
 	size_t n;
 	const char *suffix; /* of the owners of releases */
+	bool shared;        /* of those that share locks; else of plain locks */
 	size_t acquisitions, releases, inserts;
 	bool looks; /* an acquisition wants to know what is in its way */
 	bool asks;  /* which keys are free, before it inserts */
@@ -41,5 +43,13 @@ void bl_batch_read(struct batch *b); /* all that was inserted */
 
 /* The doorbells of releases, and how many there are. */
 size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
+
+/* How batches of those that share differ: batch_shared.c. */
+void bl_sharers_ask(struct batch *b); /* the first packet */
+bl_answer_fn bl_sharers_read_ask;
+void bl_sharers_end(struct batch *b); /* of the second packet, behind COMMIT, */
+void bl_sharers_read(struct batch *b, struct bl_rows *rows); /* and what it brings */
+int bl_sharers_tell(struct batch *b, struct bl_err *err);
+void bl_sharers_wake(struct batch *b);
 
 #endif

@@ -43,7 +43,7 @@ bool bl_batch_acquires(const struct bl_entry *e)
 
 bool bl_batch_inserts(const struct bl_entry *e)
 {
-	return bl_batch_acquires(e) && e->rung && !e->there;
+	return bl_batch_acquires(e) && (e->rung || e->goal->key->shared) && !e->there;
 }
 
 const struct bl_key *bl_entry_key(const struct bl_entry *e)
@@ -78,7 +78,8 @@ static void add_deletes(struct batch *b)
 	struct bl_buf *text = &b->s->text;
 	const char *before = " AND fence + 0 IN (";
 
-	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)", b->s->sql->table);
+	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)",
+	            b->shared ? b->s->sql->shared_table : b->s->sql->table);
 	add_keys(b, bl_batch_releases);
 	bl_many_suffix(text, b->suffix);
 	for (size_t i = 0; i < b->n; i++) {
@@ -146,7 +147,7 @@ static void add_batch_insert(struct batch *b)
 
 	if (!b->asks)
 		bl_buf_adds(&b->s->text, "SET STATEMENT innodb_lock_wait_timeout = 0 FOR ");
-	bl_sql_begin_set(b->s->sql, &b->s->text);
+	bl_sql_begin_set(b->s->sql, b->shared, &b->s->text);
 	for (size_t i = 0; i < b->n; i++) {
 		const struct bl_entry *e = b->entries[i];
 
@@ -158,7 +159,7 @@ static void add_batch_insert(struct batch *b)
 		                             .owner = e->claim.owner,
 		                             .note = e->claim.note,
 		                             .lease_us = (int64_t)e->claim.lease_ms * 1000,
-		                             .bell = true});
+		                             .bell = !b->shared});
 		first = false;
 	}
 	bl_sql_end_batch(&b->s->text);
@@ -207,6 +208,10 @@ void bl_batch_second(struct batch *b)
 		b->commit++;
 	}
 	bl_buf_adds(text, "COMMIT");
+	if (b->shared) {
+		bl_sharers_end(b);
+		return;
+	}
 	if (b->inserts > 0) {
 		bl_buf_addf(text, ";SELECT " BL_BATCH_READ " FROM %s", b->s->sql->table);
 		bl_sql_key(text, bl_entry_key(last_insert(b)));
@@ -227,7 +232,7 @@ void bl_batch_undo(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
 	bl_buf_adds(&b->s->text, "ROLLBACK");
-	if (b->acquisitions == 0)
+	if (b->acquisitions == 0 || b->shared)
 		return;
 	bl_buf_adds(&b->s->text, ";DO ");
 	add_bells(b, bl_batch_acquires, "RELEASE_LOCK(", ")");

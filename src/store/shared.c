@@ -157,7 +157,7 @@ int bl_shared_catch_up(struct bl_session *s, struct bl_err *err)
 	return bl_lock_catch_up(s, &ignored, err);
 }
 
-static bool in_cluster(const struct bl_session *s)
+bool bl_shared_in_cluster(const struct bl_session *s)
 {
 	return s->sql->galera || s->sql->group;
 }
@@ -166,7 +166,7 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 {
 	const struct bl_shared_go *go = g->go;
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
-	bool draws = go->wish.exclusive && !in_cluster(s);
+	bool draws = go->wish.exclusive && !bl_shared_in_cluster(s);
 
 	bl_buf_reset(&s->text);
 	add_choice(s, go);
@@ -179,9 +179,9 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 	if (gives_bell)
 		bl_buf_addf(&s->text, "DO RELEASE_LOCK('%s');", go->wish.bell);
 	g->looks = g->inserts + 1 + draws + gives_bell;
-	if (!in_cluster(s))
+	if (!bl_shared_in_cluster(s))
 		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
-	return bl_session_each(s, g->looks + !in_cluster(s), read_go, g, err);
+	return bl_session_each(s, g->looks + !bl_shared_in_cluster(s), read_go, g, err);
 }
 
 /* The doorbell, if it was rung, stays with a contender whose row was refused. */
@@ -260,7 +260,7 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	if (rc != BIZLOCK_OK || done.affected != 1)
 		return rc;
 	key.slot = 0;
-	if (in_cluster(s))
+	if (bl_shared_in_cluster(s))
 		rc = bl_shared_catch_up(s, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_lock_look(s, &key, go->wish.bell, &row, err);
@@ -293,13 +293,13 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	*ret_took = BL_TOOK_NOTHING;
 	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL && !s->gone)
 		return refused(s, go, ret_took, err);
-	if (rc == BIZLOCK_OK && in_cluster(s)) {
+	if (rc == BIZLOCK_OK && bl_shared_in_cluster(s)) {
 		rc = bl_shared_look(s, &go->wish, false, ret, err);
 		g.read = true;
 	}
 	if (rc == BIZLOCK_OK && !g.read)
 		rc = bl_session_refuse(s, err, "no rows where they were asked for");
-	ret->drawn = !in_cluster(s);
+	ret->drawn = !bl_shared_in_cluster(s);
 	*ret_took = BL_TOOK_ALL;
 	if (rc == BIZLOCK_OK)
 		return rc;

@@ -28,6 +28,7 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
                      struct bl_shared_dead *dead);
 
 /* A cluster's member may not have applied yet what others have committed. */
+bool bl_shared_in_cluster(const struct bl_session *s);
 int bl_shared_catch_up(struct bl_session *s, struct bl_err *err);
 
 #endif

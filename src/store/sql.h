@@ -178,7 +178,7 @@ struct bl_sql_row {
 	bool bell;    /* the connection has its doorbell */
 };
 
-void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
+void bl_sql_begin_set(const struct bl_sql *sql, bool shared, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
 
 /* Of a row that is there, and ours: to draw its fence again. */

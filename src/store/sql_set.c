@@ -28,12 +28,12 @@ void bl_sql_end_keys(struct bl_buf *ret)
 	bl_buf_adds(ret, ")");
 }
 
-void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
+void bl_sql_begin_set(const struct bl_sql *sql, bool shared, struct bl_buf *ret)
 {
 	bl_buf_addf(ret,
-	            "INSERT INTO %s (biz_id, biz_type, owner, reentrant, timeout, bell, note, "
+	            "INSERT INTO %s (biz_id, biz_type, %sowner, reentrant, timeout, bell, note, "
 	            "gmt_create, gmt_modified) VALUES ",
-	            sql->table);
+	            shared ? sql->shared_table : sql->table, shared ? "slot, " : "");
 }
 
 /* As in TAKE: a NULL biz_type is refused. */
@@ -53,6 +53,8 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	bl_buf_adds(ret, ",");
 	add_type(ret, row);
 	bl_buf_adds(ret, ",");
+	if (row->key->shared)
+		bl_buf_addf(ret, "%" PRIu32 ",", row->key->slot);
 	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
 	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", row->lease_us,
 	            row->bell ? "CONNECTION_ID()" : "0");

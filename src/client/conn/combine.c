@@ -34,6 +34,17 @@ static bool job_acquires(const struct bl_job *job)
 	return !job->entry.hold.key;
 }
 
+static bool job_shares(const struct bl_job *job)
+{
+	return job_key(job)->shared;
+}
+
+/* Those that share need no doorbell, so any connection will do for what they want. */
+static bool job_rings(const struct bl_job *job)
+{
+	return job_acquires(job) && !job_shares(job);
+}
+
 /* A doorbell that the connection has already would be given to it again: see
  * bl_held_has_bell(). */
 static bool batch_suits(const struct bizlock *b, const struct job_batch *batch,
@@ -41,7 +52,7 @@ static bool batch_suits(const struct bizlock *b, const struct job_batch *batch,
 {
 	const struct bl_conn *conn = batch->conn;
 
-	if (!job_acquires(job))
+	if (!job_rings(job))
 		return true;
 	if (conn->bells + batch->bells >= BL_BELLS_MAX ||
 	    bl_held_has_bell(&b->held, job_key(job), conn->id))
@@ -58,7 +69,7 @@ static void batch_add(const struct bizlock *b, struct job_batch *batch, struct b
 		bl_job_end(job, BL_JOB_ALONE);
 		return;
 	}
-	batch->bells += job_acquires(job);
+	batch->bells += job_rings(job);
 	batch->entries[batch->n] = &job->entry;
 	batch->jobs[batch->n++] = job;
 	job->state = BL_JOB_RUNS;
@@ -75,7 +86,7 @@ static void batch_answer(const struct job_batch *batch, struct bl_job *job, int 
 	}
 	if (job_acquires(job) || !e->done)
 		job->rc = rc;
-	else
+	else if (!job_shares(job))
 		batch->conn->bells--;
 	if (job->rc != BIZLOCK_OK)
 		*job->err = *err;
@@ -111,12 +122,21 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 			batch_answer(batch, batch->jobs[i], rc, &err);
 }
 
+/* Those in line, up to the first of the other kind. */
+static void batch_add_line(const struct bizlock *b, struct job_batch *batch, bool shared)
+{
+	struct bl_jobs *line = &batch->conn->jobs;
+
+	while (batch->n < BL_BATCH_MAX && line->first && job_shares(line->first) == shared)
+		batch_add(b, batch, bl_jobs_next(line));
+}
+
 static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
 	struct job_batch batch = {.conn = conn};
 
-	for (; job; job = batch.n < BL_BATCH_MAX ? bl_jobs_next(&conn->jobs) : NULL)
-		batch_add(b, &batch, job);
+	batch_add(b, &batch, job);
+	batch_add_line(b, &batch, job_shares(job));
 	if (batch.n > 0)
 		batch_run(b, &batch);
 }
@@ -125,14 +145,12 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
                       struct bl_err *err)
 {
 	struct job_batch batch = {.conn = conn};
-	struct bl_job *job;
 
 	for (size_t i = 0; i < n; i++) {
 		jobs[i]->err = err;
 		batch_add(b, &batch, jobs[i]);
 	}
-	while (batch.n < BL_BATCH_MAX && (job = bl_jobs_next(&conn->jobs)) != NULL)
-		batch_add(b, &batch, job);
+	batch_add_line(b, &batch, false);
 	if (batch.n > 0)
 		batch_run(b, &batch);
 }
@@ -141,10 +159,10 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
  * are few, answers the connection, to go alone on. */
 static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
-	bool acquires = job_acquires(job), full = acquires && conn->bells >= BL_BELLS_MAX;
+	bool rings = job_rings(job), full = rings && conn->bells >= BL_BELLS_MAX;
 
-	conn->ringing = acquires;
-	if (acquires && bl_held_has_bell(&b->held, job_key(job), conn->id))
+	conn->ringing = rings;
+	if (rings && bl_held_has_bell(&b->held, job_key(job), conn->id))
 		job->state = BL_JOB_ALONE;
 	else if (full || conn->jobs.count + 1 < BL_WORTH_A_BATCH)
 		return conn;
@@ -205,7 +223,7 @@ static int job_join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 	return rc;
 }
 
-/* ---- an acquisition ------------------------------------------------------------------ */
+/* ---- what goes by any connection ----------------------------------------------------- */
 
 /* Are as many connections at work as there should be? */
 static bool is_crowded(const struct bizlock *b)
@@ -240,17 +258,17 @@ static int job_go_alone(struct bizlock *b, struct bl_job *job, struct bl_patienc
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (bl_held_has_bell(&b->held, job_key(job), conn->id)) {
+	if (job_rings(job) && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
 		bl_pool_put(&b->pool, conn);
 		return rc;
 	}
-	conn->ringing = 1;
+	conn->ringing = job_rings(job);
 	*ret = conn;
 	return rc;
 }
 
-static int combine_acquisition(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
-                               struct bl_conn **ret)
+static int combine_anywhere(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
+                            struct bl_conn **ret)
 {
 	struct bl_conn *conn = is_crowded(b) ? job_line(b, job) : NULL;
 	int rc;
@@ -266,6 +284,8 @@ static int combine_acquisition(struct bizlock *b, struct bl_job *job, struct bl_
 		rc = job_go_alone(b, job, patience, ret);
 	return rc;
 }
+
+/* ---- a release ----------------------------------------------------------------------- */
 
 static int combine_release(struct bizlock *b, struct bl_job *job, uint64_t bell,
                            struct bl_patience patience, struct bl_conn **ret)
@@ -313,7 +333,7 @@ enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
 	if (rc != BIZLOCK_OK)
 		return BL_COMBINED_FAILED;
 	patience.open = call->client->config.combine;
-	rc = combine_acquisition(call->client, job, patience, ret);
+	rc = combine_anywhere(call->client, job, patience, ret);
 	pthread_cond_destroy(&job->turn);
 	return job_outcome(job, rc, *ret);
 }
@@ -328,7 +348,8 @@ enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, ui
 	*ret = NULL;
 	if (rc != BIZLOCK_OK)
 		return BL_COMBINED_FAILED;
-	rc = combine_release(call->client, job, bell, patience, ret);
+	rc = bell ? combine_release(call->client, job, bell, patience, ret)
+	          : combine_anywhere(call->client, job, patience, ret);
 	pthread_cond_destroy(&job->turn);
 	return job_outcome(job, rc, *ret);
 }

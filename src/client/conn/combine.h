@@ -22,11 +22,12 @@ enum bl_combined {
 /* job: its entry and (acquisition) `bell` are set. Whatever the answer, job->entry.maybe tells
  * whether it may have been done.
  *
- * An acquisition rings its doorbell; once it is DONE, *job->bell says which connection has it. */
+ * An acquisition rings its doorbell; once it is DONE, *job->bell says which connection has it. One
+ * that shares rings none, and its row has to be judged. */
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
                                     struct bl_patience patience, struct bl_conn **ret);
 
-/* A last release with the doorbell that connection `bell` has. */
+/* A last release with the doorbell that connection `bell` has; 0: of one that shares. */
 enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
                                     struct bl_conn **ret);
 

@@ -23,7 +23,7 @@ struct bl_claim bl_attempt_claim(const struct bl_contest *c)
 
 /* ---- connections ------------------------------------------------------------------------ */
 
-static struct bl_patience patience_of(const struct bl_contest *c)
+struct bl_patience bl_attempt_patience(const struct bl_contest *c)
 {
 	return (struct bl_patience){
 	        .end = c->request->once ? c->call->io_deadline : c->call->deadline,
@@ -49,7 +49,7 @@ void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn)
  * any other will do. */
 static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
 {
-	struct bl_patience patience = patience_of(c);
+	struct bl_patience patience = bl_attempt_patience(c);
 	int rc;
 
 	patience.end = bl_earlier(patience.end, bl_now() + BUSY_NS);
@@ -70,7 +70,7 @@ int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret)
 	if (c->n == 1 && *bell_of(c))
 		rc = borrow_with_bell(c, ret);
 	if (rc == BIZLOCK_OK && !*ret)
-		rc = bl_pool_take(&c->client->pool, patience_of(c), ret, c->call->err);
+		rc = bl_pool_take(&c->client->pool, bl_attempt_patience(c), ret, c->call->err);
 	return rc;
 }
 
@@ -245,7 +245,7 @@ static bool bells_are_here(const struct bl_contest *c, const struct bl_conn *con
 
 static int take_several(struct bl_contest *c, bool with_bells)
 {
-	struct bl_patience patience = patience_of(c);
+	struct bl_patience patience = bl_attempt_patience(c);
 	struct bl_conn *conn;
 	int rc;
 
@@ -305,7 +305,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
 	job.entry.row = NULL;
-	combined = bl_combine_acquire(c->call, &job, patience_of(c), &conn);
+	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
 	c->unsure |= job.entry.maybe;
 	switch (combined) {
 	case BL_COMBINED_LENT:

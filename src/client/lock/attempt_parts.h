@@ -6,6 +6,8 @@
 
 struct bl_claim bl_attempt_claim(const struct bl_contest *c);
 
+struct bl_patience bl_attempt_patience(const struct bl_contest *c);
+
 /* A connection: that which has our doorbell, if there is one. */
 int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret);
 

@@ -108,11 +108,13 @@ static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 	return drop_alone(call, drop);
 }
 
-/* A row that a transaction has fenced would keep the whole batch waiting. Batches know plain locks
- * alone. */
+/* A row that a transaction has fenced would keep the whole batch waiting. */
 static bool may_combine(const struct bl_drop *drop)
 {
-	return drop->bell && drop->rest_us <= 0 && !drop->hold->fenced && !drop->ref.key->shared;
+	const struct bl_key *key = drop->ref.key;
+	bool suits = key->shared ? key->slot > 0 && !drop->bell : drop->bell != 0;
+
+	return suits && drop->ref.owner && drop->rest_us <= 0 && !drop->hold->fenced;
 }
 
 int bl_drop(struct bl_call *call, struct bl_drop *drop)

@@ -1,37 +1,32 @@
 #include "client/lock/shared.h"
 
-#include "client/lock/attempt_parts.h"
+#include "client/conn/combine.h"
 #include "client/lock/drop.h"
-#include "client/lock/sleep.h"
+#include "client/lock/shared_parts.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/schema.h"
 
-/* A sleep that nobody ends costs no more than this. Those at another member of a cluster find
- * nobody to wake, and a server may refuse to let one user end another one's statement. */
-#define SLEEP_MS 1000
-
-static bool wants_exclusive(const struct bl_contest *c)
+bool bl_shared_wants_exclusive(const struct bl_contest *c)
 {
 	return c->request->flags & BIZLOCK_EXCLUSIVE;
 }
 
-static struct bl_hold *hold_of(const struct bl_contest *c)
+struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
 {
 	return c->members[0]->hold;
 }
 
-static struct bl_wish wish_of(const struct bl_contest *c)
+struct bl_wish bl_shared_wish_of(const struct bl_contest *c)
 {
 	return (struct bl_wish){.key = &c->call->key,
 	                        .owner = c->call->owner_full,
 	                        .bell = c->wait.bells ? c->call->bell : NULL,
-	                        .exclusive = wants_exclusive(c),
-	                        .limit = wants_exclusive(c) ? 0 : c->request->limit};
+	                        .exclusive = bl_shared_wants_exclusive(c),
+	                        .limit = bl_shared_wants_exclusive(c) ? 0 : c->request->limit};
 }
 
-/* Its row, as seen last. */
-static struct bl_ref own_row(struct bl_contest *c)
+struct bl_ref bl_shared_own_row(struct bl_contest *c)
 {
 	c->call->key.slot = c->others.slot;
 	return (struct bl_ref){.key = &c->call->key,
@@ -49,14 +44,14 @@ static int win(struct bl_contest *c)
 
 	goal->fence = c->others.fence;
 	goal->took_over = c->took_over;
-	hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
+	bl_shared_hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
 	return bl_attempt_won(c);
 }
 
 /* Its fence may be smaller than that of somebody who had the lock before it: it gets a new one. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
-	struct bl_wish wish = wish_of(c);
+	struct bl_wish wish = bl_shared_wish_of(c);
 	uint64_t fence = 0;
 	int rc;
 
@@ -72,7 +67,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 /* Somebody has the lock exclusively, or waits for it: back in line. */
 static int retreat(struct bl_contest *c, struct bl_conn *conn)
 {
-	struct bl_ref own = own_row(c);
+	struct bl_ref own = bl_shared_own_row(c);
 	bool matched;
 	int rc;
 
@@ -83,22 +78,46 @@ static int retreat(struct bl_contest *c, struct bl_conn *conn)
 	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 }
 
+/* Of what is over a transaction may have fenced something: the next look clears it. */
+static bool is_alone(const struct bl_contest *c)
+{
+	return c->row->left_us <= 0 && !c->row->locked && !c->others.uncleared;
+}
+
+static bool is_newest(const struct bl_contest *c)
+{
+	return bl_shared_wants_exclusive(c) ? c->others.drawn : c->others.trace < c->others.fence;
+}
+
 /* After a go for a row. */
 static int judge(struct bl_contest *c, struct bl_conn *conn)
 {
-	bool in_way = c->row->left_us > 0 || c->row->locked;
-
 	c->took_over |= c->others.took_over;
-	c->stays = c->others.mine && wants_exclusive(c);
+	c->stays = c->others.mine && bl_shared_wants_exclusive(c);
 	if (!c->others.mine)
 		return BL_AGAIN;
 	c->unsure = true;
-	/* Of what is over a transaction may have fenced something: the next look clears it. */
-	if (in_way || c->others.uncleared)
+	if (!is_alone(c))
 		return c->stays ? BL_AGAIN : retreat(c, conn);
-	if (wants_exclusive(c) ? c->others.drawn : c->others.trace < c->others.fence)
+	return is_newest(c) ? win(c) : draw_again(c, conn);
+}
+
+/* The same, after a batch: hardly ever it needs a connection. */
+static int judge_anywhere(struct bl_contest *c)
+{
+	struct bl_conn *conn;
+	int rc;
+
+	c->unsure = true;
+	*c->row = c->others.in_way;
+	if (is_alone(c) && is_newest(c))
 		return win(c);
-	return draw_again(c, conn);
+	rc = bl_attempt_borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = judge(c, conn);
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
 }
 
 /* ---- going for a row ----------------------------------------------------------------------- */
@@ -106,9 +125,9 @@ static int judge(struct bl_contest *c, struct bl_conn *conn)
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
                                     bool with_bells)
 {
-	bool queues = wants_exclusive(c) || c->request->limit;
+	bool queues = bl_shared_wants_exclusive(c) || c->request->limit;
 
-	if (hold_of(c)->bell && hold_of(c)->bell == conn->id)
+	if (bl_shared_hold_of(c)->bell && bl_shared_hold_of(c)->bell == conn->id)
 		return BL_BELL_OURS;
 	if (!with_bells)
 		return BL_BELL_NONE;
@@ -128,7 +147,7 @@ static uint32_t any_slot(const struct bl_contest *c)
 static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
-	struct bl_shared_go go = {.wish = wish_of(c),
+	struct bl_shared_go go = {.wish = bl_shared_wish_of(c),
 	                          .claim = &claim,
 	                          .bell = bell_for(c, conn, with_bells),
 	                          .slot = any_slot(c)};
@@ -136,7 +155,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 	int rc;
 
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
-	go.stay = wants_exclusive(c) && !c->request->once &&
+	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	bl_unlock(c->client);
 	c->sent = bl_now();
@@ -150,12 +169,12 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (go.bell == BL_BELL_RING &&
-	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && wants_exclusive(c))))
+	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && bl_shared_wants_exclusive(c))))
 		bl_attempt_note_bells(c, conn);
 	if (took != BL_TOOK_ALL)
 		return BL_AGAIN;
-	if (go.bell == BL_BELL_OURS && !wants_exclusive(c)) {
-		hold_of(c)->bell = 0; /* given back by the same packet */
+	if (go.bell == BL_BELL_OURS && !bl_shared_wants_exclusive(c)) {
+		bl_shared_hold_of(c)->bell = 0; /* given back by the same packet */
 		conn->bells--;
 	}
 	*c->row = c->others.in_way;
@@ -167,16 +186,54 @@ int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 	return go_on(c, conn, true);
 }
 
+/* Together with what other threads want from the server now, or alone. */
+static int combine(struct bl_contest *c)
+{
+	struct bl_shared_seen seen;
+	struct bl_job job = {
+	        .entry = {.claim = bl_attempt_claim(c), .goal = c->goals[0], .seen = &seen}};
+	enum bl_combined combined;
+	struct bl_conn *conn;
+	int rc = BL_AGAIN;
+
+	c->call->key.slot = any_slot(c);
+	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
+	c->unsure |= job.entry.maybe;
+	switch (combined) {
+	case BL_COMBINED_LENT:
+		rc = go_on(c, conn, true);
+		bl_pool_put(&c->client->pool, conn);
+		break;
+	case BL_COMBINED_DONE:
+		c->sent = job.sent;
+		c->others = seen;
+		rc = judge_anywhere(c);
+		break;
+	case BL_COMBINED_FAILED:
+		rc = c->call->err->code;
+		break;
+	case BL_COMBINED_NOT_DONE:
+	case BL_COMBINED_STALLS:
+		break;
+	}
+	return rc;
+}
+
 int bl_shared_attempt(struct bl_contest *c, bool with_bells)
 {
-	uint64_t bell = hold_of(c)->bell;
+	uint64_t bell = bl_shared_hold_of(c)->bell;
 	struct bl_conn *conn;
-	int rc = bl_attempt_borrow(c, &conn);
+	int rc;
+
+	if (with_bells && c->wait.bells && !bell && !bl_shared_wants_exclusive(c) &&
+	    !c->request->limit)
+		return combine(c);
+	rc = bl_attempt_borrow(c, &conn);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
-	rc = bell != hold_of(c)->bell ? BL_AGAIN : go_on(c, conn, with_bells);
+	rc = bell != bl_shared_hold_of(c)->bell ? BL_AGAIN : go_on(c, conn, with_bells);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -186,7 +243,7 @@ int bl_shared_pass(struct bl_contest *c)
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
 	int rc;
 
-	if (wants_exclusive(c) || c->request->limit)
+	if (bl_shared_wants_exclusive(c) || c->request->limit)
 		return BL_AGAIN;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
 	rc = bl_shared_attempt(c, bells);
@@ -198,9 +255,9 @@ int bl_shared_pass(struct bl_contest *c)
 
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 {
-	struct bl_wish wish = wish_of(c);
+	struct bl_wish wish = bl_shared_wish_of(c);
 	bool sharer = !wish.exclusive && !wish.limit;
-	bool first = hold_of(c)->bell || !c->wait.bells || c->past || c->stays || sharer;
+	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays || sharer;
 	int rc;
 
 	bl_unlock(c->client);
@@ -212,7 +269,7 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 		*c->row = c->others.in_way;
 		c->client->deaf |= c->overslept && c->row->left_us <= 0;
 		c->overslept = false;
-		c->stays = c->others.mine && wants_exclusive(c);
+		c->stays = c->others.mine && bl_shared_wants_exclusive(c);
 		c->unsure |= c->others.mine;
 		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))
 			rc = retreat(c, conn) == BL_AGAIN ? BIZLOCK_OK : c->call->err->code;
@@ -246,97 +303,19 @@ int bl_shared_adopt(struct bl_contest *c)
 	return rc;
 }
 
-/* ---- until the others have left ------------------------------------------------------------ */
-
-/* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
-static int renew_place(struct bl_contest *c, struct bl_conn *conn)
-{
-	struct bl_ref own = own_row(c);
-	bl_time sent = bl_now();
-	bool matched = false;
-	int rc;
-
-	if (sent < bl_lease_due(c->sent, c->request->lease_ms))
-		return BIZLOCK_OK;
-	bl_unlock(c->client);
-	rc = bl_lock_renew(&conn->session, own, c->request->lease_ms, &matched, c->call->err);
-	bl_lock(c->client);
-	if (rc == BIZLOCK_OK && matched)
-		c->sent = sent;
-	return rc;
-}
-
-static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
-{
-	bool polls = c->client->server.several_primaries || c->client->deaf;
-	int64_t ms = bl_left_ms(until), most = polls ? BL_SHARED_POLL_MS : SLEEP_MS;
-
-	if (c->stays && most > c->request->lease_ms / 6)
-		most = c->request->lease_ms / 6;
-	return ms < most ? ms : most;
-}
-
-static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
-{
-	struct bl_wish wish = wish_of(c);
-	int64_t ms = sleep_ms(c, until);
-	enum bl_heard heard;
-	int rc;
-
-	bl_conn_quiet(conn);
-	rc = bl_call_check(c->call);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_unlock(c->client);
-	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
-	                     c->call->err);
-	bl_lock(c->client);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	c->overslept = heard == BL_HEARD_NONE && c->row->left_us > ms * 1000;
-	return BL_AGAIN;
-}
-
-int bl_shared_outwait(struct bl_contest *c, bl_time until)
-{
-	struct bl_conn *conn;
-	bool asleep;
-	int rc;
-
-	if (c->row->left_us <= 0 && !c->stays)
-		return bl_contest_pause(c, until);
-	if (wants_exclusive(c) && !c->stays && !c->others.exclusively && !c->request->once)
-		return bl_shared_attempt(c, c->wait.bells);
-	rc = bl_attempt_borrow(c, &conn);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (c->stays)
-		rc = renew_place(c, conn);
-	asleep = rc == BIZLOCK_OK && !c->op && c->row->left_us > 0 && hold_of(c)->bell &&
-	         hold_of(c)->bell == conn->id;
-	if (asleep)
-		rc = sleep_on(c, conn, until);
-	bl_pool_put(&c->client->pool, conn);
-	if (rc != BIZLOCK_OK || asleep)
-		return rc;
-	if (c->op)
-		return bl_contest_look_later(c, until);
-	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
-}
-
 /* ---- the end ------------------------------------------------------------------------------- */
 
 void bl_shared_leave(struct bl_contest *c, int rc)
 {
-	struct bl_hold *h = hold_of(c);
+	struct bl_hold *h = bl_shared_hold_of(c);
 	struct bl_err kept = *c->call->err;
 
 	if (rc != BIZLOCK_OK && c->stays) {
-		struct bl_drop drop = {.hold = h, .ref = own_row(c), .bell = h->bell};
+		struct bl_drop drop = {.hold = h, .ref = bl_shared_own_row(c), .bell = h->bell};
 
 		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK;
 		h->bell = drop.bell;
-	} else if (h->bell && (rc != BIZLOCK_OK || !wants_exclusive(c))) {
+	} else if (h->bell && (rc != BIZLOCK_OK || !bl_shared_wants_exclusive(c))) {
 		bl_drop_bell(c->call, &h->bell);
 	}
 	*c->call->err = kept;

@@ -7,7 +7,7 @@
 
 TestSuite(shared_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
 
-enum { SHARERS = 24, ALONE = 3, RUN_MS = 4000 };
+enum { SHARERS = 44, ALONE = 3, RUN_MS = 4000 };
 
 struct crowd {
 	bizlock *b[2];

@@ -1,0 +1,85 @@
+/* The first in line for a shared lock waits until the others have left. */
+#include "client/lock/shared_parts.h"
+#include "client/lock/sleep.h"
+#include "core/lease.h"
+
+/* A sleep that nobody ends costs no more than this. Those at another member of a cluster find
+ * nobody to wake, and a server may refuse to let one user end another one's statement. */
+#define SLEEP_MS 1000
+
+/* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
+static int renew_place(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_ref own = bl_shared_own_row(c);
+	bl_time sent = bl_now();
+	bool matched = false;
+	int rc;
+
+	if (sent < bl_lease_due(c->sent, c->request->lease_ms))
+		return BIZLOCK_OK;
+	bl_unlock(c->client);
+	rc = bl_lock_renew(&conn->session, own, c->request->lease_ms, &matched, c->call->err);
+	bl_lock(c->client);
+	if (rc == BIZLOCK_OK && matched)
+		c->sent = sent;
+	return rc;
+}
+
+static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
+{
+	bool polls = c->client->server.several_primaries || c->client->deaf;
+	int64_t ms = bl_left_ms(until), most = polls ? BL_SHARED_POLL_MS : SLEEP_MS;
+
+	if (c->stays && most > c->request->lease_ms / 6)
+		most = c->request->lease_ms / 6;
+	return ms < most ? ms : most;
+}
+
+static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
+{
+	struct bl_wish wish = bl_shared_wish_of(c);
+	int64_t ms = sleep_ms(c, until);
+	enum bl_heard heard;
+	int rc;
+
+	bl_conn_quiet(conn);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
+	                     c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	c->overslept = heard == BL_HEARD_NONE && c->row->left_us > ms * 1000;
+	return BL_AGAIN;
+}
+
+int bl_shared_outwait(struct bl_contest *c, bl_time until)
+{
+	struct bl_conn *conn;
+	bool asleep;
+	int rc;
+
+	if (c->row->left_us <= 0 && !c->stays)
+		return bl_contest_pause(c, until);
+	if (bl_shared_wants_exclusive(c) && !c->stays && !c->others.exclusively &&
+	    !c->request->once)
+		return bl_shared_attempt(c, c->wait.bells);
+	rc = bl_attempt_borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->stays)
+		rc = renew_place(c, conn);
+	asleep = rc == BIZLOCK_OK && !c->op && c->row->left_us > 0 && bl_shared_hold_of(c)->bell &&
+	         bl_shared_hold_of(c)->bell == conn->id;
+	if (asleep)
+		rc = sleep_on(c, conn, until);
+	bl_pool_put(&c->client->pool, conn);
+	if (rc != BIZLOCK_OK || asleep)
+		return rc;
+	if (c->op)
+		return bl_contest_look_later(c, until);
+	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
+}

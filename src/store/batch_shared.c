@@ -1,0 +1,253 @@
+/* Batches of those that share locks without a limit. Many may share one key, and nobody rings its
+ * doorbell: so the first packet asks, for each key once, whether somebody has that or is in slot 0,
+ *
+ *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0
+ *
+ * and who would have to wait is left out. The rows come with the second packet, which looks at
+ * slots 0 again once they are committed (see shared.h, for why):
+ *
+ *     ...; COMMIT; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
+ *
+ * A cluster's member looks only after it has caught up with the others. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/batch_parts.h"
+
+static bool has_name(const struct bl_entry *e, const char *id, const char *type)
+{
+	const struct bl_key *key = bl_entry_key(e);
+
+	return strcmp(key->id, id) == 0 && strcmp(key->type, type) == 0;
+}
+
+/* The next of them behind *at, whose key is not that of the last one. */
+static const struct bl_entry *next_key(const struct batch *b, bl_batch_filter *which, size_t *at)
+{
+	const struct bl_key *last = *at ? bl_entry_key(b->entries[*at - 1]) : NULL;
+
+	while (*at < b->n) {
+		const struct bl_entry *e = b->entries[(*at)++];
+
+		if (which(e) && !(last && has_name(e, last->id, last->type)))
+			return e;
+	}
+	return NULL;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static void add_slots_0(struct batch *b, bl_batch_filter *which)
+{
+	const struct bl_entry *e;
+	bool first = true;
+
+	for (size_t at = 0; (e = next_key(b, which, &at)) != NULL; first = false) {
+		struct bl_key key = *bl_entry_key(e);
+
+		key.slot = 0;
+		bl_sql_add_key(&b->s->text, first, &key);
+	}
+}
+
+void bl_sharers_ask(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	const struct bl_entry *e;
+
+	bl_buf_reset(text);
+	bl_buf_adds(text, "SELECT CONCAT(''");
+	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
+		bl_buf_addf(text, ",IS_USED_LOCK('%s') IS NOT NULL", e->goal->bell);
+	bl_buf_addf(text, ");SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)",
+	            b->s->sql->shared_table);
+	add_slots_0(b, bl_batch_acquires);
+	bl_sql_end_keys(text);
+	bl_buf_adds(text, " AND " BL_SHARED_TAKEN);
+}
+
+static void leave_out(const struct batch *b, const char *id, const char *type)
+{
+	for (size_t i = 0; i < b->n; i++)
+		b->entries[i]->there |= has_name(b->entries[i], id, type);
+}
+
+/* A digit for each key. */
+static void read_bells(const struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row = bl_rows_next(rows);
+	const char *digits = row && row[0] ? row[0] : "";
+	const struct bl_entry *e;
+
+	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;) {
+		char digit = *digits ? *digits++ : '1';
+
+		if (digit != '0')
+			leave_out(b, e->goal->key->id, e->goal->key->type);
+	}
+}
+
+void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	const struct batch *b = arg;
+	MYSQL_ROW row;
+
+	if (rows && statement == 0)
+		read_bells(b, rows);
+	else
+		while (rows && rows->columns == 2 && (row = bl_rows_next(rows)) != NULL)
+			if (row[0] && row[1])
+				leave_out(b, row[0], row[1]);
+}
+
+/* ---- the look behind the rows -------------------------------------------------------------- */
+
+enum { LOOK_COLUMNS = 6 };
+
+/* At slots 0, and at the last row, or at all. */
+static void add_look(struct batch *b, bool all)
+{
+	struct bl_buf *text = &b->s->text;
+	bool last = true;
+
+	bl_buf_addf(text,
+	            "SELECT biz_id, biz_type, slot, fence, owner, TIMESTAMPDIFF(MICROSECOND, " NOW
+	            ", timeout) FROM %s FORCE INDEX (PRIMARY)",
+	            b->s->sql->shared_table);
+	add_slots_0(b, bl_batch_inserts);
+	for (size_t i = b->n; i-- > 0;) {
+		const struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_inserts(e))
+			continue;
+		*e->seen = (struct bl_shared_seen){.slot = e->goal->key->slot};
+		if (all || last)
+			bl_sql_add_key(text, false, e->goal->key);
+		last = false;
+	}
+	bl_sql_end_keys(text);
+}
+
+static void note_slot_0(const struct bl_row *row, struct bl_shared_seen *seen)
+{
+	seen->trace = row->fence;
+	seen->exclusively = row->left_us > 0;
+	seen->uncleared = !seen->exclusively && row->owner[0];
+	if (seen->exclusively)
+		seen->in_way = *row;
+}
+
+static void read_row(const struct batch *b, MYSQL_ROW at)
+{
+	struct bl_row row = {.found = true,
+	                     .fence = strtoull(at[3], NULL, 10),
+	                     .left_us = bl_lock_within(bl_rows_number(at[5]))};
+	uint32_t slot = (uint32_t)strtoul(at[2], NULL, 10);
+
+	snprintf(row.owner, sizeof(row.owner), "%s", at[4]);
+	for (size_t i = 0; i < b->n; i++) {
+		struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_inserts(e) || !has_name(e, at[0], at[1]))
+			continue;
+		if (slot == 0) {
+			note_slot_0(&row, e->seen);
+		} else if (slot == e->seen->slot && strcmp(row.owner, e->claim.owner) == 0) {
+			e->seen->mine = true;
+			e->seen->fence = row.fence;
+		}
+	}
+}
+
+void bl_sharers_read(struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row;
+
+	while (rows->columns == LOOK_COLUMNS && (row = bl_rows_next(rows)) != NULL)
+		if (row[0] && row[1] && row[2] && row[3] && row[4])
+			read_row(b, row);
+}
+
+static void read_all(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	(void)statement;
+	if (rows)
+		bl_sharers_read(arg, rows);
+}
+
+static int look_at_all(struct batch *b, struct bl_err *err)
+{
+	int rc = bl_shared_catch_up(b->s, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_buf_reset(&b->s->text);
+	add_look(b, true);
+	return bl_session_each(b->s, UINT_MAX, read_all, b, err);
+}
+
+/* See read_last() of batch.c. */
+static bool are_in_order(const struct batch *b)
+{
+	const struct bl_entry *last = NULL;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (bl_batch_inserts(b->entries[i]))
+			last = b->entries[i];
+	return b->in_order && last && last->seen->mine &&
+	       last->seen->fence == b->first + b->inserts - 1;
+}
+
+int bl_sharers_tell(struct batch *b, struct bl_err *err)
+{
+	bool in_order = !bl_shared_in_cluster(b->s) && are_in_order(b);
+	int rc = in_order ? BIZLOCK_OK : look_at_all(b, err);
+	uint64_t fence = b->first;
+
+	for (size_t i = 0; rc == BIZLOCK_OK && i < b->n; i++) {
+		struct bl_entry *e = b->entries[i];
+
+		if (!bl_batch_inserts(e))
+			continue;
+		if (in_order) {
+			e->seen->mine = true;
+			e->seen->fence = fence++;
+		}
+		e->done = e->seen->mine;
+	}
+	return rc;
+}
+
+/* ---- those that leave ---------------------------------------------------------------------- */
+
+void bl_sharers_end(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	const char *before = ";DO IS_USED_LOCK";
+	const struct bl_entry *e;
+
+	if (b->inserts > 0 && !bl_shared_in_cluster(b->s)) {
+		bl_buf_adds(text, ";");
+		add_look(b, false);
+	}
+	for (size_t at = 0; (e = next_key(b, bl_batch_releases, &at)) != NULL;) {
+		bl_watch_add_name(text, before, BL_WATCH_FIRST, e->bell, "");
+		bl_buf_adds(text, "/0");
+		before = ",IS_USED_LOCK";
+	}
+}
+
+void bl_sharers_wake(struct batch *b)
+{
+	const char *bells[BL_BATCH_MAX];
+	const struct bl_entry *e;
+	size_t n = 0;
+
+	for (size_t at = 0; (e = next_key(b, bl_batch_releases, &at)) != NULL;)
+		bells[n++] = e->bell;
+	bl_watch_wake(b->s, bells, n);
+	b->s->woke = false;
+}
