@@ -20,21 +20,23 @@ static int give(bizlock *b, const char *owner)
 	return bizlock_release(b, KEY("k"), owner, NULL);
 }
 
-static void start(struct call *call, bizlock *b, const char *owner, uint32_t flags)
+static void start(struct call *call, bizlock *b, const char *id, const char *owner, uint32_t flags)
 {
-	call_prepare(call, b, "k", .wait_ms = -1, .owner = owner);
+	call_prepare(call, b, id, .wait_ms = -1, .owner = owner);
 	call->opts.flags = flags;
 	call->opts.lease_ms = LEASE_MS;
 	call_go(call);
 }
 
 /* Rows cannot be made between those that are around slot 1, which is not there. */
-static void keep_back(void)
+static void keep_back(MYSQL *tx, const char *id)
 {
-	db_run(world.admin, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-	db_run(world.admin, "START TRANSACTION");
-	db_run(world.admin, "SELECT slot FROM biz_shared_lock WHERE biz_id = 'k' AND"
-	                    " biz_type = 'test' AND slot = 1 FOR UPDATE");
+	db_run(tx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+	db_run(tx, "START TRANSACTION");
+	db_run(tx,
+	       "SELECT slot FROM biz_shared_lock WHERE biz_id = '%s' AND biz_type = 'test' AND"
+	       " slot = 1 FOR UPDATE",
+	       id);
 }
 
 static void is_kept_back(void)
@@ -53,8 +55,8 @@ Test(shared_races, a_sharer_that_comes_too_late_goes_back)
 
 	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
 	expect(OK, other, give(other, "w"));
-	keep_back();
-	start(&call, b, "r", BIZLOCK_SHARED);
+	keep_back(world.admin, "k");
+	start(&call, b, "k", "r", BIZLOCK_SHARED);
 	is_kept_back();
 	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
 	db_run(world.admin, "COMMIT");
@@ -75,8 +77,8 @@ Test(shared_races, a_sharer_that_comes_late_gets_a_newer_fence)
 
 	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
 	expect(OK, other, give(other, "w"));
-	keep_back();
-	start(&call, b, "r", BIZLOCK_SHARED);
+	keep_back(world.admin, "k");
+	start(&call, b, "k", "r", BIZLOCK_SHARED);
 	is_kept_back();
 	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
 	expect(OK, other, give(other, "w"));
@@ -98,12 +100,91 @@ Test(shared_races, one_that_has_it_alone_gets_a_newer_fence)
 	       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
 	       " gmt_create, gmt_modified) VALUES ('k', 'test', 5, '', 0, '2020-01-01',"
 	       " '2020-01-01', '2020-01-01')");
-	keep_back();
-	start(&call, b, "w", BIZLOCK_EXCLUSIVE);
+	keep_back(world.admin, "k");
+	start(&call, b, "k", "w", BIZLOCK_EXCLUSIVE);
 	is_kept_back();
 	expect(OK, other, take(other, "r", BIZLOCK_SHARED, &r));
 	expect(OK, other, give(other, "r"));
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, r.fence);
+}
+
+/* ---- those that travel together ------------------------------------------------------------ */
+
+enum { CROWD = 8 }; /* enough for a batch */
+
+struct crowd {
+	bizlock *b, *other;
+	struct call occupant, calls[CROWD];
+	char owners[CROWD][8];
+};
+
+/* They line up behind an earlier one, which is kept back for as long as that takes. Their own
+ * batch is kept back then. */
+static void crowd_is_kept_back(struct crowd *c)
+{
+	MYSQL *before = db_open(&world.at, world.schema);
+
+	c->b = client(OPTIONS("max_connections", "1"));
+	c->other = client(NULL);
+	expect(OK, c->other, take(c->other, "w", BIZLOCK_EXCLUSIVE, NULL));
+	expect(OK, c->other, give(c->other, "w"));
+	keep_back(world.admin, "k");
+	keep_back(before, "a");
+	start(&c->occupant, c->b, "a", "o", BIZLOCK_SHARED);
+	is_kept_back();
+	for (int i = 0; i < CROWD; i++) {
+		snprintf(c->owners[i], sizeof(c->owners[i]), "r-%d", i);
+		start(&c->calls[i], c->b, "k", c->owners[i], BIZLOCK_SHARED);
+		call_blocks(&c->calls[i]);
+	}
+	db_run(before, "COMMIT");
+	mysql_close(before);
+	cr_assert_eq(call_join(&c->occupant), BIZLOCK_OK, "%s", c->occupant.errmsg);
+	is_kept_back();
+}
+
+/* All get the lock, with larger fences than this one, and give it back. */
+static void crowd_gets_it_after(struct crowd *c, uint64_t fence)
+{
+	for (int i = 0; i < CROWD; i++) {
+		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
+		cr_assert_gt(c->calls[i].grant.fence, fence);
+	}
+	cr_assert_eq(
+	        db_number(world.admin,
+	                  "SELECT COUNT(*) FROM biz_shared_lock WHERE biz_id = 'k' AND slot > 0"),
+	        CROWD);
+	for (int i = 0; i < CROWD; i++)
+		expect(OK, c->b, give(c->b, c->owners[i]));
+}
+
+Test(shared_races, those_that_come_too_late_together_go_back)
+{
+	struct crowd c;
+	bizlock_grant x = BIZLOCK_GRANT_INIT;
+
+	crowd_is_kept_back(&c);
+	expect(OK, c.other, take(c.other, "w", BIZLOCK_EXCLUSIVE, &x));
+	db_run(world.admin, "COMMIT");
+	for (int i = 0; i < CROWD; i++) {
+		call_blocks(&c.calls[i]);
+		cr_assert_not(atomic_load(&c.calls[i].done));
+	}
+	expect(OK, c.other, bizlock_verify(c.other, KEY("k"), "w"));
+	expect(OK, c.other, give(c.other, "w"));
+	crowd_gets_it_after(&c, x.fence);
+}
+
+Test(shared_races, those_that_come_late_together_get_newer_fences)
+{
+	struct crowd c;
+	bizlock_grant x = BIZLOCK_GRANT_INIT;
+
+	crowd_is_kept_back(&c);
+	expect(OK, c.other, take(c.other, "w", BIZLOCK_EXCLUSIVE, &x));
+	expect(OK, c.other, give(c.other, "w"));
+	db_run(world.admin, "COMMIT");
+	crowd_gets_it_after(&c, x.fence);
 }
