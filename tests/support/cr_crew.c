@@ -51,11 +51,14 @@ void crew_line_up(struct crew *c)
 void crew_start(struct crew *c)
 {
 	for (int i = 0; i < CREW; i++) {
-		if (c->release[i])
+		if (c->release[i]) {
 			call_start_release(&c->calls[i]);
-		else
-			call_start(&c->calls[i], c->b, c->wants[i], .wait_ms = c->wait_ms,
-			           .owner = c->owners[i]);
+		} else {
+			call_prepare(&c->calls[i], c->b, c->wants[i], .wait_ms = c->wait_ms,
+			             .owner = c->owners[i]);
+			c->calls[i].opts.flags = c->flags;
+			call_go(&c->calls[i]);
+		}
 		call_blocks(&c->calls[i]);
 	}
 }

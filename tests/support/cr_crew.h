@@ -15,6 +15,7 @@ struct crew {
 	const char *wants[CREW]; /* mostly ids[i] */
 	bool release[CREW];
 	int64_t wait_ms;
+	uint32_t flags; /* of all calls but the occupant's */
 	char ids[CREW][8], owners[CREW][8];
 };
 

@@ -199,13 +199,14 @@ static int combine(struct bl_contest *c)
 	c->call->key.slot = any_slot(c);
 	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
 	c->unsure |= job.entry.maybe;
+	if (job.sent) /* even if the answer was lost: the row may be found later */
+		c->sent = job.sent;
 	switch (combined) {
 	case BL_COMBINED_LENT:
 		rc = go_on(c, conn, true);
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
-		c->sent = job.sent;
 		c->others = seen;
 		rc = judge_anywhere(c);
 		break;

@@ -242,27 +242,40 @@ static void cut_at(struct crew *c, enum fault_side side, unsigned packet, size_t
 		             (int)side, packet, byte, i, c->calls[i].errmsg);
 }
 
+static long long rows_where(const struct crew *c, const char *what, unsigned long long value)
+{
+	return db_number(world.admin, "SELECT COUNT(*) FROM %s WHERE %s = %llu",
+	                 c->flags ? "biz_shared_lock" : "biz_lock", what, value);
+}
+
 static void check_and_turn(struct crew *c, bool release)
 {
-	cr_assert_eq(rows(), release ? 0 : N);
+	cr_assert_eq(rows_where(c, "1", 1), release ? 0 : N);
 	for (int i = 0; i < N && !release; i++)
-		cr_assert_eq(row_of(&world, KEY(c->ids[i])).fence, c->calls[i].grant.fence);
+		cr_assert_eq(rows_where(c, "fence", c->calls[i].grant.fence), 1);
 	for (int i = 0; i < N; i++)
 		if (release)
 			expect(OK, c->b,
-			       acquire_as(c->b, c->ids[i], c->owners[i], .wait_ms = CREW_WAIT_MS));
+			       bizlock_acquire(c->b, KEY(c->wants[i]),
+			                       &OPTS(.owner = c->owners[i], .flags = c->flags,
+			                             .wait_ms = CREW_WAIT_MS),
+			                       NULL));
 		else
-			expect(OK, c->b, bizlock_release(c->b, KEY(c->ids[i]), c->owners[i], NULL));
+			expect(OK, c->b,
+			       bizlock_release(c->b, KEY(c->wants[i]), c->owners[i], NULL));
 }
 
 /* Wherever the connection is lost, each thread gets an answer, and the answer is true. */
-static void cut_everywhere(bool release)
+static void cut_everywhere(bool release, uint32_t flags)
 {
 	struct fault_trace trace;
 	unsigned packets[2] = {0, 0};
 	struct crew c;
 
 	crew_begin(&c, "on");
+	c.flags = flags;
+	for (int i = 0; flags && i < N; i++)
+		c.wants[i] = c.ids[i / 2];
 	crew_all_together(&c);
 	if (!release)
 		crew_release_held(&c);
@@ -293,10 +306,21 @@ static void cut_everywhere(bool release)
 
 Test(combining, acquisitions_survive_a_lost_connection)
 {
-	cut_everywhere(false);
+	cut_everywhere(false, 0);
 }
 
 Test(combining, releases_survive_a_lost_connection)
 {
-	cut_everywhere(true);
+	cut_everywhere(true, 0);
+}
+
+/* Two of them share each key. */
+Test(combining, those_that_begin_to_share_survive_it)
+{
+	cut_everywhere(false, BIZLOCK_SHARED);
+}
+
+Test(combining, those_that_shared_survive_it)
+{
+	cut_everywhere(true, BIZLOCK_SHARED);
 }
