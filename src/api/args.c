@@ -196,7 +196,7 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .min_hold_ms = opts->min_hold_ms,
 	        .max_hold_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms,
 	        .flags = opts->flags,
-	        .limit = opts->limit,
+	        .limit = opts->flags & BIZLOCK_EXCLUSIVE ? 0 : opts->limit,
 	        .note = opts->note,
 	        .once = opts->wait_ms == 0,
 	};

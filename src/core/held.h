@@ -55,6 +55,7 @@ struct bl_hold {
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
+	uint32_t limit;       /* of a shared lock of which so many may be held; 0: else */
 	uint32_t late_ms;     /* a call's renewal whose reply was lost may yet arrive and set the
 	                         lease to this, 0: none */
 	uint32_t min_hold_ms; /* released earlier, the lock rests until then */

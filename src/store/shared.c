@@ -6,8 +6,7 @@
 
 #include "store/errclass.h"
 #include "store/shared_parts.h"
-
-/* ---- the texts ----------------------------------------------------------------------------- */
+#include "store/watch.h"
 
 /* Why it cannot have a row now: then @bizlock_slot is NULL. The reads lock nothing. */
 static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
@@ -23,10 +22,8 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 		bl_buf_adds(&s->text, " OR ");
 	}
 	if (wish->limit) {
-		bl_buf_addf(&s->text, "(SELECT COUNT(*) FROM %s", s->sql->shared_table);
-		bl_sql_slots(&s->text, wish->key);
-		bl_buf_addf(&s->text, " AND slot > 0 AND timeout > " NOW ") >= %" PRIu32 " OR ",
-		            wish->limit);
+		bl_shared_add_count(s, wish);
+		bl_buf_addf(&s->text, " >= %" PRIu32 " OR ", wish->limit);
 	}
 	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->shared_table);
 	bl_sql_slots(&s->text, wish->key);
@@ -81,7 +78,7 @@ static void add_type(struct bl_session *s, const struct bl_key *key)
  * lost, its lease begins anew. */
 #define ANEW(column) ", " column " = IF(" OVER ", VALUES(" column "), " column ")"
 
-static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
+void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
 {
 	const struct bl_claim *claim = go->claim;
 	const char *note = claim->note ? claim->note : "";
@@ -100,8 +97,13 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	bl_buf_addf(&s->text, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,",
 	            (int64_t)claim->lease_ms * 1000, keeps_bell ? "CONNECTION_ID()" : "0");
 	bl_sql_literal(&s->text, "_utf8mb4", note, strlen(note));
+	bl_buf_adds(&s->text, "," NOW "," NOW ") ON DUPLICATE KEY UPDATE ");
+}
+
+static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
+{
+	bl_shared_add_values(s, go);
 	bl_buf_adds(&s->text,
-	            "," NOW "," NOW ") ON DUPLICATE KEY UPDATE "
 	            "taken_from = IF(" OVER
 	            ", 0, taken_from)" ANEW("at_most") ANEW("fence") ANEW("owner") ANEW("reentrant")
 	                    ANEW("bell") ANEW("note") ANEW("gmt_create")
@@ -166,7 +168,8 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 {
 	const struct bl_shared_go *go = g->go;
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
-	bool draws = go->wish.exclusive && !bl_shared_in_cluster(s);
+	bool looks = !bl_shared_in_cluster(s), draws = go->wish.exclusive && looks;
+	int rc;
 
 	bl_buf_reset(&s->text);
 	add_choice(s, go);
@@ -176,12 +179,17 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 	 * may not have applied theirs yet, so its own number may be smaller still. */
 	if (draws)
 		add_draw(s, &go->wish, 0);
-	if (gives_bell)
-		bl_buf_addf(&s->text, "DO RELEASE_LOCK('%s');", go->wish.bell);
-	g->looks = g->inserts + 1 + draws + gives_bell;
-	if (!bl_shared_in_cluster(s))
+	if (looks)
 		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
-	return bl_session_each(s, g->looks + !bl_shared_in_cluster(s), read_go, g, err);
+	bl_buf_adds(&s->text, looks ? ";" : "");
+	g->looks = g->inserts + 1 + draws;
+	if (gives_bell)
+		bl_watch_add_rings(s, &go->wish.bell, 1);
+	rc = bl_session_each(s, g->looks + looks, read_go, g, err);
+	if (rc == BIZLOCK_OK && gives_bell)
+		bl_watch_wake(s, &go->wish.bell, 1);
+	s->woke = false;
+	return rc;
 }
 
 /* The doorbell, if it was rung, stays with a contender whose row was refused. */
@@ -304,8 +312,8 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	if (rc == BIZLOCK_OK)
 		return rc;
 	*ret_took = g.answered > g.inserts ? BL_TOOK_MAYBE : BL_TOOK_NOTHING;
-	if (go->bell >= BL_BELL_RING && !s->gone && bl_bell_free(s, go->wish.bell, &ignored))
-		bl_session_leave(s);
+	if (go->bell >= BL_BELL_RING && !s->gone)
+		bl_watch_ring(s, go->wish.bell, &ignored);
 	return rc;
 }
 

@@ -35,7 +35,7 @@ struct bl_shared_seen {
 	bool drawn;       /* of an exclusive one: its fence is newer than what others have had */
 	uint64_t trace;   /* fence of slot 0, 0: none */
 	bool took_over;   /* rows of others that never released were cleared, or may have been */
-	bool uncleared;   /* rows that are over are in the way still */
+	bool uncleared;   /* rows that were over are in the way still, or may be */
 	bool exclusively; /* slot 0 is in the way */
 	struct bl_row in_way; /* the one to wait for. left_us <= 0: none, or (locked) one that is
 	                           over, and fenced by a transaction */
@@ -66,6 +66,12 @@ struct bl_shared_go {
 int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret_took,
                    struct bl_shared_seen *ret, struct bl_err *err);
 
+/* As bl_take_from(): the hold's slot goes to a claim of the same limit, unless somebody has the
+ * lock exclusively or waits in slot 0, or more than `limit` have it. *ret taken, and met or not
+ * from_hold: it has to be judged. *ret holds even if a later answer fails. CONN, DB, NOMEM. */
+int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
+                        uint32_t limit, struct bl_handed *ret, struct bl_err *err);
+
 /* A new fence for the owner's row. *ret 0: it is not there. CONN, DB, NOMEM. */
 int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, uint64_t *ret,
                    struct bl_err *err);
@@ -89,9 +95,8 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
                     enum bl_heard *ret, struct bl_err *err);
 
-/* The statement of a text that gives a row back whose answer tells whether somebody sleeps so; and
- * what follows its answer. */
+/* The statement of a text that gives a row back whose answer tells whether somebody sleeps so;
+ * bl_watch_wake() follows it. */
 void bl_shared_add_wake(struct bl_buf *text, const char *bell);
-void bl_shared_wake(struct bl_session *s, const char *bell);
 
 #endif

@@ -20,6 +20,13 @@ void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, cons
 	bl_buf_addf(&s->text, " AND %s)", rows);
 }
 
+void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish)
+{
+	bl_buf_addf(&s->text, "(SELECT COUNT(*) FROM %s", s->sql->shared_table);
+	bl_sql_slots(&s->text, wish->key);
+	bl_buf_adds(&s->text, " AND slot > 0 AND timeout > " NOW ")");
+}
+
 /* The doorbell comes with a row even where the lock has none. */
 void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all)
 {
@@ -77,9 +84,14 @@ static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row
 	dead->row = *row;
 }
 
+/* A row of the owner's own that is of the other kind is what a lost statement has left. It is in
+ * the way as anybody's is, until it has been swept or its lease is over: one that took a sharer's
+ * row for its own would have the lock alone where nobody that shares it looks. */
 static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row, bool mine)
 {
 	struct bl_shared_seen *seen = j->seen;
+
+	mine = mine && (slot == 0) == j->wish->exclusive;
 
 	if (slot == 0)
 		seen->trace = row->fence;
@@ -155,9 +167,11 @@ static int probe(struct bl_session *s, const struct bl_wish *wish,
 	return rc;
 }
 
-/* Nobody fences a hold that is over, so what was not locked is not locked now. */
-static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bool *ret,
-                     struct bl_err *err)
+/* Nobody fences a hold that is over, so what was not locked is not locked now. But it may live
+ * again: a renewal that was sent in time, and kept waiting until the lease was over, counts from
+ * when it was sent. Then, or if its owner has just released it, nothing was cleared. */
+static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence,
+                     struct bl_shared_seen *seen, struct bl_err *err)
 {
 	uint64_t affected = 0;
 	int rc;
@@ -168,7 +182,8 @@ static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bo
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
-	*ret |= affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err));
+	seen->took_over |= affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err));
+	seen->uncleared |= affected == 0;
 	return rc;
 }
 
@@ -182,7 +197,7 @@ static int clear_dead(struct bl_session *s, const struct bl_wish *wish, struct b
 	for (size_t i = 0; rc == BIZLOCK_OK && i < dead->count; i++) {
 		key.slot = dead->rows[i].slot;
 		if (unlocked & UINT64_C(1) << i)
-			rc = clear_row(s, key, dead->rows[i].fence, &seen->took_over, err);
+			rc = clear_row(s, key, dead->rows[i].fence, seen, err);
 		else if (seen->in_way.left_us <= 0) {
 			uint64_t bell_by = seen->in_way.bell_by;
 

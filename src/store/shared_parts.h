@@ -10,7 +10,15 @@
 
 /* "EXISTS(...)": a row of this wish's lock for which `rows` holds. */
 void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, const char *rows);
+void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish); /* of slots taken */
 void bl_shared_add_owner(struct bl_session *s, const struct bl_wish *wish); /* a literal */
+
+/* A condition: others are in the way of who is first in line, and has slot 0 if it wants that. */
+void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish);
+
+/* An INSERT of a row in slot @bizlock_slot, up to what becomes of one that is there. NULL: it is
+ * refused, and no row is touched. */
+void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go);
 
 /* The statement that reads what may be in the way: slots 0 and @bizlock_slot, or (all) all. */
 void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all);

@@ -36,22 +36,26 @@ static void free_name(struct bl_session *s, const char *bell)
 		bl_session_leave(s);
 }
 
+void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish)
+{
+	if (wish->exclusive) {
+		bl_shared_add_exists(s, wish, "slot > 0 AND timeout > " NOW);
+		return;
+	}
+	bl_shared_add_exists(s, wish, "slot = 0 AND timeout > " NOW);
+	if (!wish->limit)
+		return;
+	bl_buf_adds(&s->text, " OR ");
+	bl_shared_add_count(s, wish);
+	bl_buf_addf(&s->text, " >= %" PRIu32, wish->limit);
+}
+
 /* Condition and sleep are one statement, so nobody leaves in between unnoticed. */
 static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms)
 {
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF(");
-	if (wish->exclusive) {
-		bl_shared_add_exists(s, wish, "slot > 0 AND timeout > " NOW);
-	} else {
-		bl_shared_add_exists(s, wish, "slot = 0 AND timeout > " NOW);
-		if (wish->limit) {
-			bl_buf_addf(&s->text, " OR (SELECT COUNT(*) FROM %s", s->sql->shared_table);
-			bl_sql_slots(&s->text, wish->key);
-			bl_buf_addf(&s->text, " AND slot > 0 AND timeout > " NOW ") >= %" PRIu32,
-			            wish->limit);
-		}
-	}
+	bl_shared_add_in_way(s, wish);
 	bl_buf_adds(&s->text, ",");
 	bl_sql_sleep(s->sql, &s->text, ms);
 	bl_buf_adds(&s->text, ",1)");
@@ -63,8 +67,11 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 	bool named = false;
 	int rc = take_name(s, wish->bell, &named, err);
 
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK) { /* it may have been ended when it had the name */
+		if (!s->gone)
+			free_name(s, wish->bell);
 		return rc;
+	}
 	if (!named && ms > BL_SHARED_POLL_MS)
 		ms = BL_SHARED_POLL_MS;
 	add_sleep(s, wish, ms);
@@ -78,20 +85,4 @@ void bl_shared_add_wake(struct bl_buf *text, const char *bell)
 {
 	bl_watch_add_name(text, "DO IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
 	bl_buf_adds(text, "/0");
-}
-
-void bl_shared_wake(struct bl_session *s, const char *bell)
-{
-	struct bl_err ignored;
-	int64_t id = 0;
-
-	if (s->gone || s->warnings == 0)
-		return;
-	bl_buf_reset(&s->text);
-	bl_watch_add_name(&s->text, "SELECT IFNULL(IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
-	bl_buf_adds(&s->text, ",0)");
-	if (!s->text.failed &&
-	    bl_session_ask(s, s->text.data, s->text.len, NULL, &id, &ignored) == BIZLOCK_OK &&
-	    id > 0)
-		bl_watch_end_sleep(s, (uint64_t)id);
 }

@@ -31,22 +31,11 @@
 	                        ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                   \
 	                                                    ", VALUES(timeout), timeout)"
 
-/* The row goes from giver to owner, as by a release and an acquisition; or stays with its owner,
- * taken from whom it was. Only a fence that is new here is that of VALUES(), so what follows it
- * knows by it whether the giver had the row. */
-#define ON_HANDOVER(column)                                                                        \
-	", " column " = IF(fence = VALUES(fence), VALUES(" column "), " column ")"
 #define HAND_OVER                                                                                  \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
 	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
-	") ON DUPLICATE KEY UPDATE "                                                               \
-	"fence = IF(owner = ? AND fence = ? AND timeout > " NOW                                    \
-	", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence)), fence), "                            \
-	"taken_from = IF(fence = VALUES(fence) AND owner <> VALUES(owner), 0, "                    \
-	"taken_from)" ON_HANDOVER("owner") ON_HANDOVER("reentrant") ON_HANDOVER("timeout")         \
-	        ON_HANDOVER("bell") ON_HANDOVER("note") ON_HANDOVER("gmt_create")                  \
-	                ON_HANDOVER("gmt_modified")
+	") ON DUPLICATE KEY UPDATE fence = IF(owner = ? AND fence = ?" HANDED_OVER
 
 #define KEY "biz_id = ? AND biz_type = ?"
 #define SLOT KEY " AND slot = ?"

@@ -50,6 +50,7 @@ int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_
 struct bl_handed {
 	bool taken;     /* the claim has the row */
 	bool from_hold; /* and until then the hold had it; else nobody */
+	bool met;       /* of a slot: somebody came for slot 0 meanwhile, or may have */
 	uint64_t fence;
 };
 

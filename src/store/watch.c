@@ -67,30 +67,40 @@ void bl_watch_add_question(struct bl_buf *text, const char *bell)
 }
 
 /* More than these are woken by their own next look. */
-#define WOKEN_MAX (2 * BL_WATCH_SLOTS)
+#define WOKEN_MAX 16
 
-static unsigned read_watchers(struct bl_rows *rows, uint64_t ret[WOKEN_MAX])
+/* One that sleeps, and the name by which it was found. */
+struct sleeper {
+	uint64_t connection;
+	const char *bell;
+	unsigned slot;
+};
+
+/* One number for each name, 0 where nobody has it. */
+static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n,
+                              struct sleeper ret[WOKEN_MAX])
 {
 	MYSQL_ROW row = bl_rows_next(rows);
 	char *at = row ? row[0] : NULL;
-	unsigned n = 0;
+	unsigned found = 0;
 
-	while (at && *at && n < WOKEN_MAX) {
+	for (size_t i = 0; at && *at && i < n * BL_WATCH_NAMES && found < WOKEN_MAX; i++) {
 		char *end;
 		uint64_t id = strtoull(at, &end, 10);
 		bool known = id == 0;
 
-		for (unsigned i = 0; i < n; i++)
-			known |= ret[i] == id;
+		for (unsigned j = 0; j < found; j++)
+			known |= ret[j].connection == id;
 		if (!known)
-			ret[n++] = id;
+			ret[found++] = (struct sleeper){id, bells[i / BL_WATCH_NAMES],
+			                                (unsigned)(i % BL_WATCH_NAMES)};
 		at = *end == ',' ? end + 1 : NULL;
 	}
-	return n;
+	return found;
 }
 
-static unsigned find_watchers(struct bl_session *s, const char *const *bells, size_t n,
-                              uint64_t ret[WOKEN_MAX])
+static unsigned find_sleepers(struct bl_session *s, const char *const *bells, size_t n,
+                              struct sleeper ret[WOKEN_MAX])
 {
 	struct bl_err ignored;
 	struct bl_rows *rows;
@@ -99,26 +109,61 @@ static unsigned find_watchers(struct bl_session *s, const char *const *bells, si
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT CONCAT_WS(','");
 	for (size_t i = 0; i < n; i++)
-		for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++)
-			bl_watch_add_name(&s->text, ",IS_USED_LOCK", slot, bells[i], "");
+		for (unsigned slot = 0; slot < BL_WATCH_NAMES; slot++) {
+			bl_watch_add_name(&s->text, ",IFNULL(IS_USED_LOCK", slot, bells[i], "");
+			bl_buf_adds(&s->text, ",0)");
+		}
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
 		return 0;
-	found = read_watchers(rows, ret);
+	found = read_sleepers(rows, bells, n, ret);
 	bl_rows_free(rows);
 	return found;
 }
 
+/* The server asks once more whether the connection has the name. One that has given it back is
+ * awake, and may be at work: MariaDB and MySQL drop the rest of a packet, without an answer, when
+ * KILL QUERY comes between two of its statements, and the client waits until its timeout. */
+static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
+{
+	struct bl_err ignored;
+
+	bl_buf_reset(&s->text);
+	bl_watch_add_name(&s->text, "KILL QUERY IF(IS_USED_LOCK", sleeper->slot, sleeper->bell, "");
+	bl_buf_addf(&s->text, "=%" PRIu64 ",%" PRIu64 ",0)", sleeper->connection,
+	            sleeper->connection);
+	if (!s->text.failed)
+		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
+}
+
 void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n)
 {
-	uint64_t ids[WOKEN_MAX];
+	struct sleeper sleepers[WOKEN_MAX];
 	unsigned found = 0;
 
 	if (!s->gone && s->warnings > 0)
-		found = find_watchers(s, bells, n, ids);
+		found = find_sleepers(s, bells, n, sleepers);
 	s->woke = found > 0;
 	for (unsigned i = 0; i < found && !s->gone; i++)
-		bl_watch_end_sleep(s, ids[i]);
+		end_sleep_of(s, &sleepers[i]);
+}
+
+int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_watch_add_rings(s, &bell, 1);
+	rc = s->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory")
+	                    : bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	if (rc != BIZLOCK_OK) { /* only the end of the connection is sure to give it back */
+		bl_session_leave(s);
+		return rc;
+	}
+	s->warnings = mysql_warning_count(s->mysql);
+	bl_watch_wake(s, &bell, 1);
+	s->woke = false;
+	return rc;
 }
 
 void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
@@ -132,20 +177,29 @@ void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
 
 /* ---- those who watch: names ----------------------------------------------------------------- */
 
-/* A statement that was ended from outside may have taken some. */
-static void add_take(struct bl_buf *text, const char *bell)
+/* The first of the names that it may have, and the end of them. */
+static unsigned slots_of(const struct bl_watched *w, unsigned *ret_end)
 {
-	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
-		bl_watch_add_name(text, "IF(IFNULL(IS_USED_LOCK", i, bell, "");
+	*ret_end = w->first ? BL_WATCH_NAMES : BL_WATCH_SLOTS;
+	return w->first ? BL_WATCH_FIRST : 0;
+}
+
+/* A statement that was ended from outside may have taken some. */
+static void add_take(struct bl_buf *text, const struct bl_watched *w)
+{
+	unsigned end, first = slots_of(w, &end);
+
+	for (unsigned i = first; i < end; i++) {
+		bl_watch_add_name(text, "IF(IFNULL(IS_USED_LOCK", i, w->bell, "");
 		bl_buf_adds(text, ",0)=CONNECTION_ID(),1,");
 	}
-	for (unsigned i = 0; i < BL_WATCH_SLOTS; i++) {
-		bl_watch_add_name(text, "IF(GET_LOCK", i, bell, ",0");
+	for (unsigned i = first; i < end; i++) {
+		bl_watch_add_name(text, "IF(GET_LOCK", i, w->bell, ",0");
 		bl_buf_adds(text, "=1,1,");
 	}
 	bl_buf_adds(text, "0");
-	for (unsigned i = 0; i < 2 * BL_WATCH_SLOTS; i++)
-		bl_buf_adds(text, ")");
+	for (unsigned i = first; i < end; i++)
+		bl_buf_adds(text, "))");
 }
 
 bool bl_watch_stopped(int rc, const struct bl_err *err)
@@ -167,7 +221,7 @@ static int take_some(struct bl_session *s, struct bl_watched **watched, size_t n
 	bl_buf_adds(&s->text, "SELECT CONCAT(''");
 	for (size_t i = 0; i < n; i++) {
 		bl_buf_adds(&s->text, ",");
-		add_take(&s->text, watched[i]->bell);
+		add_take(&s->text, watched[i]);
 	}
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)
@@ -203,7 +257,16 @@ int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_
 	return rc;
 }
 
-int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+/* The server counts the name of several that wait for one key once. */
+static bool is_wanted(const struct bl_watched *w, struct bl_watched **kept, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (kept[i]->first == w->first && strcmp(kept[i]->bell, w->bell) == 0)
+			return true;
+	return false;
+}
+
+int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t kept, size_t n,
                         struct bl_err *err)
 {
 	bool any = false;
@@ -211,12 +274,17 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "DO ");
-	for (size_t i = 0; i < n; i++)
-		for (unsigned slot = 0; watched[i]->named && slot < BL_WATCH_SLOTS; slot++) {
+	for (size_t i = kept; i < n; i++) {
+		unsigned end, slot = slots_of(watched[i], &end);
+
+		if (!watched[i]->named || is_wanted(watched[i], watched, kept))
+			continue;
+		for (; slot < end; slot++) {
 			bl_watch_add_name(&s->text, any ? ",RELEASE_LOCK" : "RELEASE_LOCK", slot,
 			                  watched[i]->bell, "");
 			any = true;
 		}
+	}
 	if (!any)
 		return BIZLOCK_OK;
 	if (s->text.failed)

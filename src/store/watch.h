@@ -29,10 +29,18 @@ struct bl_watched {
 	uint64_t
 	        fence; /* of its row, as the last look by key found; 0: the next look goes by key */
 
+	/* Of a shared lock (key->shared), which may have many rows, it is watched whether anything
+	 * is in the way: the doorbell, or if it has that itself (`first` in line), others' rows.
+	 * Its fence is a mark, 0 or 1. */
+	bool first;
+	bool exclusive; /* as in struct bl_wish */
+	uint32_t limit;
+
 	/* BY THE LAST LOOK */
 	bool seen;       /* by key: */
 	bool passed;     /* another hold has the lock than by the look before */
-	int64_t left_us; /* of its lease; <= 0: over, or there is no row */
+	int64_t left_us; /* of its lease; <= 0: over, or there is no row. Of a shared lock only
+	                    whether something is in the way */
 };
 
 /* Adds the name of a slot, as the first argument of a function: before('NAME'after). */
@@ -46,9 +54,14 @@ void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n
 /* The same for a key whose doorbell the session does not have. */
 void bl_watch_add_question(struct bl_buf *text, const char *bell);
 
-/* Follows the answers to that text. Wakes those that watch, as far as they may be woken: another
- * user's may not. Sets s->woke to whether there are any. */
+/* Follows the answers to that text. Wakes those that watch, and the first in line for a shared
+ * lock, as far as they may be woken: another user's may not. Sets s->woke to whether there are any.
+ */
 void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n);
+
+/* Gives back the doorbell of a shared lock whose rows stay, and wakes those that watch. CONN, DB,
+ * NOMEM. */
+int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err);
 
 /* Ends the sleep of the watcher that has this connection. */
 void bl_watch_end_sleep(struct bl_session *s, uint64_t connection);
@@ -56,11 +69,13 @@ void bl_watch_end_sleep(struct bl_session *s, uint64_t connection);
 /* Takes names for those that are not `named`, as far as there are any left. It may be repeated. */
 int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,
                         struct bl_err *err);
-int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t n,
+
+/* Gives back those of all but the first `kept`, unless one of these has the same. */
+int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t kept, size_t n,
                         struct bl_err *err);
 
 /* By key looks at those without a fence, and (all) at those whose fence is gone: released, taken
- * over, or handed over. The order of `watched` changes. */
+ * over, or handed over; and (all) at all shared locks. The order of `watched` changes. */
 int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,
                   struct bl_err *err);
 
@@ -70,7 +85,8 @@ enum bl_watch_end {
 	BL_WATCH_CHANGED /* one of the fences was gone already: it did not sleep */
 };
 
-/* Sends a statement that sleeps, unless one of the fences is gone; all have one. That is one
+/* Sends a statement that sleeps, unless one of the fences is gone, or nothing is in the way of a
+ * shared lock; all have been looked at. That is one
  * statement, lest a release come between the look and the sleep. bl_watch_awake() reads its answer,
  * and waits for it. Errors of all these: CONN, DB, NOMEM. */
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,

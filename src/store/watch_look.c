@@ -59,8 +59,7 @@ static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t 
 	}
 }
 
-static int run_look(struct bl_session *s, unsigned columns, struct bl_rows **ret,
-                    struct bl_err *err)
+int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
@@ -119,7 +118,7 @@ static int look_by_key(struct bl_session *s, struct bl_watched **watched, size_t
 		bl_sql_add_key(&s->text, i == 0, watched[i]->key);
 	bl_sql_end_keys(&s->text);
 	bl_sql_living(&s->text);
-	rc = run_look(s, 4, &rows, err);
+	rc = bl_watch_ask(s, 4, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	qsort(watched, n, sizeof(*watched), by_key);
@@ -150,7 +149,7 @@ static int look_by_fence(struct bl_session *s, struct bl_watched **watched, size
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT fence");
 	add_fences(s, watched, n, NEAR);
-	rc = run_look(s, 1, &rows, err);
+	rc = bl_watch_ask(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	for (size_t i = 0; i < n; i++)
@@ -187,13 +186,14 @@ static size_t seen_first(struct bl_watched **watched, size_t n)
 int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,
                   struct bl_err *err)
 {
-	size_t count;
-	int rc = BIZLOCK_OK;
+	size_t plain = bl_watch_plain_first(watched, n), count;
+	int rc = bl_watch_look_shared(s, watched + plain, n - plain, all, err);
 
+	n = plain;
 	for (size_t i = 0; i < n; i++)
 		watched[i]->seen = watched[i]->fence == 0;
 	count = seen_first(watched, n);
-	if (all && count < n)
+	if (rc == BIZLOCK_OK && all && count < n)
 		rc = look_by_fence(s, watched + count, n - count, err);
 	count = seen_first(watched, n);
 	for (size_t i = 0; i < count && rc == BIZLOCK_OK; i += KEYS_MAX)
@@ -214,11 +214,22 @@ static size_t count_fences(struct bl_watched **sorted, size_t n)
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
                    struct bl_err *err)
 {
-	qsort(watched, n, sizeof(*watched), by_fence);
+	size_t plain = bl_watch_plain_first(watched, n);
+
+	qsort(watched, plain, sizeof(*watched), by_fence);
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(*)");
-	add_fences(s, watched, n, 1); /* no others are counted */
-	bl_buf_addf(&s->text, ")<%zu,2,", count_fences(watched, n));
+	add_fences(s, watched, plain, 1); /* no others are counted */
+	bl_buf_addf(&s->text, ")<%zu", count_fences(watched, plain));
+	if (n - plain > BL_WATCH_SHARED_MAX) {
+		n = plain + BL_WATCH_SHARED_MAX;
+		ms = ms < BL_WATCH_MANY_MS ? ms : BL_WATCH_MANY_MS;
+	}
+	for (size_t i = plain; i < n; i++) {
+		bl_buf_adds(&s->text, i == plain ? " OR 0 IN (" : ",");
+		bl_watch_add_shared(s, watched[i]);
+	}
+	bl_buf_adds(&s->text, plain < n ? "),2," : ",2,");
 	bl_sql_sleep(s->sql, &s->text, ms);
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)

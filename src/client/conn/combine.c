@@ -1,8 +1,12 @@
 /* The thread that has the connection (its borrower, or the first in its line of jobs) leads:
  * it takes the jobs out of the line, runs them as one batch with the mutex free, and wakes
- * their threads with the answers. While a job RUNS it is the leader's. Its own thread then
- * waits without a limit: what is under way cannot be withdrawn, and the leader's statement
- * ends at io_timeout at the latest. */
+ * their threads with the answers. While a job RUNS it is the leader's, and so it is until the
+ * leader has woken its thread. That one then waits without a limit: what is under way cannot be
+ * withdrawn, and the leader's statement ends at io_timeout at the latest.
+ *
+ * The leader writes the answers, gives the connection to the next leader, and wakes the others
+ * without the mutex. All of them need the mutex to go on: woken while the leader has it, each would
+ * sleep again at once, and be woken again, which costs a quarter of the client's processor time. */
 #include "client/conn/combine.h"
 
 #include "client/conn/retry.h"
@@ -92,7 +96,7 @@ static void batch_answer(const struct job_batch *batch, struct bl_job *job, int 
 		*job->err = *err;
 	job->sent = batch->sent;
 	job->rung = batch->rung;
-	bl_job_end(job, BL_JOB_DONE);
+	job->state = BL_JOB_DONE;
 }
 
 static void batch_run(struct bizlock *b, struct job_batch *batch)
@@ -117,9 +121,21 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 		bl_count_retry(&b->numbers, &err);
 	for (size_t i = 0; i < batch->n; i++)
 		if (undone)
-			bl_job_end(batch->jobs[i], BL_JOB_ALONE);
+			batch->jobs[i]->state = BL_JOB_ALONE;
 		else
 			batch_answer(batch, batch->jobs[i], rc, &err);
+}
+
+/* The connection is given back. */
+static void batch_lead(struct bizlock *b, struct job_batch *batch)
+{
+	if (batch->n > 0)
+		batch_run(b, batch);
+	bl_pool_put(&b->pool, batch->conn);
+	bl_unlock(b);
+	for (size_t i = 0; i < batch->n; i++)
+		bl_job_wake(batch->jobs[i]);
+	bl_lock(b);
 }
 
 /* Those in line, up to the first of the other kind. */
@@ -137,8 +153,7 @@ static void run_with_line(struct bizlock *b, struct bl_job *job, struct bl_conn 
 
 	batch_add(b, &batch, job);
 	batch_add_line(b, &batch, job_shares(job));
-	if (batch.n > 0)
-		batch_run(b, &batch);
+	batch_lead(b, &batch);
 }
 
 void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **jobs, size_t n,
@@ -151,8 +166,7 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
 		batch_add(b, &batch, jobs[i]);
 	}
 	batch_add_line(b, &batch, false);
-	if (batch.n > 0)
-		batch_run(b, &batch);
+	batch_lead(b, &batch);
 }
 
 /* The connection is ours. Runs the job with those in line, and answers NULL; or, when these
@@ -162,13 +176,14 @@ static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl
 	bool rings = job_rings(job), full = rings && conn->bells >= BL_BELLS_MAX;
 
 	conn->ringing = rings;
-	if (rings && bl_held_has_bell(&b->held, job_key(job), conn->id))
+	if (rings && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
 		job->state = BL_JOB_ALONE;
-	else if (full || conn->jobs.count + 1 < BL_WORTH_A_BATCH)
+		bl_pool_put(&b->pool, conn);
+		return NULL;
+	}
+	if (full || conn->jobs.count + 1 < BL_WORTH_A_BATCH)
 		return conn;
-	else
-		run_with_line(b, job, conn);
-	bl_pool_put(&b->pool, conn);
+	run_with_line(b, job, conn);
 	return NULL;
 }
 
@@ -192,13 +207,27 @@ static bool has_to_leave(const struct bizlock *b, const struct bl_conn *conn)
 	return bl_passed(bl_conn_stalls(conn)) && bl_pool_others_move(&b->pool, conn);
 }
 
+static bool job_ended(struct bizlock *b, struct bl_job *job, bl_time next_look)
+{
+	bool ended;
+
+	bl_unlock(b);
+	ended = bl_event_wait(&job->ended, next_look);
+	bl_lock(b);
+	return ended;
+}
+
 static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
                     const struct bl_patience *patience)
 {
+	bool ended = false;
 	int rc = BIZLOCK_OK;
 
+	if (bl_event_init(&job->ended) != 0)
+		return bl_err_set(job->err, BIZLOCK_NOMEM, "out of memory");
+	job->waited_for = true;
 	bl_jobs_add(&conn->jobs, job);
-	while (job->state == BL_JOB_RUNS || job->state == BL_JOB_WAITS) {
+	while (!ended && job->state != BL_JOB_WITHDRAWN) {
 		bool leaves = job->state == BL_JOB_WAITS && has_to_leave(b, conn);
 
 		if (job->state == BL_JOB_WAITS && !leaves)
@@ -207,9 +236,11 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 			bl_jobs_withdraw(&conn->jobs, job);
 			job->state = BL_JOB_WITHDRAWN;
 		} else {
-			bl_cond_wait_until(&job->turn, &b->mu, job_next_look(job, conn, patience));
+			ended = job_ended(b, job, job_next_look(job, conn, patience));
 		}
 	}
+	job->waited_for = false;
+	bl_event_destroy(&job->ended);
 	return rc;
 }
 
@@ -301,15 +332,6 @@ static int combine_release(struct bizlock *b, struct bl_job *job, uint64_t bell,
 	return rc;
 }
 
-static int job_begin(struct bl_job *job, struct bl_err *err)
-{
-	job->err = err;
-	job->state = BL_JOB_WAITS;
-	if (bl_cond_init(&job->turn) == 0)
-		return BIZLOCK_OK;
-	return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-}
-
 static enum bl_combined job_outcome(const struct bl_job *job, int rc, const struct bl_conn *conn)
 {
 	bool in_batch = job->state == BL_JOB_DONE;
@@ -327,14 +349,13 @@ static enum bl_combined job_outcome(const struct bl_job *job, int rc, const stru
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
                                     struct bl_patience patience, struct bl_conn **ret)
 {
-	int rc = job_begin(job, call->err);
+	int rc;
 
 	*ret = NULL;
-	if (rc != BIZLOCK_OK)
-		return BL_COMBINED_FAILED;
+	job->err = call->err;
+	job->state = BL_JOB_WAITS;
 	patience.open = call->client->config.combine;
 	rc = combine_anywhere(call->client, job, patience, ret);
-	pthread_cond_destroy(&job->turn);
 	return job_outcome(job, rc, *ret);
 }
 
@@ -343,13 +364,12 @@ enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, ui
 {
 	struct bl_patience patience = {.end = call->io_deadline,
 	                               .open = call->client->config.combine};
-	int rc = job_begin(job, call->err);
+	int rc;
 
 	*ret = NULL;
-	if (rc != BIZLOCK_OK)
-		return BL_COMBINED_FAILED;
+	job->err = call->err;
+	job->state = BL_JOB_WAITS;
 	rc = bell ? combine_release(call->client, job, bell, patience, ret)
 	          : combine_anywhere(call->client, job, patience, ret);
-	pthread_cond_destroy(&job->turn);
 	return job_outcome(job, rc, *ret);
 }

@@ -35,8 +35,14 @@ void bl_jobs_withdraw(struct bl_jobs *jobs, struct bl_job *job)
 	jobs->count--;
 }
 
+void bl_job_wake(struct bl_job *job)
+{
+	if (job->waited_for)
+		bl_event_set(&job->ended);
+}
+
 void bl_job_end(struct bl_job *job, enum bl_job_state state)
 {
 	job->state = state;
-	pthread_cond_signal(&job->turn);
+	bl_job_wake(job);
 }

@@ -3,8 +3,7 @@
 #ifndef BL_CLIENT_CONN_JOBS_H
 #define BL_CLIENT_CONN_JOBS_H
 
-#include <pthread.h>
-
+#include "base/event.h"
 #include "store/batch.h"
 
 enum bl_job_state {
@@ -19,7 +18,8 @@ enum bl_job_state {
 struct bl_job { /* lives on the stack of its thread; a request's, in its batch */
 	struct bl_job *next;
 	enum bl_job_state state;
-	pthread_cond_t turn; /* signalled when the state changes */
+	bool waited_for;       /* by its thread, until `ended` is set */
+	struct bl_event ended; /* is set a while after the state is LEADS, DONE or ALONE */
 	struct bl_entry entry;
 	uint64_t *bell; /* of an acquisition: becomes the connection that has the doorbell */
 
@@ -39,6 +39,9 @@ void bl_jobs_add(struct bl_jobs *jobs, struct bl_job *job);
 struct bl_job *bl_jobs_next(struct bl_jobs *jobs); /* takes it out; NULL: none */
 void bl_jobs_withdraw(struct bl_jobs *jobs, struct bl_job *job);
 
-void bl_job_end(struct bl_job *job, enum bl_job_state state);
+/* Wakes its thread, if one waits: the job is that thread's again. */
+void bl_job_wake(struct bl_job *job);
+
+void bl_job_end(struct bl_job *job, enum bl_job_state state); /* both */
 
 #endif

@@ -141,6 +141,7 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 	h->depth = h->stored = 1;
 	h->fence = fence;
 	h->flags = request->flags;
+	h->limit = request->limit;
 	h->lease_ms = request->lease_ms;
 	h->min_hold_ms = request->min_hold_ms;
 	h->began = h->run = sent;

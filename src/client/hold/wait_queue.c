@@ -35,12 +35,29 @@ void bl_queue_note(struct bl_queue *queue, const char *holder)
 	queue->holder = strdup(holder);
 }
 
+struct bl_place *bl_queue_first(const struct bl_queue *queue)
+{
+	struct bl_place *place = queue->head;
+
+	while (place && place->aside)
+		place = place->next;
+	return place;
+}
+
+static void wake_first(const struct bl_queue *queue)
+{
+	struct bl_place *first = bl_queue_first(queue);
+
+	if (first)
+		bl_place_wake(first);
+}
+
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key)
 {
 	struct bl_queue *queue = bl_queue_find(queues, key);
 
 	if (queue)
-		bl_place_wake(queue->head);
+		wake_first(queue);
 }
 
 struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
@@ -82,8 +99,8 @@ static void unlink_place(struct bl_queue *queue, struct bl_place *place)
 
 void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place)
 {
-	bool was_first = bl_queue_first(queue, place);
 	struct bl_queue **link = queue_link(queues, place->key);
+	bool was_first = bl_queue_first(queue) == place;
 
 	unlink_place(queue, place);
 	pthread_cond_destroy(&place->first);
@@ -92,6 +109,6 @@ void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_
 		free(queue->holder);
 		free(queue);
 	} else if (was_first) {
-		bl_place_wake(queue->head);
+		wake_first(queue);
 	}
 }

@@ -1,5 +1,6 @@
 /* Wait queues: threads and requests of this client that want one key, in order of arrival. Only
- * the first goes to the server. Guarded by the client's mutex. */
+ * the first goes to the server, with those that share a lock without a limit as it does. Guarded by
+ * the client's mutex. */
 #ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
 #define BL_CLIENT_HOLD_WAIT_QUEUE_H
 
@@ -12,7 +13,7 @@
 #define BL_QUEUES 1024 /* buckets: requests may wait for thousands of keys */
 
 enum bl_place_state {
-	BL_PLACE_WAITS,   /* once it is the first, the lock may be handed over to it: handoff.h */
+	BL_PLACE_WAITS,   /* the lock may be handed over to it: handoff.h */
 	BL_PLACE_OFFERED, /* the hand-off is under way, and cannot be called off */
 	BL_PLACE_HOLDS,   /* the hand-off is done */
 	BL_PLACE_ASKS     /* it asks the server itself */
@@ -27,6 +28,8 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 	                         its state changes or a hold of the key ends */
 	void (*woken)(struct bl_place *); /* a request's: called instead; else NULL */
 	enum bl_place_state state;
+	bool along; /* it goes together with one that was the first */
+	bool aside; /* a slot is being handed over to it: for the others it has left */
 	struct bl_contest *whose;
 };
 
@@ -56,10 +59,8 @@ void bl_place_wake(struct bl_place *place);
 /* The first in the queue of `key`, if there is one, looks again at what it waits for. */
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);
 
-static inline bool bl_queue_first(const struct bl_queue *queue, const struct bl_place *place)
-{
-	return queue->head == place;
-}
+/* NULL: all are aside. */
+struct bl_place *bl_queue_first(const struct bl_queue *queue);
 
 /* Leaves from wherever in the queue; the next first one is signalled. Frees the
  * queue with its last place. */

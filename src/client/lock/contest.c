@@ -230,7 +230,7 @@ static int stand_in_line(struct bl_contest *c)
 {
 	int rc;
 
-	if (bl_queue_first(c->queue, &c->place))
+	if (c->place.along || c->place.aside || bl_queue_first(c->queue) == &c->place)
 		return bl_handoff_hope(c);
 	rc = bl_call_check(c->call);
 	if (rc != BIZLOCK_OK)
@@ -272,6 +272,14 @@ static int go_first(struct bl_contest *c)
 	return bl_attempt(c, c->wait.bells);
 }
 
+/* One that went along, but came too late: the client has one contender for a key, not one for each
+ * that waits. */
+static bool falls_back(const struct bl_contest *c)
+{
+	return c->place.along && bl_queue_first(c->queue) != &c->place && !c->unsure &&
+	       !c->members[0]->hold->bell;
+}
+
 int bl_contest_step(struct bl_contest *c)
 {
 	int rc = BL_AGAIN;
@@ -286,6 +294,11 @@ int bl_contest_step(struct bl_contest *c)
 		rc = bl_contest_unwatch(c);
 	else if (c->phase == BL_CONTEST_FIRST)
 		rc = go_first(c);
+	if (rc == BL_AGAIN && c->queue && falls_back(c)) {
+		c->place.along = false;
+		c->phase = BL_CONTEST_LINE;
+		return stand_in_line(c);
+	}
 	return bl_contest_go_on(c, rc);
 }
 
@@ -316,8 +329,23 @@ void bl_contest_forget(struct bl_contest *c)
 	c->queue = NULL;
 }
 
+/* What one shares without a limit, those of its kind that come next may have, too. They go for it
+ * together, in a batch: one after the other, each would wait for a commit, and so would somebody
+ * behind them who wants it alone. */
+static void take_along(struct bl_contest *c)
+{
+	struct bl_place *next = c->place.next;
+
+	for (; next && !next->along && bl_shared_without_limit(next->whose); next = next->next) {
+		next->along = true;
+		bl_place_wake(next);
+	}
+}
+
 void bl_contest_leave(struct bl_contest *c, int rc)
 {
+	if (rc == BIZLOCK_OK && c->queue && bl_shared_without_limit(c))
+		take_along(c);
 	bl_contest_forget(c);
 	if (c->call->key.shared)
 		bl_shared_leave(c, rc);

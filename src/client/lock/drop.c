@@ -5,6 +5,7 @@
 #include "client/hold/hold.h"
 #include "store/errclass.h"
 #include "store/set.h"
+#include "store/watch.h"
 
 /* The connection of the doorbell if it is still there, or else any: then *bell becomes 0, for
  * the doorbell is gone. */
@@ -186,7 +187,11 @@ int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 	if (!conn)
 		return rc;
 	bl_unlock(b);
-	bl_bell_free(&conn->session, call->bell, call->err);
+	/* Those that watch a plain key watch its row. */
+	if (call->key.shared)
+		bl_watch_ring(&conn->session, call->bell, call->err);
+	else
+		bl_bell_free(&conn->session, call->bell, call->err);
 	bl_lock(b);
 	conn->bells -= !conn->session.gone;
 	bl_pool_put(&b->pool, conn);

@@ -7,11 +7,15 @@
 #include "client/conn/retry.h"
 #include "core/lease.h"
 #include "store/errclass.h"
+#include "store/shared.h"
 
 /* How many hand-offs there may be in a row, and for how long: waiters of other processes sleep
  * at the doorbell meanwhile. */
 #define HANDOFFS_MAX 16
 #define RUN_NS (250 * BL_NS_PER_MS)
+
+/* How long a release waits for a connection to hand over by, where any will do. */
+#define CONN_NS (50 * BL_NS_PER_MS)
 
 /* The statement may wait this long for a row that a transaction has fenced: a thread with less
  * time left asks the server itself. */
@@ -20,23 +24,39 @@
 /* Until when h may be handed over; 0: it may not. */
 static bl_time handoff_until(const struct bl_hold *h)
 {
-	if (h->state != BL_HOLD_HELD || !h->bell || h->key.shared)
+	if (h->state != BL_HOLD_HELD || (h->key.shared ? !h->limit : !h->bell))
 		return 0;
 	return bl_earlier(h->expires, h->run + RUN_NS);
 }
 
 /* ---- the next one ---------------------------------------------------------------------- */
 
+static uint32_t held_here(const struct bizlock *b, const struct bl_key *key)
+{
+	uint32_t n = 0;
+
+	for (const struct bl_hold *h = bl_held_of_key(&b->held, key); h; h = bl_held_next_of_key(h))
+		n += h->state == BL_HOLD_HELD;
+	return n;
+}
+
 /* Until when an owner of this client that holds the lock may hand it over; 0: none may. Its run
  * may have had all its hand-offs: the first in the queue then waits to the end of the run in
- * vain, and goes to the server. */
-static bl_time hope_until(const struct bizlock *b, const struct bl_key *key)
+ * vain, and goes to the server. There it finds a slot of a shared lock, unless this client has them
+ * all. */
+static bl_time hope_until(const struct bl_contest *c)
 {
+	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
+	uint32_t limit = c->request->limit;
 	bl_time until = 0;
 
-	for (const struct bl_hold *h = bl_held_of_key(&b->held, key); h && until == 0;
-	     h = bl_held_next_of_key(h))
-		until = handoff_until(h);
+	if (held_here(c->client, &c->call->key) < limit)
+		return 0;
+	for (; h; h = bl_held_next_of_key(h)) {
+		bl_time one = h->limit == limit ? handoff_until(h) : 0;
+
+		until = one > until ? one : until;
+	}
 	return until;
 }
 
@@ -52,7 +72,7 @@ int bl_handoff_hope(struct bl_contest *c)
 	if (place->state == BL_PLACE_HOLDS)
 		return BIZLOCK_OK;
 	rc = bl_call_check(c->call);
-	until = bl_earlier(c->wait.end, hope_until(c->client, &c->call->key));
+	until = bl_earlier(c->wait.end, hope_until(c));
 	if (rc == BIZLOCK_OK && place->state == BL_PLACE_WAITS && !bl_passed(until)) {
 		/* No signal comes with an interrupt. */
 		c->parked_until = bl_earlier(until, bl_now() + BL_WAKE_NS);
@@ -64,11 +84,39 @@ int bl_handoff_hope(struct bl_contest *c)
 
 /* ---- the holder ---------------------------------------------------------------------- */
 
+static bool wants_the_same(const struct bl_place *place, const struct bl_hold *h)
+{
+	return place && place->whose->request->limit == h->limit;
+}
+
+/* While this client has not all the slots, the first in line is to ask the server for one more, and
+ * those behind it pass on what is there. */
+static struct bl_place *next_for_slot(const struct bizlock *b, const struct bl_hold *h,
+                                      struct bl_place *first)
+{
+	struct bl_place *place = first;
+
+	if (wants_the_same(first->next, h) && held_here(b, &h->key) < h->limit)
+		place = first->next;
+	while (wants_the_same(place, h) && place->state != BL_PLACE_WAITS)
+		place = place->next;
+	return place;
+}
+
+static struct bl_place *next_in_line(const struct bizlock *b, const struct bl_hold *h)
+{
+	const struct bl_queue *queue = bl_queue_find(&b->queues, &h->key);
+	struct bl_place *place = queue ? bl_queue_first(queue) : NULL;
+
+	if (h->limit && wants_the_same(place, h))
+		place = next_for_slot(b, h, place);
+	return wants_the_same(place, h) ? place : NULL;
+}
+
 /* The place that is to have it next, or NULL. */
 static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h)
 {
-	const struct bl_queue *queue = bl_queue_find(&b->queues, &h->key);
-	struct bl_place *place = queue ? queue->head : NULL;
+	struct bl_place *place = next_in_line(b, h);
 
 	if (!place || place->state != BL_PLACE_WAITS || b->state != BL_CLIENT_OPEN || h->fenced)
 		return NULL;
@@ -80,32 +128,49 @@ static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h
 	return place;
 }
 
-/* The next one, and the connection that has the doorbell. To get that may take time, so the lock
- * is offered only then. If the connection does not move, the release goes its own way, which may
- * be without the doorbell. NULL: there is none. */
+/* The connection that has the doorbell; of a slot, any. NULL: it is not to be had, or does not
+ * move. */
+static struct bl_conn *borrow(struct bizlock *b, const struct bl_hold *h)
+{
+	const struct bl_conn *with_bell = h->limit ? NULL : bl_pool_find(&b->pool, h->bell);
+	struct bl_patience patience = {.end = bl_now() + CONN_NS};
+	struct bl_conn *ret = NULL;
+	struct bl_err ignored;
+
+	if (h->limit) {
+		bl_pool_take(&b->pool, patience, &ret, &ignored);
+	} else if (with_bell) {
+		patience.end = bl_conn_stalls(with_bell);
+		bl_pool_take_id(&b->pool, h->bell, patience, &ret, &ignored);
+	}
+	return ret;
+}
+
+/* The next one, and a connection to hand over by. To get that may take time, so the lock is offered
+ * only then. Without it the release goes its own way, which may be without the doorbell. NULL:
+ * there is none. */
 static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct bl_conn **ret)
 {
 	struct bl_place *place = next_of(b, h);
-	const struct bl_conn *conn = place ? bl_pool_find(&b->pool, h->bell) : NULL;
-	struct bl_err ignored;
 
-	*ret = NULL;
-	if (conn) {
-		struct bl_patience patience = {.end = bl_conn_stalls(conn)};
-
-		bl_pool_take_id(&b->pool, h->bell, patience, ret, &ignored);
-	}
+	*ret = place ? borrow(b, h) : NULL;
 	place = *ret ? next_of(b, h) : NULL;
-	if (place)
-		place->state = BL_PLACE_OFFERED;
-	else if (*ret)
-		bl_pool_put(&b->pool, *ret);
+	if (!place) {
+		if (*ret)
+			bl_pool_put(&b->pool, *ret);
+		return NULL;
+	}
+	place->state = BL_PLACE_OFFERED;
+	place->aside = h->limit;
+	if (place->aside)
+		bl_queue_wake_first(&b->queues, &h->key);
 	return place;
 }
 
 /* The row is the next one's, and so is the doorbell. As in a contest, one that has slept through
  * the lease looks what became of it. So does one whose row was not the hold's any more: its
- * fence was drawn before the row was free, and somebody may have had a larger one since. */
+ * fence was drawn before the row was free, and somebody may have had a larger one since; and one
+ * whose slot somebody waits for. */
 static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl_handed *handed,
                       bl_time sent)
 {
@@ -114,10 +179,10 @@ static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl
 
 	to->bell = h->bell;
 	h->bell = 0;
+	to->key.slot = next->call->key.slot = h->key.slot;
 	next->goals[0]->fence = handed->fence;
 	next->goals[0]->took_over = false;
-	next->sent = sent;
-	next->unsure = !handed->from_hold ||
+	next->unsure = !handed->from_hold || handed->met ||
 	               bl_passed(bl_lease_end(sent, next->request->lease_ms * 1000LL));
 	if (next->unsure)
 		return;
@@ -126,6 +191,14 @@ static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl
 	to->run = h->run;
 	next->handed_over = true;
 	place->state = BL_PLACE_HOLDS;
+}
+
+static int send_handoff(struct bl_conn *conn, struct bl_ref hold, const struct bl_claim *claim,
+                        uint32_t limit, struct bl_handed *ret, struct bl_err *err)
+{
+	if (limit)
+		return bl_shared_hand_over(&conn->session, hold, claim, limit, ret, err);
+	return bl_take_from(&conn->session, hold, claim, hold.bell, ret, err);
 }
 
 bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
@@ -148,15 +221,18 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	bl_err_clear(&err);
 	bl_unlock(b);
 	sent = bl_now();
-	rc = bl_take_from(&conn->session, bl_hold_ref(call, h), &claim, call->bell, &handed, &err);
+	rc = send_handoff(conn, bl_hold_ref(call, h), &claim, h->limit, &handed, &err);
 	bl_lock(b);
 	*ret_repeated = rc == BIZLOCK_CONN && bl_may_have_run(&err);
 	if (rc != BIZLOCK_OK)
 		bl_count_retry(&b->numbers, &err);
 	place->state = BL_PLACE_ASKS;
 	place->whose->unsure = *ret_repeated;
+	place->whose->sent = sent; /* even if the answer was lost: the row may be found later */
 	if (handed.taken)
 		take_over(h, place, &handed, sent);
+	/* One that may have a row looks at once: others wait for it. */
+	place->aside &= place->state == BL_PLACE_HOLDS || place->whose->unsure;
 	bl_place_wake(place);
 	bl_pool_put(&b->pool, conn);
 	return handed.from_hold;

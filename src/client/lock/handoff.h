@@ -5,9 +5,9 @@
 
 #include "client/lock/contest.h"
 
-/* c is the first in its queue. OK: the lock was handed over to it: the hold is HELD and
- * c->handed_over set. BL_PARKED: an owner of this client holds the lock and may hand it over.
- * BL_AGAIN: it is c's turn at the server, or its patience is over. CANCELLED. */
+/* c is the first in its queue, or aside. OK: the lock was handed over to it: the hold
+ * is HELD and c->handed_over set. BL_PARKED: an owner of this client holds the lock and may hand it
+ * over. BL_AGAIN: it is c's turn at the server, or its patience is over. CANCELLED. */
 int bl_handoff_hope(struct bl_contest *c);
 
 /* Hands h, which is busy and at its last level, over to the next one, if there is one. false: it

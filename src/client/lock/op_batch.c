@@ -98,7 +98,6 @@ static void run(struct op_batch *batch, struct bl_conn *conn)
 		jobs[i] = &batch->jobs[i];
 	}
 	bl_combine_batch(batch->b, conn, jobs, batch->n, batch->err);
-	bl_pool_put(&batch->b->pool, conn);
 	answer(batch, true);
 	answer(batch, false);
 }

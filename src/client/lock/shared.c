@@ -12,6 +12,11 @@ bool bl_shared_wants_exclusive(const struct bl_contest *c)
 	return c->request->flags & BIZLOCK_EXCLUSIVE;
 }
 
+bool bl_shared_without_limit(const struct bl_contest *c)
+{
+	return c->call->key.shared && !c->request->limit && !bl_shared_wants_exclusive(c);
+}
+
 struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
 {
 	return c->members[0]->hold;
@@ -23,7 +28,7 @@ struct bl_wish bl_shared_wish_of(const struct bl_contest *c)
 	                        .owner = c->call->owner_full,
 	                        .bell = c->wait.bells ? c->call->bell : NULL,
 	                        .exclusive = bl_shared_wants_exclusive(c),
-	                        .limit = bl_shared_wants_exclusive(c) ? 0 : c->request->limit};
+	                        .limit = c->request->limit};
 }
 
 struct bl_ref bl_shared_own_row(struct bl_contest *c)
@@ -58,7 +63,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	bl_unlock(c->client);
 	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, &fence, c->call->err);
 	bl_lock(c->client);
-	if (rc != BIZLOCK_OK || fence == 0)
+	/* The row has gone meanwhile, or this is not what was drawn. */
+	if (rc != BIZLOCK_OK || fence <= c->others.fence || fence <= c->others.trace)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 	c->others.fence = fence;
 	return win(c);
@@ -125,14 +131,12 @@ static int judge_anywhere(struct bl_contest *c)
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
                                     bool with_bells)
 {
-	bool queues = bl_shared_wants_exclusive(c) || c->request->limit;
-
 	if (bl_shared_hold_of(c)->bell && bl_shared_hold_of(c)->bell == conn->id)
 		return BL_BELL_OURS;
 	if (!with_bells)
 		return BL_BELL_NONE;
 	/* GET_LOCK counts: the connection would get once more what it has for another owner. */
-	if (!queues || conn->bells >= BL_BELLS_MAX ||
+	if (bl_shared_without_limit(c) || conn->bells >= BL_BELLS_MAX ||
 	    bl_held_has_bell(&c->client->held, &c->call->key, conn->id))
 		return BL_BELL_PASS;
 	return BL_BELL_RING;
@@ -162,6 +166,10 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	if (rc != BIZLOCK_OK && go.bell == BL_BELL_OURS && !conn->session.gone) {
+		bl_shared_hold_of(c)->bell = 0; /* given back with the error */
+		conn->bells--;
+	}
 	if (rc == BIZLOCK_DB && bl_no_table(c->call->err))
 		return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
 		                  "the table of shared locks is missing, or this user may not use "
@@ -226,11 +234,9 @@ int bl_shared_attempt(struct bl_contest *c, bool with_bells)
 	struct bl_conn *conn;
 	int rc;
 
-	if (with_bells && c->wait.bells && !bell && !bl_shared_wants_exclusive(c) &&
-	    !c->request->limit)
+	if (with_bells && c->wait.bells && !bell && bl_shared_without_limit(c))
 		return combine(c);
 	rc = bl_attempt_borrow(c, &conn);
-
 	if (rc != BIZLOCK_OK)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
@@ -244,7 +250,7 @@ int bl_shared_pass(struct bl_contest *c)
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
 	int rc;
 
-	if (bl_shared_wants_exclusive(c) || c->request->limit)
+	if (!bl_shared_without_limit(c))
 		return BL_AGAIN;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
 	rc = bl_shared_attempt(c, bells);
@@ -257,8 +263,8 @@ int bl_shared_pass(struct bl_contest *c)
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 {
 	struct bl_wish wish = bl_shared_wish_of(c);
-	bool sharer = !wish.exclusive && !wish.limit;
-	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays || sharer;
+	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays ||
+	             bl_shared_without_limit(c);
 	int rc;
 
 	bl_unlock(c->client);

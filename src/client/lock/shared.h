@@ -11,6 +11,9 @@
 #include "client/conn/pool.h"
 #include "client/lock/contest.h"
 
+/* With any number of others. */
+bool bl_shared_without_limit(const struct bl_contest *c);
+
 /* One that shares without a limit tries this before it joins the wait queue. */
 int bl_shared_pass(struct bl_contest *c);
 

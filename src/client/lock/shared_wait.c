@@ -42,6 +42,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	enum bl_heard heard;
 	int rc;
 
+	wish.exclusive = c->stays; /* or it waits for slot 0 first */
 	bl_conn_quiet(conn);
 	rc = bl_call_check(c->call);
 	if (rc != BIZLOCK_OK)
@@ -80,6 +81,6 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 	if (rc != BIZLOCK_OK || asleep)
 		return rc;
 	if (c->op)
-		return bl_contest_look_later(c, until);
+		return bl_contest_sleep(c, until);
 	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
 }

@@ -1,5 +1,7 @@
 #include "client/lock/sleep.h"
 
+#include <string.h>
+
 #include "client/lock/attempt.h"
 #include "client/lock/watch.h"
 #include "core/backoff.h"
@@ -54,24 +56,57 @@ static bool is_silent(const struct bl_contest *c)
 	return !c->row->bell || c->row->bell != c->row->bell_by;
 }
 
+/* A watcher can tell when a shared lock may be had from the doorbell that somebody else has, or for
+ * the first in line, which has it itself, from the rows of the others. */
+static bool tells_shared(const struct bl_contest *c)
+{
+	bool in_line = c->wait.bells && c->row->bell_by && !c->stays;
+
+	return !c->client->deaf && !c->client->server.several_primaries &&
+	       (c->members[0]->hold->bell || in_line);
+}
+
+/* If not: another contender is about to take it, or it has to be looked at. */
+static bool can_be_watched(const struct bl_contest *c)
+{
+	return c->row->left_us > 0 && (!c->blocker->call.key.shared || tells_shared(c));
+}
+
+static struct bl_watch_for what_to_watch(const struct bl_contest *c)
+{
+	const struct bl_call *call = &c->blocker->call;
+	struct bl_watch_for what = {.watched.key = &call->key, .until = BL_NEVER};
+	bl_time now = bl_now();
+
+	memcpy(what.watched.bell, call->bell, sizeof(what.watched.bell));
+	what.silent = !call->key.shared && is_silent(c);
+	if (!call->key.shared)
+		return what;
+	what.watched.first = c->members[0]->hold->bell;
+	/* One that wants it alone waits for slot 0 first, and there for the others. */
+	what.watched.exclusive = c->stays;
+	what.watched.limit = c->request->limit;
+	what.until = now + c->row->left_us * 1000;
+	if (c->stays) /* its row keeps newcomers out, and must not end meanwhile */
+		what.until = bl_earlier(what.until, now + c->request->lease_ms * BL_NS_PER_MS / 6);
+	return what;
+}
+
 static enum bl_watched_end watch(struct bl_contest *c)
 {
-	const struct bl_member *m = c->blocker;
+	struct bl_watch_for what = what_to_watch(c);
 
-	/* Another contender is about to take it; or no watcher looks at rows of that kind. */
-	if (c->row->left_us <= 0 || m->call.key.shared)
-		return BL_WATCH_NO;
-	return bl_watch_wait(c->call, &m->call.key, m->call.bell, is_silent(c), c->wait.end);
+	return can_be_watched(c) ? bl_watch_wait(c->call, &what, c->wait.end) : BL_WATCH_NO;
 }
 
 /* ---- a request ---------------------------------------------------------------------------- */
 
-/* With the doorbell it keeps others waiting, so it looks as often as a thread does that nobody can
- * wake. But with so much for each request between two looks, thousands of them leave the server in
- * peace. */
+/* Where no watcher can tell when it may have a shared lock, it looks. With the doorbell it keeps
+ * others waiting, so it looks as often as a thread does that nobody can wake. But with so much for
+ * each request between two looks, thousands of them leave the server in peace. */
 #define SHARE_NS (BL_NS_PER_MS / 4)
 
-int bl_contest_look_later(struct bl_contest *c, bl_time until)
+static int look_later(struct bl_contest *c, bl_time until)
 {
 	bl_time now = bl_now(), share = (bl_time)c->client->ops.count * SHARE_NS, distance;
 
@@ -95,14 +130,12 @@ static void wake_request(struct bl_watch_wait *wait)
 /* It is watched at once: connections that sleep at doorbells are for threads. */
 static int park(struct bl_contest *c, bl_time until)
 {
-	const struct bl_member *m = c->blocker;
+	struct bl_watch_for what = what_to_watch(c);
 
-	if (m->call.key.shared) /* no watcher looks at rows of that kind */
-		return bl_contest_look_later(c, until);
-	if (c->row->left_us > 0)
-		c->watched = bl_watch_join(c->client, &m->call.key, m->call.bell, is_silent(c));
+	if (can_be_watched(c))
+		c->watched = bl_watch_join(c->client, &what);
 	if (!c->watched)
-		return bl_contest_pause(c, until);
+		return what.watched.key->shared ? look_later(c, until) : bl_contest_pause(c, until);
 	c->watched->woken = wake_request;
 	c->watched->whose = &c->place;
 	c->parked_until = bl_watch_look_at(c->watched, c->wait.end);
@@ -120,6 +153,9 @@ int bl_contest_unwatch(struct bl_contest *c)
 	bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
 	c->abroad |= got == BL_WATCH_FREE;
+	/* The doorbell of a shared lock is a place in line, worth having without the lock. */
+	if (got == BL_WATCH_FREE && c->call->key.shared && !c->members[0]->hold->bell && !c->unsure)
+		return bl_attempt(c, c->wait.bells);
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
 }
 

@@ -12,10 +12,6 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until);
 /* For a moment that grows from one to the next, until then at most. BL_AGAIN. */
 int bl_contest_pause(struct bl_contest *c, bl_time until);
 
-/* Nobody wakes a request that waits for a shared lock: so it looks again and again. BL_PARKED,
- * BL_AGAIN. */
-int bl_contest_look_later(struct bl_contest *c, bl_time until);
-
 /* A request does not wait in bl_contest_sleep() and _pause(), but is BL_PARKED. One that is watched
  * goes on by this: BL_PARKED: nothing has happened. */
 int bl_contest_unwatch(struct bl_contest *c);

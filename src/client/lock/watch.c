@@ -331,10 +331,10 @@ void bl_watch_forget(struct bizlock *b)
 
 /* ---- a thread that waits -------------------------------------------------------------------- */
 
-static struct bl_watch_wait *wait_new(const struct bl_key *key, const char *bell, bool silent)
+static struct bl_watch_wait *wait_new(const struct bl_watch_for *what)
 {
 	/* There may be thousands: only as much of the key as there is, and it ends with its id. */
-	size_t key_size = offsetof(struct bl_key, id) + key->id_len + 1;
+	size_t key_size = offsetof(struct bl_key, id) + what->watched.key->id_len + 1;
 	struct bl_watch_wait *wait = calloc(1, sizeof(*wait) + key_size);
 
 	if (!wait)
@@ -343,12 +343,12 @@ static struct bl_watch_wait *wait_new(const struct bl_key *key, const char *bell
 		free(wait);
 		return NULL;
 	}
-	memcpy(wait->key, key, key_size);
-	wait->watched.key = (const struct bl_key *)(const void *)wait->key;
-	memcpy(wait->watched.bell, bell, sizeof(wait->watched.bell));
-	wait->silent = silent;
+	memcpy(wait->key, what->watched.key, key_size);
+	wait->watched = what->watched;
+	wait->watched.key = (const void *)wait->key;
+	wait->silent = what->silent;
 	wait->since = bl_now();
-	wait->until = BL_NEVER;
+	wait->until = what->until;
 	return wait;
 }
 
@@ -357,10 +357,9 @@ bl_time bl_watch_look_at(const struct bl_watch_wait *wait, bl_time end)
 	return wait->has_one ? end : bl_earlier(end, wait->since + BL_SILENT_NS);
 }
 
-struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_key *key, const char *bell,
-                                    bool silent)
+struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_watch_for *what)
 {
-	struct bl_watch_wait *wait = is_started(b) ? wait_new(key, bell, silent) : NULL;
+	struct bl_watch_wait *wait = is_started(b) ? wait_new(what) : NULL;
 
 	if (!wait)
 		return NULL;
@@ -378,11 +377,11 @@ void bl_watch_leave(struct bizlock *b, struct bl_watch_wait *wait)
 		wait_free(wait);
 }
 
-enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_key *key, const char *bell,
-                                  bool silent, bl_time end)
+enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_watch_for *what,
+                                  bl_time end)
 {
 	struct bizlock *b = call->client;
-	struct bl_watch_wait *wait = bl_watch_join(b, key, bell, silent);
+	struct bl_watch_wait *wait = bl_watch_join(b, what);
 	enum bl_watched_end got;
 
 	if (!wait)

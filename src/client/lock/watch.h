@@ -51,14 +51,20 @@ struct bl_watch {
 
 void bl_watch_init(struct bl_watch *w);
 
+/* What is waited for. */
+struct bl_watch_for {
+	struct bl_watched watched; /* its key is copied */
+	bool silent;               /* see below */
+	bl_time until;             /* BL_NEVER; a shared lock is left alone until then at most */
+};
+
 /* Returns when the key seems to be free, at the deadline, or interrupted. Lets go of the mutex. */
-enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_key *key, const char *bell,
-                                  bool silent, bl_time end);
+enum bl_watched_end bl_watch_wait(struct bl_call *call, const struct bl_watch_for *what,
+                                  bl_time end);
 
 /* For a request, which does not wait here. NULL: it is not watched. Leaves it: the answer counts.
  */
-struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_key *key, const char *bell,
-                                    bool silent);
+struct bl_watch_wait *bl_watch_join(struct bizlock *b, const struct bl_watch_for *what);
 void bl_watch_leave(struct bizlock *b, struct bl_watch_wait *wait);
 
 /* Until when it is left alone. One that no watcher has is looked at by whoever waits. */

@@ -69,6 +69,9 @@ static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now
 		if (wait->watched.left_us <= 0) {
 			missed |= w->missed && !wait->silent && wait->watched.named;
 			bl_watch_answer(wait, BL_WATCH_FREE);
+		} else if (wait->watched.key->shared) {
+			if (wait->until <= now)
+				bl_watch_answer(wait, BL_WATCH_FREE);
 		} else {
 			wait->until = now + wait->watched.left_us * 1000;
 			if (wait->watched.passed) {
@@ -111,7 +114,7 @@ static int put_to_sleep(struct bizlock *b, struct bl_watcher *w, size_t n, bl_ti
 	w->until = n > 0 ? sleep_until(b, w, n, now) : now + IDLE_NS;
 	b->watch.worker.at_work = true;
 	bl_unlock(b);
-	rc = bl_watch_free_names(s, w->items + n, w->n - n, &ignored);
+	rc = bl_watch_free_names(s, w->items, n, w->n, &ignored);
 	if (rc == BIZLOCK_OK && n > 0)
 		rc = bl_watch_sleep(s, w->items, n, bl_left_ms(w->until), &ignored);
 	bl_lock(b);

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(shared_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(shared_crowd, .init = world_begin, .fini = world_end, .timeout = 480);
 
 enum { SHARERS = 44, ALONE = 3, RUN_MS = 4000 };
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_shared.h"
 
-TestSuite(shared_handover, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(shared_handover, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static bizlock_grant import(bizlock *b, const char *text)
 {

@@ -10,7 +10,7 @@
 
 static struct losses losses;
 
-TestSuite(shared_life, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(shared_life, .init = world_begin, .fini = world_end, .timeout = 240);
 
 Test(shared_life, a_sharer_may_commit)
 {

@@ -4,7 +4,7 @@
 
 #include "cr_test.h"
 
-TestSuite(shared_ops, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(shared_ops, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS (20u * PATIENCE_MS)
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_shared.h"
 
-TestSuite(shared_waiters, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(shared_waiters, .init = world_begin, .fini = world_end, .timeout = 240);
 
 struct seen {
 	unsigned count, shared, first;

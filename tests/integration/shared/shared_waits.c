@@ -2,9 +2,10 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include "cr_crew.h"
 #include "cr_test.h"
 
-TestSuite(shared_waits, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(shared_waits, .init = world_begin, .fini = world_end, .timeout = 480);
 
 /* Nobody gets anything here by the end of a lease. */
 #define LEASE_MS (20u * PATIENCE_MS)
@@ -91,6 +92,39 @@ Test(shared_waits, it_is_woken_and_does_not_poll)
 	cr_assert_lt(now_ms() - began, TIMES * 700);
 }
 
+/* Each time it is a client that has never slept in vain, and so would sleep for a second. */
+Test(shared_waits, those_that_leave_together_wake_it)
+{
+	enum { TIMES = 5 };
+	struct crew c;
+	int64_t waited = 0;
+
+	crew_begin(&c, "on");
+	c.flags = SHARED;
+	for (int i = 0; i < CREW; i++)
+		c.wants[i] = "k";
+	for (int i = 0; i < TIMES; i++) {
+		bizlock *other = client(NULL);
+		struct call x;
+
+		crew_releases(&c, false);
+		crew_all_together(&c);
+		crew_all_are(&c, BIZLOCK_OK);
+		wait_for(&x, other, "w", ALONE, 0, -1);
+		is_first_in_line();
+		crew_releases(&c, true);
+		crew_line_up(&c);
+		waited -= now_ms();
+		crew_go(&c);
+		crew_all_are(&c, BIZLOCK_OK);
+		cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+		waited += now_ms();
+		expect(OK, other, give(other, "w"));
+	}
+	cr_assert_lt(waited, TIMES * 300);
+	crew_end(&c);
+}
+
 /* A user may not end another one's statement: the first such sleep is long. */
 Test(shared_waits, where_nobody_may_wake_it_it_polls)
 {
@@ -136,6 +170,37 @@ Test(shared_waits, sharers_wait_for_who_has_it_alone)
 	cr_assert_eq(live(0), 3);
 }
 
+/* The first of a client takes along those behind it, but not past one that wants it alone. */
+Test(shared_waits, those_that_go_in_together_leave_who_wants_it_alone_its_place)
+{
+	enum { SHARERS = 16 };
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct call r[SHARERS], x, late;
+	char owners[SHARERS][8];
+
+	expect(OK, b, take(b, "w", ALONE, 0));
+	for (int i = 0; i < SHARERS; i++) {
+		snprintf(owners[i], sizeof(owners[i]), "r%d", i);
+		wait_for(&r[i], other, owners[i], SHARED, 0, -1);
+		call_blocks(&r[i]);
+	}
+	wait_for(&x, other, "x", ALONE, 0, -1);
+	call_blocks(&x);
+	wait_for(&late, other, "late", SHARED, 0, -1);
+	call_blocks(&late);
+	expect(OK, b, give(b, "w"));
+	for (int i = 0; i < SHARERS; i++)
+		cr_assert_eq(call_join(&r[i]), BIZLOCK_OK, "%s", r[i].errmsg);
+	is_first_in_line();
+	cr_assert_not(atomic_load(&x.done) || atomic_load(&late.done));
+	for (int i = 0; i < SHARERS; i++)
+		expect(OK, other, give(other, owners[i]));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	cr_assert_not(atomic_load(&late.done));
+	expect(OK, other, give(other, "x"));
+	cr_assert_eq(call_join(&late), BIZLOCK_OK, "%s", late.errmsg);
+}
+
 Test(shared_waits, nobody_passes_who_waits_to_have_it_alone)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
@@ -160,14 +225,14 @@ Test(shared_waits, nobody_passes_who_waits_to_have_it_alone)
 
 Test(shared_waits, a_slot_that_becomes_free_goes_to_the_first)
 {
-	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock *b = client(NULL), *other = client(NULL), *third = client(NULL);
 	struct call r[2];
 
 	expect(OK, b, take(b, "r1", SHARED, 2));
 	expect(OK, b, take(b, "r2", SHARED, 2));
 	wait_for(&r[0], other, "r3", SHARED, 2, -1);
 	is_first_in_line();
-	wait_for(&r[1], b, "r4", SHARED, 2, -1);
+	wait_for(&r[1], third, "r4", SHARED, 2, -1);
 	call_blocks(&r[1]);
 	expect(OK, b, give(b, "r2"));
 	cr_assert_eq(call_join(&r[0]), BIZLOCK_OK, "%s", r[0].errmsg);

@@ -5,7 +5,7 @@
 #include "cr_shared.h"
 #include "stale.h"
 
-TestSuite(sharing, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sharing, .init = world_begin, .fini = world_end, .timeout = 240);
 
 Test(sharing, many_share_and_one_has_it_alone)
 {

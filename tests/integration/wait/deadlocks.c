@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(deadlocks, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(deadlocks, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define THREADS 8
 #define RUN_MS 2000

@@ -5,7 +5,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(interrupt, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(interrupt, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A holder of "k". Of the threads of a process that wait, the first waits at the doorbell, and the
  * others behind it, in memory. */

@@ -4,7 +4,7 @@
 
 #include "cr_test.h"
 
-TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define MUCH_MS 10000 /* much later than anything here should take */
 

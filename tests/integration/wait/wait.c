@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(wait, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(wait, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define MUCH_MS 10000 /* much later than anything here should take */
 

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(watching, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(watching, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* Of 4 connections, one may sleep at a doorbell, another one at that of a hot key, and one may
  * watch. */
@@ -42,17 +42,17 @@ static void begin_for(struct waits *w, bizlock *b, int64_t wait_ms, const char *
 	}
 }
 
-static void begin_beside(struct waits *w, bizlock *holder)
+static void begin_beside(struct waits *w, bizlock *holder, bizlock *b)
 {
 	hold_by(w, holder);
-	begin_for(w, client(FEW), -1, "task");
+	begin_for(w, b, -1, "task");
 	eventually(watchers(&world) == 1);
 	eventually(doorbell_waiters(&world) == 1);
 }
 
 static void begin(struct waits *w)
 {
-	begin_beside(w, client(NULL));
+	begin_beside(w, client(NULL), client(FEW));
 }
 
 static void all_are_granted(struct waits *w)
@@ -93,22 +93,37 @@ Test(watching, a_release_of_several_wakes_the_watcher)
 	cr_assert_lt(now_ms() - start, N * 1000 / 3);
 }
 
+/* The packets of the release. */
+static unsigned release_beside(struct waits *w, struct proxy *proxy, bizlock *holder, bizlock *b)
+{
+	bizlock_key keys[N];
+	unsigned before;
+
+	begin_beside(w, holder, b);
+	for (int i = 0; i < N; i++)
+		keys[i] = KEY(w->ids[i]);
+	eventually(watchers(&world) == 1);
+	before = proxy_packets(proxy);
+	expect(OK, holder, bizlock_release_all(holder, keys, N, "holder"));
+	before = proxy_packets(proxy) - before;
+	all_are_granted(w);
+	for (int i = 0; i < N; i++)
+		expect(OK, b, bizlock_release(b, keys[i], w->owners[i], NULL));
+	return before;
+}
+
 /* And it is not by its next look, which may come soon: after the packet of the release another one
- * asks who watches, and one ends the sleep. */
+ * asks who watches, and one ends the sleep. Now and then the watcher is awake at that time. */
 Test(watching, a_release_of_several_ends_the_sleep)
 {
 	struct proxy *proxy = proxy_start(&world.at, "127.0.0.1");
-	bizlock_key keys[N];
+	bizlock *holder = client_through(proxy, NULL), *b = client(FEW);
+	unsigned packets = 0;
 	struct waits w;
-	unsigned before;
 
-	begin_beside(&w, client_through(proxy, NULL));
-	for (int i = 0; i < N; i++)
-		keys[i] = KEY(w.ids[i]);
-	before = proxy_packets(proxy);
-	expect(OK, w.holder, bizlock_release_all(w.holder, keys, N, "holder"));
-	cr_assert_geq(proxy_packets(proxy) - before, 3);
-	all_are_granted(&w);
+	for (int i = 0; i < 10 && packets < 3; i++)
+		packets = release_beside(&w, proxy, holder, b);
+	cr_assert_geq(packets, 3);
 	proxy_stop(proxy);
 }
 

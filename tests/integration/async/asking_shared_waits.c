@@ -1,0 +1,232 @@
+/* Waits for shared locks, for which no connection is left or which are requests: they are watched.
+ * A watcher that is not woken looks once a second, so that N keys, one after the other, would take
+ * N/2 seconds. */
+#include <stdio.h>
+
+#include "cr_ask.h"
+
+TestSuite(asking_shared_waits, .init = world_begin, .fini = world_end, .timeout = 240);
+
+#define S BIZLOCK_SHARED
+#define X BIZLOCK_EXCLUSIVE
+#define N 12
+#define SOON (N * 1000 / 3)
+
+static int take(bizlock *b, const char *id, const char *owner, uint32_t flags, uint32_t limit)
+{
+	return bizlock_acquire(b, KEY(id),
+	                       &OPTS(.wait_ms = 0, .owner = owner, .flags = flags, .limit = limit,
+	                             .lease_ms = 20 * PATIENCE_MS),
+	                       NULL);
+}
+
+static void give(bizlock *b, const char *id, const char *owner)
+{
+	expect(OK, b, bizlock_release(b, KEY(id), owner, NULL));
+}
+
+static long long first_in_line(void)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM biz_shared_lock WHERE slot = 0 AND owner <> ''");
+}
+
+static const char *key(int i)
+{
+	static char ids[N][8];
+
+	snprintf(ids[i], sizeof(ids[i]), "k-%d", i);
+	return ids[i];
+}
+
+static void each_is_woken(struct ask a[N], bizlock *other, const char *owner)
+{
+	int64_t start = now_ms();
+
+	for (int i = 0; i < N; i++) {
+		give(other, key(i), owner);
+		ask_ends(OK, &a[i]);
+	}
+	cr_assert_lt(now_ms() - start, SOON);
+}
+
+Test(asking_shared_waits, the_first_in_line_is_woken)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct ask a[N];
+
+	for (int i = 0; i < N; i++) {
+		expect(OK, other, take(other, key(i), "sharer", S, 0));
+		ask_for(&a[i], b, key(i), "alone", .wait_ms = -1, .flags = X);
+	}
+	dispatch_until(b, first_in_line() == N && watchers(&world) == 1);
+	each_is_woken(a, other, "sharer");
+}
+
+Test(asking_shared_waits, a_slot_that_becomes_free_wakes_it)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct ask a[N];
+
+	for (int i = 0; i < N; i++) {
+		expect(OK, other, take(other, key(i), "sharer", S, 1));
+		ask_for(&a[i], b, key(i), "next", .wait_ms = -1, .flags = S, .limit = 1);
+	}
+	dispatch_until(b, watchers(&world) == 1);
+	steadily((dispatch_once(b), a[N - 1].calls == 0), 500);
+	each_is_woken(a, other, "sharer");
+}
+
+/* They wait for the doorbell of who has it alone. */
+Test(asking_shared_waits, those_in_line_are_woken)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct ask a[N];
+
+	for (int i = 0; i < N; i++) {
+		expect(OK, other,
+		       bizlock_acquire(
+		               other, KEY(key(i)),
+		               &OPTS(.owner = "alone", .flags = X, .lease_ms = 20 * PATIENCE_MS),
+		               NULL));
+		ask_for(&a[i], b, key(i), "sharer", .wait_ms = -1, .flags = i % 2 ? S : X);
+	}
+	dispatch_until(b, watchers(&world) == 1);
+	steadily((dispatch_once(b), a[N - 1].calls == 0), 500);
+	each_is_woken(a, other, "alone");
+}
+
+/* Of those that wait for a slot, each gives the doorbell to the next as soon as it has one. */
+Test(asking_shared_waits, who_gets_a_slot_lets_the_next_one_come_first)
+{
+	bizlock *b = client(NULL), *other = client(NULL), *third = client(NULL);
+	struct ask a[N], t[N];
+	int64_t start;
+
+	for (int i = 0; i < N; i++) {
+		expect(OK, other, take(other, key(i), "h1", S, 2));
+		expect(OK, other, take(other, key(i), "h2", S, 2));
+		ask_for(&t[i], third, key(i), "t", .wait_ms = -1, .flags = S, .limit = 2);
+	}
+	dispatch_until(third, watchers(&world) == 1);
+	for (int i = 0; i < N; i++)
+		ask_for(&a[i], b, key(i), "a", .wait_ms = -1, .flags = S, .limit = 2);
+	dispatch_until(b, watchers(&world) == 2);
+	steadily((dispatch_once(b), a[N - 1].calls == 0), 500);
+	start = now_ms();
+	for (int i = 0; i < N; i++) {
+		give(other, key(i), "h1");
+		give(other, key(i), "h2");
+		ask_ends(OK, &t[i]);
+		ask_ends(OK, &a[i]);
+	}
+	cr_assert_lt(now_ms() - start, 3 * SOON / 2);
+}
+
+/* A release wakes the first in line. The next one must be that soon, and not by its watcher's next
+ * look: each time it is a new one, which sleeps for about a second by then. */
+Test(asking_shared_waits, who_gives_up_lets_the_next_one_come_first)
+{
+	enum { TIMES = 3 };
+	bizlock *other = client(NULL);
+	int64_t took = 0;
+
+	for (int i = 0; i < TIMES; i++) {
+		bizlock *b = client_open(&world, NULL);
+		struct call first;
+		struct ask a;
+
+		expect(OK, other, take(other, key(i), "sharer", S, 1));
+		call_prepare(&first, other, key(i), .wait_ms = 1800, .owner = "first");
+		first.opts.flags = S;
+		first.opts.limit = 1;
+		call_go(&first);
+		eventually(shared_sleepers(&world) == 1);
+		ask_for(&a, b, key(i), "next", .wait_ms = -1, .flags = S, .limit = 1);
+		dispatch_until(b, atomic_load(&first.done));
+		cr_assert_eq(call_join(&first), BIZLOCK_TIMEOUT, "%s", first.errmsg);
+		took -= now_ms();
+		give(other, key(i), "sharer");
+		ask_ends(OK, &a);
+		took += now_ms();
+		bizlock_close(b);
+	}
+	cr_assert_lt(took, TIMES * 200);
+}
+
+/* A poll would be 50 packets a second. */
+Test(asking_shared_waits, nobody_polls_meanwhile)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL), *behind = client_through(p, NULL);
+	bizlock *other = client(NULL);
+	struct ask alone, late;
+	unsigned before;
+
+	expect(OK, other, take(other, "k", "sharer", S, 0));
+	ask_for(&alone, b, "k", "alone", .wait_ms = -1, .flags = X);
+	dispatch_until(b, first_in_line() == 1 && watchers(&world) == 1);
+	ask_for(&late, behind, "k", "late", .wait_ms = -1, .flags = S);
+	dispatch_until(behind, watchers(&world) == 2);
+	before = proxy_packets(p);
+	steadily(alone.calls + late.calls == 0, 3000);
+	cr_assert_lt(proxy_packets(p) - before, 60);
+	bizlock_op_cancel(late.op);
+	ask_ends(CANCELLED, &late);
+	bizlock_op_cancel(alone.op);
+	ask_ends(CANCELLED, &alone);
+	proxy_stop(p);
+}
+
+/* The first in line has the doorbell then, and waits for slot 0. Each look would be 2 packets. */
+Test(asking_shared_waits, nobody_polls_where_the_holder_has_no_doorbell)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL), *threads = client_through(p, NULL);
+	bizlock *other = client(NULL);
+	struct call call;
+	struct ask a;
+	unsigned before;
+
+	for (int i = 0; i < 2; i++)
+		expect(OK, other, take(other, key(i), "alone", X | BIZLOCK_NO_QUEUE, 0));
+	ask_for(&a, b, key(0), "request", .wait_ms = -1, .flags = X);
+	call_prepare(&call, threads, key(1), .wait_ms = -1, .owner = "thread");
+	call.opts.flags = X;
+	call_go(&call);
+	dispatch_until(b, watchers(&world) == 1 && shared_sleepers(&world) == 1);
+	before = proxy_packets(p);
+	steadily((dispatch_once(b), a.calls == 0), 3000);
+	cr_assert_lt(proxy_packets(p) - before, 60);
+	give(other, key(0), "alone");
+	ask_ends(OK, &a);
+	give(other, key(1), "alone");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	proxy_stop(p);
+}
+
+/* Of 4 connections, one or two may sleep at a doorbell. */
+Test(asking_shared_waits, threads_without_a_connection_are_woken)
+{
+	bizlock *b = client(OPTIONS("max_connections", "4")), *other = client(NULL);
+	struct call calls[N];
+	char owners[N][8];
+	int64_t start;
+
+	for (int i = 0; i < N; i++) {
+		expect(OK, other, take(other, key(i), "alone", X, 0));
+		snprintf(owners[i], sizeof(owners[i]), "t-%d", i);
+		call_prepare(&calls[i], b, key(i), .wait_ms = -1, .owner = owners[i]);
+		calls[i].opts.flags = S;
+		calls[i].opts.limit = i % 2;
+		call_go(&calls[i]);
+	}
+	eventually(watchers(&world) == 1);
+	steadily(!atomic_load(&calls[0].done), 500);
+	start = now_ms();
+	for (int i = 0; i < N; i++) {
+		give(other, key(i), "alone");
+		cr_assert_eq(call_join(&calls[i]), BIZLOCK_OK, "%s", calls[i].errmsg);
+	}
+	cr_assert_lt(now_ms() - start, SOON);
+}
