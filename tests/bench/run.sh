@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
-# tests/bench/run.sh [--quick] [--only waits]
+# tests/bench/run.sh [--server SERVER] [--quick] [--only PART]
 #
-# bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu;
-# MariaDB, unless MySQL is installed), builds, starts every server below a folder of its own, measures all contenders in turn,
-# and stops them again. 35 minutes; with --quick 3, for a look. --only waits: the part with many
-# waits, 12 minutes; with --quick one.
+# bizlock against its peers, on this machine: installs what is missing (Debian, Ubuntu), builds,
+# starts every server below a folder of its own, measures all contenders in turn, and stops them
+# again. 25 minutes; with --quick 4, for a look. PART:
+#   waits     many waits, 9 minutes; with --quick one
+#   shared    shared locks, 3 minutes
+# SERVER:
+#   mariadb   MariaDB, of this system's packages; the default
+#   mysql     MySQL 9.7, of Debian unstable, and all its peers, too: in a root file system, which
+#             root prepares once (tests/support/roots.sh). Many waits without the peers
 #
-# It writes tests/bench/results/ and its figures in tests/bench/README.md and README.md. A quick
-# one writes to BUILD/bench-quick alone, and prints.
+# It writes tests/bench/results/ or results/mysql/, and its figures in tests/bench/README.md and
+# README.md. A quick one writes to BUILD/bench-quick alone, and prints.
 #
-#   BIZLOCK_BUILD_DIR=build-bench
+#   BIZLOCK_BUILD_DIR=build-bench    with --server mysql: build-bench-mysql
 #   TMPDIR=/tmp                      where the servers keep their data; not a tmpfs
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../support/setup.sh"
+source "$root/tests/support/roots.sh"
 source "$root/tests/bench/peers.sh"
 
 die() {
@@ -20,13 +26,21 @@ die() {
 	exit 1
 }
 
-quick=false only=
+arguments=("$@")
+quick=false only= server=mariadb
+declare -A names=([mariadb]=MariaDB [mysql]=MySQL) programs=([mariadb]=mariadbd [mysql]=mysqld)
+declare -A folders=([mariadb]=build-bench [mysql]=build-bench-mysql)
 while (($#)); do
 	case $1 in
 	--quick) quick=true ;;
 	--only)
 		only=${2:-}
-		[[ $only == waits ]] || die "--only: unknown: $only"
+		[[ $only == waits || $only == shared ]] || die "--only: unknown: ${only:-none}"
+		shift
+		;;
+	--server)
+		server=${2:-none}
+		[[ $server == mariadb || $server == mysql ]] || die "--server: unknown: $server"
 		shift
 		;;
 	-h | --help)
@@ -43,14 +57,15 @@ done
 contenders=(bizlock floor textbook get_lock redis_always redis etcd zookeeper)
 waiting=(bizlock textbook get_lock redis_always redis etcd zookeeper)
 watching=(bizlock redis_always redis etcd zookeeper)
+[[ $server == mariadb ]] || watching=(bizlock) # the peers are the same everywhere
 
 # Rounds, ms of a measurement, ms of each of the others' warming up.
 if $quick; then
 	rounds=1 ms=300 warm_ms=500
 	crowds=("16 $ms 0" "64 $ms 0" "16 $ms 2000")
 else
-	rounds=5 ms=1500 warm_ms=4000
-	crowds=("2 $ms 0" "16 $ms 0" "64 $ms 0" "2 $ms 2000" "16 $ms 2000" "64 $ms 2000")
+	rounds=3 ms=1200 warm_ms=3000
+	crowds=("2 $ms 0" "16 $ms 0" "64 $ms 0" "16 $ms 2000" "64 $ms 2000")
 fi
 
 jobs=() # "ROUND SERVER PROGRAM ARGUMENTS"; round 0 is not kept
@@ -97,7 +112,25 @@ plan_alone() {
 	jobs+=("1 bizlock purging 200000 $ms")
 }
 
-# A release every 10 to 20 ms. Of 10,000 keys, bizlock is timed for all, and the others for 2,000.
+# NAMES KIND LANES [N]: side by side, the plain locks next to what they are compared with.
+plan_shared() {
+	local round work sharing name
+	for ((round = 1; round <= rounds; round++)); do
+		for work in "bizlock,zookeeper share 1" "bizlock,zookeeper share 8" \
+			"bizlock plain-own 64" "bizlock,zookeeper share 64" \
+			"bizlock plain-one 16" "bizlock,zookeeper mix 16 5" "bizlock,zookeeper mix 16 50" \
+			"bizlock plain-one 64" "bizlock,redis_always,redis share 64 4" \
+			"bizlock,zookeeper beside 64"; do
+			read -ra work <<<"$work"
+			IFS=, read -ra sharing <<<"${work[0]}"
+			for name in "${sharing[@]}"; do
+				jobs+=("$round $name shared $name ${work[1]} ${work[2]} $ms ${work[3]:-}")
+			done
+		done
+	done
+}
+
+# A release every 10 to 20 ms. Of 10,000 keys, 2,000 are timed.
 plan_waits() {
 	local name waits
 	local idle_ms=10000 all=("threads 8 10 32" "threads 64 10 4" "threads 256 10" "threads 1000 10" "loop 10000 10")
@@ -107,7 +140,7 @@ plan_waits() {
 	for waits in "${all[@]}" "idle 64 $idle_ms"; do
 		for name in "${watching[@]}"; do
 			jobs+=("1 $name waits $name $waits")
-			[[ $name == bizlock || $waits != "loop 10000"* ]] || jobs[-1]+=" 1 2000"
+			[[ $waits != "loop 10000"* ]] || jobs[-1]+=" 1 2000"
 		done
 	done
 	jobs+=("1 bizlock waits_fair $idle_ms")
@@ -126,6 +159,10 @@ global() {
 
 redis_setting() {
 	redis-cli -p "${port[$1]}" config get "$2" | paste -sd ' '
+}
+
+file_system() {
+	df --output=fstype "$work" | tail -n 1
 }
 
 # A 4 KB write that waits for the disk, in µs, on average.
@@ -148,18 +185,15 @@ zookeeper_version() {
 	java -version 2>&1 | sed -n '1s/.*"\(.*\)".*/, Java \1/p'
 }
 
-server_name() {
-	has_mariadbd && echo MariaDB || echo MySQL
-}
-
 # NAME<tab>VALUE. No host name, no path: it is published.
 describe() {
+	local name=${names[$server]}
 	printf '%s\t%s\n' \
 		processor "$(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
 		memory "$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)" \
 		kernel "$(uname -sr | grep -o '^[A-Za-z]* [0-9.]*')" \
 		system "$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)" \
-		"file system" "$(findmnt -n -o FSTYPE -T "$work")" \
+		"file system" "$(file_system)" \
 		"4 KB write and sync" "$(sync_us) µs" \
 		"load before" "$load" \
 		date "$(date -u +%Y-%m-%d)" \
@@ -169,13 +203,15 @@ describe() {
 		bizlock "$(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h")" \
 		compiler "$(cc --version | head -n 1), -O2" \
 		connector "$(connector_version)" \
-		"$(server_name)" "$(sql 'SELECT VERSION()')" \
+		server "$name" \
+		"$name" "$(sql 'SELECT VERSION()')" \
 		Redis "$(redis_version), hiredis $(pkg-config --modversion hiredis)" \
 		etcd "$(etcd --version | sed -n 's/^etcd Version: //p'), libcurl $(pkg-config --modversion libcurl)" \
 		ZooKeeper "$(zookeeper_version)" \
-		"durability of $(server_name)" "$(global innodb_flush_log_at_trx_commit), $(global log_bin)" \
-		"memory of $(server_name)" "$(global innodb_buffer_pool_size)" \
-		"connections of $(server_name), at most" "$(global max_connections)" \
+		"durability of $name" \
+		"$(global innodb_flush_log_at_trx_commit), $(global log_bin), $(global sync_binlog)" \
+		"memory of $name" "$(global innodb_buffer_pool_size)" \
+		"connections of $name, at most" "$(global max_connections)" \
 		"durability of redis_always" \
 		"$(redis_setting redis_always appendonly), $(redis_setting redis_always appendfsync)" \
 		"durability of redis" "$(redis_setting redis appendonly), $(redis_setting redis save)" \
@@ -242,7 +278,8 @@ measure() {
 		plan_contenders
 		plan_alone
 	fi
-	plan_waits
+	[[ $only == waits ]] || plan_shared
+	[[ $only == shared ]] || plan_waits
 	began=$SECONDS
 	for planned in "${jobs[@]}"; do
 		read -ra words <<<"$planned"
@@ -268,19 +305,26 @@ finish() {
 
 cd "$root"
 load=$(cut -d ' ' -f 1 /proc/loadavg)
-mkdir -p "${BIZLOCK_BUILD_DIR:=build-bench}"
-build=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
-need compiler cmake make pkg-config connector criterion server client openssl flock redis-server hiredis \
-	etcd zookeeper zookeeper-c libcurl curl gnuplot python3
+things=(compiler cmake make pkg-config connector criterion server client openssl flock redis-server
+	hiredis etcd zookeeper zookeeper-c libcurl curl gnuplot python3)
+export BIZLOCK_BUILD_DIR=${BIZLOCK_BUILD_DIR:-${folders[$server]}}
+mkdir -p "$BIZLOCK_BUILD_DIR"
+BIZLOCK_BUILD_DIR=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
+build=$BIZLOCK_BUILD_DIR
+if [[ $server == mysql && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
+	enter_root mysql-bench "${things[*]}" bash "$root/tests/bench/run.sh" "${arguments[@]}"
+fi
+export BIZLOCK_TEST_SERVER=${programs[$server]}
+need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
-programs=(lock_bench reentry renewing footprint growth sets purging waits waits_fair)
-cmake --build "$build" -j "$(nproc)" --target "${programs[@]/#/bench_}" >"$build/make.log"
+benches=(lock_bench reentry renewing footprint growth sets shared purging waits waits_fair)
+cmake --build "$build" -j "$(nproc)" --target "${benches[@]/#/bench_}" >"$build/make.log"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-bench.XXXXXX")
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-[[ $(findmnt -n -o FSTYPE -T "$work") != tmpfs ]] || die "$work is a tmpfs, where a sync costs nothing; set TMPDIR"
+[[ $(file_system) != tmpfs ]] || die "$work is a tmpfs, where a sync costs nothing; set TMPDIR"
 awk -v load="$load" 'BEGIN { exit !(load > 0.5) }' &&
 	echo "The machine is busy (load $load): these figures are not worth keeping." >&2
 echo "Starting the servers"
@@ -291,6 +335,7 @@ out=$root/tests/bench/results texts=("$root/tests/bench/README.md" "$root/README
 if $quick; then
 	out=$build/bench-quick texts=()
 fi
+[[ $server == mariadb ]] || out+=/$server
 mkdir -p "$out"
 cp "$work/raw.jsonl" "$work/setting.tsv" "$build" # to look closer, or draw anew
 python3 -B "$root/tests/bench/report.py" "$work/raw.jsonl" "$work/setting.tsv" "$out" "${texts[@]}"

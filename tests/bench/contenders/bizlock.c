@@ -50,6 +50,34 @@ static void release(void *lane)
 		die("bizlock: %s", bizlock_errmsg(client));
 }
 
+/* ---- shared locks -------------------------------------------------------- */
+
+static uint32_t limit_of_sharers;
+
+static void begin_shared(const char *key, unsigned limit)
+{
+	(void)key;
+	limit_of_sharers = limit;
+}
+
+static void acquire_shared(void *lane, bool alone)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+
+	opts.flags = alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED;
+	opts.limit = limit_of_sharers;
+	if (bizlock_acquire(client, (bizlock_key){"bench", lane}, &opts, NULL) != BIZLOCK_OK)
+		die("bizlock: %s", bizlock_errmsg(client));
+}
+
+static const struct contender_shared shared = {
+        .limits = true,
+        .alone = true,
+        .begin = begin_shared,
+        .acquire = acquire_shared,
+        .release = release,
+};
+
 /* ---- many keys: default options ------------------------------------------ */
 
 #define OWNER "loop"
@@ -178,4 +206,5 @@ const struct contender contender_bizlock = {
         .close = close_lane,
         .requests = bench_mysql_requests,
         .waits = &waits,
+        .shared = &shared,
 };

@@ -22,6 +22,19 @@ struct contender_waits {
 	unsigned (*port)(void);      /* of the server, to count connections */
 };
 
+/* How a contender shares a key. */
+struct contender_shared {
+	bool limits; /* it can be shared by some at a time, and no more */
+	bool alone;  /* it can be shared by any number, or had alone */
+
+	/* Called after that of the contender. limit: 0 for any number. */
+	void (*begin)(const char *key, unsigned limit);
+
+	/* As those of a plain lock, in a lane of the same kind. */
+	void (*acquire)(void *lane, bool alone);
+	void (*release)(void *lane);
+};
+
 struct contender {
 	const char *name;
 	const char *wakes; /* how a waiter learns of a release; NULL: it has no way to wait */
@@ -46,7 +59,8 @@ struct contender {
 	/* The number of requests since the server started, with this one. NULL: nobody counts. */
 	long long (*requests)(void);
 
-	const struct contender_waits *waits; /* NULL: not measured */
+	const struct contender_waits *waits;   /* NULL: not measured */
+	const struct contender_shared *shared; /* NULL: it has no such lock */
 };
 
 /* NULL: unknown, or its client library was not there when this was built. */

@@ -25,6 +25,12 @@
 #define RELEASE                                                                                    \
 	"if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end "                              \
 	"redis.call('del', KEYS[1]) redis.call('publish', ARGV[2], '1') return 1"
+#define TAKE_PERMIT                                                                                \
+	"local value = redis.call('get', KEYS[1]) "                                                \
+	"if value ~= false and tonumber(value) >= 1 then "                                         \
+	"redis.call('decrby', KEYS[1], 1) return 1 end return 0"
+#define GIVE_PERMIT                                                                                \
+	"local value = redis.call('incrby', KEYS[1], 1) redis.call('publish', ARGV[1], value)"
 
 struct lane {
 	redisContext *redis;
@@ -192,6 +198,49 @@ static void release(void *arg)
 	freeReplyObject(reply);
 }
 
+/* ---- a counter of permits, as in Redisson's RSemaphore ------------------- */
+
+static void begin_permits(const char *key, unsigned limit)
+{
+	char permits[16];
+
+	snprintf(permits, sizeof(permits), "%u", limit);
+	freeReplyObject(ASK(observer, "SET", key, permits));
+}
+
+static bool take_permit(struct lane *lane)
+{
+	redisReply *reply = ASK(lane->redis, "EVAL", TAKE_PERMIT, "1", lane->key);
+	bool taken = reply->integer == 1;
+
+	freeReplyObject(reply);
+	return taken;
+}
+
+static void acquire_permit(void *arg, bool alone)
+{
+	(void)alone;
+	if (take_permit(arg))
+		return;
+	listen_once();
+	while (!take_permit(arg))
+		wait_for_release();
+}
+
+static void release_permit(void *arg)
+{
+	struct lane *lane = arg;
+
+	freeReplyObject(ASK(lane->redis, "EVAL", GIVE_PERMIT, "1", lane->key, lane->channel));
+}
+
+static const struct contender_shared shared = {
+        .limits = true,
+        .begin = begin_permits,
+        .acquire = acquire_permit,
+        .release = release_permit,
+};
+
 /* ---- many keys: one connection subscribes, one asks ----------------------- */
 
 static struct {
@@ -313,6 +362,7 @@ const struct contender contender_redis_always = {
         .close = close_lane,
         .requests = requests,
         .waits = &waits,
+        .shared = &shared,
 };
 
 const struct contender contender_redis = {
@@ -328,4 +378,5 @@ const struct contender contender_redis = {
         .close = close_lane,
         .requests = requests,
         .waits = &waits,
+        .shared = &shared,
 };

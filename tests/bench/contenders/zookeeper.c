@@ -1,6 +1,7 @@
 /* ZooKeeper's lock recipe, with its C client: each lane makes an ephemeral, sequential node. The
  * lane with the lowest number holds, and each other lane watches the node before its own. A session
- * for each lane. */
+ * for each lane. Its recipe for shared locks: who shares watches the last node before its own of
+ * one that wants to have it alone. */
 #define _GNU_SOURCE 1
 #define THREADED 1
 #include <arpa/inet.h>
@@ -16,12 +17,14 @@
 #include "patience.h"
 
 #define SESSION_MS 30000
+#define READ "read-"
 #define DIGITS 10 /* of a sequence number, at the end of each name */
 
 struct lane {
 	zhandle_t *zk;
 	sem_t woken;
 	unsigned number;             /* among many keys */
+	const char *prefix;          /* of its nodes */
 	char folder[128], node[192]; /* node: that stands for the hold */
 };
 
@@ -79,6 +82,7 @@ static void *open_lane(const char *key)
 
 	if (!lane || sem_init(&lane->woken, 0, 0) != 0)
 		die("zookeeper: no lane");
+	lane->prefix = "lock-";
 	lane->zk = dial_zookeeper(wake, lane);
 	make_folder(lane, key);
 	return lane;
@@ -100,15 +104,23 @@ static const char *number_of(const char *name)
 	return n > DIGITS ? name + n - DIGITS : name;
 }
 
-/* The name before ours; NULL: ours is the lowest. */
-static const char *before(const struct String_vector *names, const char *mine)
+static bool is_shared(const char *name)
 {
+	return strncmp(name, READ, strlen(READ)) == 0;
+}
+
+/* The name of the last one before ours that is in our way; NULL: there is none. */
+static const char *before(const struct String_vector *names, const struct lane *lane)
+{
+	const char *mine = number_of(lane->node);
 	const char *best = NULL;
 
 	for (int32_t i = 0; i < names->count; i++) {
 		const char *name = names->data[i];
 
-		if (strcmp(number_of(name), number_of(mine)) < 0 &&
+		if (is_shared(name) && is_shared(lane->prefix))
+			continue;
+		if (strcmp(number_of(name), mine) < 0 &&
 		    (!best || strcmp(number_of(name), number_of(best)) > 0))
 			best = name;
 	}
@@ -119,7 +131,7 @@ static void enter(struct lane *lane)
 {
 	char path[160];
 
-	snprintf(path, sizeof(path), "%s/lock-", lane->folder);
+	snprintf(path, sizeof(path), "%s/%s", lane->folder, lane->prefix);
 	must("create", zoo_create(lane->zk, path, NULL, -1, &ZOO_OPEN_ACL_UNSAFE,
 	                          ZOO_EPHEMERAL | ZOO_SEQUENCE, lane->node, sizeof(lane->node)));
 }
@@ -132,7 +144,7 @@ static enum place look(struct lane *lane, watcher_fn watcher)
 	int rc = ZNONODE;
 
 	must("list", zoo_get_children(lane->zk, lane->folder, 0, &names));
-	ahead = before(&names, lane->node);
+	ahead = before(&names, lane);
 	if (ahead) {
 		char path[256];
 
@@ -162,6 +174,29 @@ static void release(void *arg)
 	must("delete", zoo_delete(lane->zk, lane->node, -1));
 	lane->node[0] = '\0';
 }
+
+/* ---- shared locks ---------------------------------------------------------- */
+
+static void begin_shared(const char *key, unsigned limit)
+{
+	(void)key;
+	(void)limit;
+}
+
+static void acquire_shared(void *arg, bool alone)
+{
+	struct lane *lane = arg;
+
+	lane->prefix = alone ? "write-" : READ;
+	acquire(lane);
+}
+
+static const struct contender_shared shared = {
+        .alone = true,
+        .begin = begin_shared,
+        .acquire = acquire_shared,
+        .release = release,
+};
 
 /* ---- many keys: one session ------------------------------------------------ */
 
@@ -193,6 +228,7 @@ static void begin_waits(unsigned keys, bool loop, void (*woken)(unsigned key))
 		die("zookeeper: no lanes");
 	for (unsigned i = 0; i < keys; i++) {
 		many.lanes[i].zk = many.zk;
+		many.lanes[i].prefix = "lock-";
 		many.lanes[i].number = i;
 	}
 }
@@ -270,4 +306,5 @@ const struct contender contender_zookeeper = {
         .release = release,
         .close = close_lane,
         .waits = &waits,
+        .shared = &shared,
 };
