@@ -195,7 +195,7 @@ static bool run(const struct options *o, struct chaos_clients *clients)
 	h.end_us = chaos_now_us();
 	verdict = chaos_check(&h, &bounds);
 	chaos_report(&h);
-	good = chaos_report_verdict(&verdict, clients, since_us) && healed && ended;
+	good = chaos_report_verdict(&verdict, &h, clients, since_us) && healed && ended;
 	printf("seed %" PRIu64 ": %s%s%s\n", o->seed, good ? "good" : "BAD",
 	       healed ? "" : ", the cluster did not heal",
 	       ended ? "" : ", a client did not end well");

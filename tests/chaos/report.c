@@ -145,6 +145,35 @@ static void report_violation(const struct chaos_violation *x, int64_t since_us)
 	putchar('\n');
 }
 
+#define AROUND_US 15000000 /* longer than a lease and a failover */
+
+static double since(int64_t us, int64_t since_us)
+{
+	return us ? seconds(us - since_us) : 0;
+}
+
+/* A violation seldom comes twice: what its key saw around that time is printed at once. */
+static void report_around(const struct chaos_history *h, const struct chaos_violation *x,
+                          int64_t since_us)
+{
+	printf("  key %u: process, fence, limit: asked, granted, believed until, lease; told, "
+	       "given back, answer\n",
+	       x->key);
+	for (size_t i = 0; i < h->n_holds; i++) {
+		const struct chaos_hold *hold = &h->holds[i];
+
+		if (hold->key == x->key && hold->from_us > x->at_us - AROUND_US &&
+		    hold->asked_us < x->at_us + AROUND_US / 5)
+			printf("    %2u %6" PRIu64 " %2" PRId32
+			       ": %8.4f %8.4f %8.4f %8.4f; %8.4f %8.4f %8.4f %s\n",
+			       hold->process, hold->fence, (int32_t)hold->limit,
+			       since(hold->asked_us, since_us), since(hold->from_us, since_us),
+			       since(hold->until_us, since_us), since(hold->ends_us, since_us),
+			       since(hold->told_us, since_us), since(hold->given_us, since_us),
+			       since(hold->answered_us, since_us), bizlock_err_name(hold->rc));
+	}
+}
+
 static void report_errors(const struct chaos_clients *c, int64_t since_us)
 {
 	const struct chaos_error *e;
@@ -154,8 +183,8 @@ static void report_errors(const struct chaos_clients *c, int64_t since_us)
 		       e->process, whats[e->what], bizlock_err_name(e->rc), e->text);
 }
 
-bool chaos_report_verdict(const struct chaos_verdict *v, const struct chaos_clients *c,
-                          int64_t since_us)
+bool chaos_report_verdict(const struct chaos_verdict *v, const struct chaos_history *h,
+                          const struct chaos_clients *c, int64_t since_us)
 {
 	unsigned long all = 0;
 
@@ -165,6 +194,8 @@ bool chaos_report_verdict(const struct chaos_verdict *v, const struct chaos_clie
 	}
 	for (unsigned i = 0; i < v->shown; i++)
 		report_violation(&v->violations[i], since_us);
+	if (v->shown)
+		report_around(h, &v->violations[0], since_us);
 	report_errors(c, since_us);
 	return all == 0;
 }

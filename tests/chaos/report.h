@@ -13,7 +13,7 @@ void chaos_report_fault(const struct chaos_history *h, const struct chaos_fault 
 void chaos_report(const struct chaos_history *h);
 
 /* What violates the rules, and what callers were told. True: nothing does. */
-bool chaos_report_verdict(const struct chaos_verdict *v, const struct chaos_clients *c,
-                          int64_t since_us);
+bool chaos_report_verdict(const struct chaos_verdict *v, const struct chaos_history *h,
+                          const struct chaos_clients *c, int64_t since_us);
 
 #endif

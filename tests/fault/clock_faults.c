@@ -81,8 +81,8 @@ static void start_server(const char *library)
 	close(fd);
 	write_offset(0);
 	snprintf(args, sizeof(args),
-	         "LD_PRELOAD='%s' FAKETIME_TIMESTAMP_FILE='%s' FAKETIME_NO_CACHE=1"
-	         " FAKETIME_DONT_FAKE_MONOTONIC=1",
+	         "LD_PRELOAD='%s' FAKETIME_TIMESTAMP_FILE='%s' "
+	         "FAKETIME_NO_CACHE=1 " FAKETIME_REAL_WAITS,
 	         library, offset_file);
 	own_server_start(&server, args);
 	world_make(&world, &server.at);

@@ -157,7 +157,6 @@ compile_texts() {
 	for text in "$root"/*.md "$root"/{docs,examples,tests/bench}/*.md; do
 		[[ ! -e $text ]] || compile markdown "$text"
 	done
-	at_least 1 "*.md, $language"
 }
 
 # compile_headers ENDING
@@ -169,6 +168,7 @@ compile_headers() {
 }
 
 compile_texts
+at_least 1 "*.md"
 compile_headers h
 
 command -v "$CXX" >/dev/null || {

@@ -80,16 +80,25 @@ static bool asleep(pid_t tid)
 	return state && state[1] == ' ' && state[2] == 'S';
 }
 
-void call_blocks(const struct call *c)
+bool call_blocks_or_ends(const struct call *c)
 {
 	int looks = 0;
 
 	for (int64_t end = now_ms() + PATIENCE_MS; looks < LOOKS; looks++) {
-		if (!pause_before(end) || atomic_load(&c->done))
+		if (atomic_load(&c->done))
+			return false;
+		if (!pause_before(end))
 			die("the call does not wait");
 		if (!atomic_load(&c->tid) || !asleep(c->tid))
 			looks = -1;
 	}
+	return true;
+}
+
+void call_blocks(const struct call *c)
+{
+	if (!call_blocks_or_ends(c))
+		die("the call does not wait");
 }
 
 int call_join(struct call *c)

@@ -52,6 +52,9 @@ void call_start_release(struct call *c);
 /* Waits until the call blocks: its thread is seen asleep many times in a row. */
 void call_blocks(const struct call *c);
 
+/* The same, or until it has returned: then false. */
+bool call_blocks_or_ends(const struct call *c);
+
 /* Waits until the call has returned; its code. */
 int call_join(struct call *c);
 

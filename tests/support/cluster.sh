@@ -35,6 +35,7 @@ PATH="$here:$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec" # here: wsrep_ss
 PATIENCE_S=120
 declare -A SETTLED_S=([galera]=0 [group]=6)
 NODES="1 2 3"
+ask=("$(sql_client)" --no-defaults --user=root "$(without_tls)" --batch --skip-column-names)
 
 die() {
 	echo "cluster.sh: $*" >&2
@@ -45,11 +46,15 @@ server() {
 	within "$2" bash "$here/server.sh" "$1" "$dir/$2" "${@:3}"
 }
 
-# sql N STATEMENT: a server that is frozen does not answer.
+# sql N STATEMENT: a server that is frozen does not answer. Where a node is, is asked once: its
+# state is looked at several times a second.
 sql() (
-	eval "$(server env "$1")"
-	MYSQL_PWD=$BIZLOCK_TEST_PASSWORD timeout "${3:-5}" "$(sql_client)" --no-defaults \
-		--socket="$BIZLOCK_TEST_SOCKET" --user=root "$(without_tls)" --batch --skip-column-names -e "$2"
+	[[ -e $dir/env.$1 ]] || {
+		server env "$1" >"$dir/env.$1.$BASHPID"
+		mv "$dir/env.$1.$BASHPID" "$dir/env.$1"
+	}
+	source "$dir/env.$1"
+	MYSQL_PWD=$BIZLOCK_TEST_PASSWORD timeout "${3:-5}" "${ask[@]}" --socket="$BIZLOCK_TEST_SOCKET" -e "$2"
 )
 
 # all COMMAND...: for each node at the same time, with its number behind.
@@ -69,7 +74,7 @@ eventually() {
 	local end=$((SECONDS + PATIENCE_S))
 	until "$@"; do
 		((SECONDS < end)) || return 1
-		sleep 0.1
+		sleep 0.3
 	done
 }
 

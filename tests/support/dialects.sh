@@ -5,10 +5,10 @@ has_mariadbd() {
 	command -v mariadbd && command -v mariadb-install-db
 } >/dev/null
 
-# MariaDB has a program mysqld, too.
+# MariaDB has a program mysqld, too, which is another name of its own.
 has_mysqld() {
-	local version
-	version=$(mysqld --no-defaults --version 2>/dev/null) && [[ $version != *MariaDB* ]]
+	local file
+	file=$(command -v mysqld) && [[ $(readlink -f "$file") != *mariadbd ]]
 }
 
 # The one to start: $BIZLOCK_TEST_SERVER, or what is installed. Fails if there is none.

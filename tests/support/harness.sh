@@ -8,6 +8,8 @@
 #     be installed would help. A plain program says "skipped" by exit code 77;
 #   - programs of Criterion in which no test ran;
 #   - processes it left behind, which are killed.
+# BIZLOCK_AGAIN=1: what failed is run once more and decides; of a program of Criterion only those
+# tests, where it names them.
 # Of Criterion's output only what failed is shown, or all if the program was killed:
 # then it tells which tests had begun.
 set -u
@@ -58,44 +60,70 @@ end_lonely() {
 	done
 }
 
-BIZLOCK_HARNESS=$work setsid timeout -s KILL "$limit" "${prefix[@]}" "$@" \
-	</dev/null >"$work/output" 2>&1 &
-pid=$!
-trap 'end_all; exit 1' INT TERM
-watcher=
-if [[ $name == integration ]]; then
-	end_lonely "$pid" >/dev/null 2>&1 &
-	watcher=$!
-fi
-wait "$pid" 2>/dev/null
-code=$?
-[[ -z $watcher ]] || kill "$watcher" 2>/dev/null
-end_all
-passed='^\[(RUN |PASS)\]|^\[====\] Running'
-((code == 137)) && passed='^$'
-grep -avE "$passed" "$work/output"
-
 fail() {
 	echo "harness: $name: $*" >&2
 	code=1
 }
 
-((code == 137)) && fail "killed, perhaps after its $limit seconds"
-for report in "$work"/report*; do
-	# Not a fault: malloc() has answered NULL, as the test wanted it to.
-	grep -qv 'WARNING: [A-Za-z]*Sanitizer failed to allocate' "$report" || continue
-	cat "$report"
-	fail "a sanitizer has reported something"
-done
+# Runs the program, and judges it: sets code.
+attempt() {
+	local pid watcher= passed report skips
 
-# Tests that CRITERION_TEST_PATTERN has left out say so in these words.
-skips=$(grep '^\[SKIP\]' "$work/output" | grep -v ': Test is disabled$')
-[[ -n $skips$CRITERION_TEST_PATTERN ]] || ! grep -q 'Synthesis: Tested: 0 ' "$work/output" ||
-	fail "no test ran"
-((code == 77)) && skips=$(tail -n 1 "$work/output")
-if [[ -n $skips ]]; then
-	sed "s/^/$name: /" <<<"$skips" >>"${BIZLOCK_SKIP_LOG:-/dev/null}"
-	[[ ${BIZLOCK_SKIPS_FAIL:-} != 1 ]] || ! grep -v 'not here: ' <<<"$skips" ||
-		fail "skips are not allowed here"
+	rm -f "$work"/*
+	BIZLOCK_HARNESS=$work setsid timeout -s KILL "$limit" "${prefix[@]}" "$@" \
+		</dev/null >"$work/output" 2>&1 &
+	pid=$!
+	if [[ $name == integration ]]; then
+		end_lonely "$pid" >/dev/null 2>&1 &
+		watcher=$!
+	fi
+	wait "$pid" 2>/dev/null
+	code=$?
+	killed=$((code == 137))
+	[[ -z $watcher ]] || kill "$watcher" 2>/dev/null
+	end_all
+	passed='^\[(RUN |PASS)\]|^\[====\] Running|^\[SKIP\].*: Test is disabled$'
+	((killed)) && passed='^$'
+	grep -avE "$passed" "$work/output"
+
+	((killed)) && fail "killed, perhaps after its $limit seconds"
+	for report in "$work"/report*; do
+		[[ -e $report ]] || continue
+		# Not a fault: malloc() has answered NULL, as the test wanted it to.
+		grep -qv 'WARNING: [A-Za-z]*Sanitizer failed to allocate' "$report" || continue
+		cat "$report"
+		fail "a sanitizer has reported something"
+	done
+
+	# Tests that CRITERION_TEST_PATTERN has left out say so in these words.
+	skips=$(grep '^\[SKIP\]' "$work/output" | grep -v ': Test is disabled$')
+	[[ -n $skips ]] || [[ -n $CRITERION_TEST_PATTERN && -z $failed ]] ||
+		! grep -q 'Synthesis: Tested: 0 ' "$work/output" ||
+		fail "no test ran"
+	((code == 77)) && skips=$(tail -n 1 "$work/output")
+	if [[ -n $skips ]]; then
+		sed "s/^/$name: /" <<<"$skips" >>"${BIZLOCK_SKIP_LOG:-/dev/null}"
+		[[ ${BIZLOCK_SKIPS_FAIL:-} != 1 ]] || ! grep -v 'not here: ' <<<"$skips" ||
+			fail "skips are not allowed here"
+	fi
+}
+
+# Those of Criterion's tests that failed, as its pattern; fails where they do not tell all: a program
+# that was killed, a leak that is told beside the tests, more than a few.
+failed_tests() {
+	local tests
+	((!killed)) && ! compgen -G "$work/report*" >/dev/null || return
+	tests=$(sed -nE 's|^\[FAIL\] ([a-z0-9_]+)::([a-z0-9_]+):.*|\1/\2|p' "$work/output" | sort -u)
+	[[ -n $tests ]] && (($(wc -l <<<"$tests") <= 8)) || return
+	echo "@(${tests//$'\n'/|})"
+}
+
+trap 'end_all; exit 1' INT TERM
+failed=
+attempt "$@"
+if ((code != 0 && code != 77)) && [[ ${BIZLOCK_AGAIN:-} == 1 ]]; then
+	! failed=$(failed_tests) || export CRITERION_TEST_PATTERN=$failed
+	echo "harness: $name: once more: ${failed:-all}"
+	attempt "$@"
 fi
 exit "$code"

@@ -29,6 +29,11 @@ void own_server_copy(struct own_server *s, const struct own_server *of);
 /* The path of libfaketime, for LD_PRELOAD; false: it is not installed. */
 bool faketime_library(char *ret, size_t size);
 
+/* For the server's environment: its clock is faked, and how long it waits is not. Without the
+ * second one, libfaketime lets MySQL's waits end at once, and its threads spin on all processors.
+ */
+#define FAKETIME_REAL_WAITS "FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0"
+
 /* Where the server of a folder of server.sh is. */
 struct server own_server_address(const char *dir);
 

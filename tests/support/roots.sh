@@ -1,8 +1,9 @@
-# Sourced by tests/run.sh and tests/package/deb.sh: root file systems of Debian, made by
-# mmdebstrap. Two of them hold a server and its client library, and all that the tests
-# need, for machines whose own packages have others:
+# Sourced by tests/run.sh, tests/bench/run.sh and tests/package/deb.sh: root file systems of
+# Debian, made by mmdebstrap. Three of them hold a server and its client library, and all that
+# the tests or the benchmarks need, for machines whose own packages have others:
 #
 #   mysql          MySQL 9.7 and libmysqlclient, of Debian unstable
+#   mysql-bench    the same with the peers of tests/bench
 #   mariadb-11.8   MariaDB 11.8 and its connector, of Debian 13
 #
 # They lie in ${XDG_CACHE_HOME:-~/.cache}/bizlock-tests. Each is made once, and anew when
@@ -10,7 +11,7 @@
 
 root_suite() {
 	case $1 in
-	mysql) echo unstable ;;
+	mysql | mysql-bench) echo unstable ;;
 	mariadb-11.8) echo trixie ;;
 	*) return 1 ;;
 	esac
@@ -20,6 +21,7 @@ root_suite() {
 root_server() {
 	case $1 in
 	mysql) echo mysql-server-core mysql-client-core libmysqlclient-dev mysql-router ;;
+	mysql-bench) echo mysql-server-core mysql-client-core libmysqlclient-dev ;;
 	mariadb-11.8) echo mariadb-server-core mariadb-client-core galera-4 libmariadb-dev ;;
 	esac
 }

@@ -45,7 +45,7 @@ server_pid() {
 # A zombie counts as gone: its parent, or a container's idle init, may be slow to wait for it.
 is_gone() {
 	local stat
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
 	[[ ${stat##*) } == [ZX]* ]]
 }
 
@@ -57,17 +57,18 @@ await_end() {
 	done
 }
 
-answers() {
-	MYSQL_PWD=$PASSWORD "$(sql_client)" --no-defaults --socket="$(cat "$dir/socket")" --user=root \
-		"$(without_tls)" --connect-timeout=5 -e 'DO 1' >>"$dir/ping.log" 2>&1
-}
-
+# Dozens of servers start at a time: a client that is started for each look takes more of the
+# processors than they do. So it is asked once there is a socket.
 wait_for() {
-	local pid end=$((SECONDS + PATIENCE_S))
-	until answers; do
-		pid=$(cat "$dir/pid") && ! is_gone "$pid" || return 1
+	local pid socket ask end=$((SECONDS + PATIENCE_S))
+	read -r pid <"$dir/pid"
+	read -r socket <"$dir/socket"
+	ask=("$(sql_client)" --no-defaults --socket="$socket" --user=root "$(without_tls)"
+		--connect-timeout=5 -e 'DO 1')
+	until [[ -S $socket ]] && MYSQL_PWD=$PASSWORD "${ask[@]}" >>"$dir/ping.log" 2>&1; do
+		! is_gone "$pid" || return 1
 		((SECONDS < end)) || return 1
-		sleep 0.05
+		sleep 0.1
 	done
 }
 
@@ -144,11 +145,13 @@ remove_short_folder() {
 	[[ $folder == "$dir" ]] || rm -rf "$folder"
 }
 
-# Below the range from which the kernel takes ports for outgoing connections.
+# Below the range from which the kernel takes ports for outgoing connections. Another server's is
+# not free while that one restarts, either.
 draw_port() {
 	local port tries
 	for ((tries = 0; tries < 100; tries++)); do
 		port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+		! grep -qsx "$port" "${dir%/*}"/*/port || continue
 		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
 	done
 	echo "$port" >"$dir/port"
@@ -165,8 +168,8 @@ launch() {
 		[[ $word == -* ]] && options+=("$("option_$program" "$word")") || environment+=("$word")
 	done
 	mkdir -p -m 700 "$(dirname "$(cat "$dir/socket")")"
-	# MySQL takes the zombie of one that was killed for its owner.
-	rm -f "$(cat "$dir/socket").lock"
+	# MySQL takes the zombie of one that was killed for the owner of its lock.
+	rm -f "$(cat "$dir/socket")" "$(cat "$dir/socket").lock"
 	(
 		for fd in /proc/"$BASHPID"/fd/*; do
 			fd=${fd##*/}

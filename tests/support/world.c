@@ -87,9 +87,12 @@ bizlock *client_new(const struct world *w, const char *const *options)
 bizlock *client_open(const struct world *w, const char *const *options)
 {
 	bizlock *b = client_new(w, options);
+	int rc;
 
-	if (bizlock_open(b) != BIZLOCK_OK)
-		die("open: %s", bizlock_errmsg(b));
+	for (int64_t end = now_ms() + PATIENCE_MS / 2; (rc = bizlock_open(b)) == BIZLOCK_CONN;)
+		if (!pause_before(end))
+			break;
+	must_work(b, rc, "open");
 	return b;
 }
 

@@ -27,7 +27,8 @@ void world_drop(struct world *w);
  * lead to the server. */
 bizlock *client_new(const struct world *w, const char *const *options);
 
-/* The same, opened. */
+/* The same, opened. A group that has just begun, on a busy machine, may answer nobody in time at
+ * first: so it is tried for a while. */
 bizlock *client_open(const struct world *w, const char *const *options);
 
 /* Ends the test unless rc is BIZLOCK_OK. */

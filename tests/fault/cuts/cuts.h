@@ -1,5 +1,5 @@
-/* The parts of the program cuts: what is done (scenario.c, ask.c), what must be true afterwards
- * (check.c), and where it can go wrong (points.c). */
+/* The parts of the program cuts: what is done (scenario.c, ask.c) and by whom (bench.c), what must
+ * be true afterwards (check.c), and where it can go wrong (points.c). */
 #ifndef TEST_CUTS_H
 #define TEST_CUTS_H
 
@@ -97,10 +97,14 @@ extern const struct scenario scenarios[];
 extern const unsigned scenario_count;
 
 #define ME "me"
+#define FIRST "first" /* of the same client, has it before */
 
 void bench_open(struct bench *bench);
 void bench_renew(struct bench *bench); /* after a failure: takes new clients and new keys */
 void bench_close(struct bench *bench);
+
+/* Sets r->b and r->me. */
+void choose_client(struct run *r);
 
 /* Prepares, acts and checks. ret->why tells what is wrong. */
 void run_point(struct bench *bench, const struct point *point, struct run *ret);

@@ -23,7 +23,7 @@ static uint32_t mode_of(const struct run *r, const char *owner)
 {
 	const struct scenario *s = r->scenario;
 
-	if (!s->mode || strcmp(owner, ME) == 0)
+	if (!s->mode || strcmp(owner, ME) == 0 || strcmp(owner, FIRST) == 0)
 		return s->mode;
 	if (strcmp(owner, "holder") == 0 && (s->mode == BIZLOCK_EXCLUSIVE || s->limit))
 		return BIZLOCK_SHARED;
@@ -64,6 +64,13 @@ static void somebody_holds(struct run *r)
 	r->theirs = row_now(r);
 }
 
+/* Another owner of the same client. */
+static void first_holds(struct run *r)
+{
+	must_work(r->b, take(r->b, r, FIRST, PROMPT_MS, NULL), "the first");
+	r->theirs = row_now(r);
+}
+
 static void i_hold(struct run *r)
 {
 	for (unsigned i = 0; i < r->scenario->before; i++)
@@ -91,24 +98,48 @@ static bool waits(struct run *r, unsigned packets)
 	return doorbell_waiters(&r->bench->world) + shared_sleepers(&r->bench->world) > 0;
 }
 
+static void call_me(struct run *r, struct call *call)
+{
+	call_prepare(call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
+	call->opts.flags = r->scenario->mode;
+	call->opts.limit = r->scenario->limit;
+	call_go(call);
+}
+
+static int join_me(struct run *r, struct call *call)
+{
+	call_join(call);
+	r->grant = call->grant;
+	snprintf(r->errmsg, sizeof(r->errmsg), "%s", call->errmsg);
+	return call->rc;
+}
+
 /* The holder releases, even if the fault keeps the call from waiting. */
 static int do_wait(struct run *r)
 {
 	unsigned packets = proxy_packets(r->bench->proxy);
 	struct call call;
 
-	call_prepare(&call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
-	call.opts.flags = r->scenario->mode;
-	call.opts.limit = r->scenario->limit;
-	call_go(&call);
+	call_me(r, &call);
 	for (int64_t end = now_ms() + 3 * HASTY_IO_MS;
 	     now_ms() < end && !atomic_load(&call.done) && !waits(r, packets);)
 		pause_ms(1);
 	must_work(r->holder, bizlock_release(r->holder, KEY(r->id), "holder", NULL), "the holder");
-	call_join(&call);
-	r->grant = call.grant;
-	snprintf(r->errmsg, sizeof(r->errmsg), "%s", call.errmsg);
-	return call.rc;
+	return join_me(r, &call);
+}
+
+/* The first hands it over. */
+static int do_pass(struct run *r)
+{
+	struct call call;
+	int rc;
+
+	call_me(r, &call);
+	call_blocks_or_ends(&call);
+	rc = bizlock_release(r->b, KEY(r->id), FIRST, NULL);
+	if (is_prompt(r->point->what))
+		must_work(r->b, rc, "the first's release");
+	return join_me(r, &call);
 }
 
 static int do_release(struct run *r)
@@ -156,6 +187,7 @@ const struct scenario scenarios[] = {
         BOTH("acquire", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
         BOTH("takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
         BOTH("wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        BOTH("pass", GAINS, 1, 1, BIZLOCK_OK, first_holds, do_pass),
         BOTH("busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
         BOTH("reenter", HOLDS, 1, 2, BIZLOCK_OK, i_hold, do_acquire),
         BOTH("inner", HOLDS, 2, 1, BIZLOCK_OK, i_hold, do_release),
@@ -178,6 +210,7 @@ const struct scenario scenarios[] = {
         SHARED(S, 0, "share-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
         SHARED(S, 1, "slot", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
         SHARED(S, 1, "slot-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
+        SHARED(S, 1, "slot-pass", GAINS, 1, 1, BIZLOCK_OK, first_holds, do_pass),
         SHARED(S, 1, "slot-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
         SHARED(X, 0, "alone", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
         SHARED(X, 0, "alone-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
@@ -198,122 +231,6 @@ const struct scenario scenarios[] = {
         {"open", OPENS, 0, 0, BIZLOCK_OK, nobody_holds, do_open, false, 0, 0},
 };
 const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
-
-/* ---- clients ----------------------------------------------------------------- */
-
-static bizlock *client_to_suffer(const struct bench *bench, bool off, bool hasty)
-{
-	struct server at = proxy_address(bench->proxy);
-	struct world detour = world_by_way_of(&bench->world, &at);
-	char lease[16], io[16];
-
-	snprintf(lease, sizeof(lease), "%d", LEASE_MS);
-	snprintf(io, sizeof(io), "%d", hasty ? HASTY_IO_MS : 4 * PROMPT_MS);
-	return client_new(&detour, OPTIONS("ssl_mode", "disabled", "queue", off ? "off" : "auto",
-	                                   "io_timeout_ms", io, "connect_timeout_ms", io,
-	                                   "lease_ms", lease));
-}
-
-static void open_client(bizlock *b)
-{
-	must_work(b, bizlock_open(b), "open");
-}
-
-/* Afterwards, every statement is prepared on the connection that will be used, so that the packets
- * are those of the call alone. */
-static void warm_up(struct run *r)
-{
-	const bizlock_key key = KEY("warm");
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
-	opts.owner = ME;
-	opts.flags = r->scenario->mode;
-	opts.limit = r->scenario->limit;
-	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
-	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
-	must_work(r->b, bizlock_renew(r->b, key, ME, 0), "warm up");
-	must_work(r->b, bizlock_verify(r->b, key, ME), "warm up");
-	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
-	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
-	opts.flags |= BIZLOCK_NO_QUEUE;
-	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
-	must_work(r->b, bizlock_release(r->b, key, ME, NULL), "warm up");
-	if (bizlock_break(r->b, key, 1) != BIZLOCK_LOST)
-		die("warm up: %s", bizlock_errmsg(r->b));
-}
-
-static void learn_name(struct run *r, char me[192])
-{
-	must_work(r->b, take(r->b, r, ME, PROMPT_MS, NULL), "a first hold");
-	snprintf(me, 192, "%s", row_now(r).owner);
-	must_work(r->b, bizlock_release(r->b, KEY(r->id), ME, NULL), "a first hold");
-}
-
-bool is_prompt(enum what what)
-{
-	return what == CUT || what == CUT_AGAIN || what == DELAY || what == NOTHING;
-}
-
-/* Clients for runs that open or close are made for the run. All others are used again. */
-static void choose_client(struct run *r)
-{
-	struct bench *bench = r->bench;
-	bool off = r->point->off, hasty = !is_prompt(r->point->what);
-
-	if (r->scenario->kind == OPENS || r->scenario->kind == CLOSES) {
-		r->b = client_to_suffer(bench, off, hasty);
-		if (r->scenario->kind == CLOSES)
-			open_client(r->b);
-		r->me = "";
-		return;
-	}
-	if (!bench->clients[off][hasty].b) {
-		r->b = bench->clients[off][hasty].b = client_to_suffer(bench, off, hasty);
-		open_client(r->b);
-		learn_name(r, bench->clients[off][hasty].me);
-	}
-	r->b = bench->clients[off][hasty].b;
-	r->me = bench->clients[off][hasty].me;
-	if (!r->scenario->cold)
-		warm_up(r);
-}
-
-void bench_open(struct bench *bench)
-{
-	struct server at = server_from_env();
-
-	*bench = (struct bench){.serial = 0};
-	world_make(&bench->world, &at);
-	world_migrate(&bench->world);
-	bench->proxy = proxy_start(&bench->world.at, "127.0.0.1");
-	for (int off = 0; off < 2; off++) {
-		const char *queue = off ? "off" : "auto";
-
-		bench->holders[off] = client_open(&bench->world, OPTIONS("queue", queue));
-		bench->strangers[off] = client_open(&bench->world, OPTIONS("queue", queue));
-	}
-}
-
-void bench_renew(struct bench *bench)
-{
-	for (int i = 0; i < 4; i++) {
-		bizlock_close(bench->clients[i / 2][i % 2].b);
-		bench->clients[i / 2][i % 2].b = NULL;
-	}
-	bench->serial++;
-	db_run(bench->world.admin, "DELETE FROM biz_lock; DELETE FROM biz_shared_lock");
-}
-
-void bench_close(struct bench *bench)
-{
-	bench_renew(bench);
-	for (int off = 0; off < 2; off++) {
-		bizlock_close(bench->holders[off]);
-		bizlock_close(bench->strangers[off]);
-	}
-	proxy_stop(bench->proxy);
-	world_drop(&bench->world);
-}
 
 /* ---- a run ------------------------------------------------------------------- */
 

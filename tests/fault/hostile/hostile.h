@@ -138,7 +138,7 @@ struct seen relay_seen(struct relay *relay);
 #define IO_MS 1000 /* the connectors know no shorter timeout */
 #define WAIT_MS 1000
 #define TX_READ_S 3
-#define LIMIT_MS (WAIT_MS + 15 * IO_MS) /* no call takes longer, on a busy machine */
+#define LIMIT_MS (WAIT_MS + 20 * IO_MS) /* no call takes longer, on a busy machine */
 #define CLOSE_LIMIT_MS (IO_MS + 8000)   /* on a busy machine */
 #define ROWS_THERE 300                  /* more than one page */
 #define SET 3

@@ -9,7 +9,9 @@
 
 #include "patience.h"
 
-enum { CHUNK = 65536, FLOOD_MAX = 128 << 20 };
+/* The connectors set no limit to some answers, such as the parameters of a statement: there the
+ * time that a call has ends it, whatever has come by then. */
+enum { CHUNK = 65536, FLOOD_BYTES = 128 << 20, FLOOD_MS = 5 * IO_MS };
 
 void bytes_append(struct bytes *b, const void *data, size_t len)
 {
@@ -53,6 +55,7 @@ static void begin_flood(struct told *t, struct link *l, const unsigned char *dat
 	l->flood.len = t->length ? t->length : len;
 	l->flood.number = l->number;
 	l->flood.at = l->flood.sent = 0;
+	l->flood.end_ms = now_ms() + FLOOD_MS;
 }
 
 void tell(struct told *t, const unsigned char *data, size_t len)
@@ -111,6 +114,6 @@ bool link_flood(struct link *l, bool *ret_swallowed)
 	fill_flood(&l->flood, chunk, (size_t)n);
 	l->flood.sent += (size_t)n;
 	l->flood.next_ms = now_ms() + PACE_MS;
-	*ret_swallowed = l->flood.sent >= FLOOD_MAX;
+	*ret_swallowed = l->flood.sent >= FLOOD_BYTES && now_ms() > l->flood.end_ms;
 	return !*ret_swallowed;
 }

@@ -15,6 +15,7 @@ struct flood {
 	struct bytes packet; /* its payload; zeros if it is to be longer */
 	size_t len, at, sent, pace;
 	int64_t next_ms; /* when it may go on */
+	int64_t end_ms;  /* when somebody should have had enough */
 	unsigned char number;
 };
 

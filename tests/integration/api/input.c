@@ -29,7 +29,7 @@ static void end(void)
 	world_end();
 }
 
-TestSuite(input, .init = begin, .fini = end, .timeout = 120);
+TestSuite(input, .init = begin, .fini = end, .timeout = 240);
 
 #define expect_invalid(call, word)                                                                 \
 	do {                                                                                       \
@@ -334,7 +334,7 @@ Test(input, messages_about_options_help_and_keep_secrets)
 
 /* ---- not bad at all ---------------------------------------------------------------- */
 
-TestSuite(good_input, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(good_input, .init = world_begin, .fini = world_end, .timeout = 240);
 
 Test(good_input, structs_of_a_later_version)
 {

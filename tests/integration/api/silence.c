@@ -7,7 +7,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(silence, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(silence, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 /* ---- what is written ------------------------------------------------------------ */
 

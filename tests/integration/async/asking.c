@@ -1,7 +1,7 @@
 /* Requests that are started, and answered by a dispatch: what they ask for, and what they get. */
 #include "cr_ask.h"
 
-TestSuite(asking, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(asking, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static void never(void *arg, int rc, const bizlock_grant *grant)
 {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-TestSuite(asking_ends, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(asking_ends, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 200
 

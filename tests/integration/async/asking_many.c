@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
-TestSuite(asking_many, .init = world_begin, .fini = world_end, .timeout = 300);
+TestSuite(asking_many, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define N 2000
 
@@ -113,7 +113,7 @@ Test(asking_many, waits_share_connections_and_threads)
 		cr_assert_leq(in_sleep(), 1);
 	cr_assert_eq(answered(), 0);
 	cr_assert_leq(connections() - theirs, 16);
-	cr_assert_leq(threads() - before, 5);
+	dispatch_until(b, threads() - before <= 5); /* those that dial end */
 	for (int i = 0; i < N; i += N / 10) {
 		int64_t start = now_ms();
 

@@ -1,7 +1,7 @@
 /* Requests for a shared lock. */
 #include "cr_ask.h"
 
-TestSuite(asking_shared, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(asking_shared, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define S BIZLOCK_SHARED
 #define X BIZLOCK_EXCLUSIVE

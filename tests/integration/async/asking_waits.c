@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-TestSuite(asking_waits, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(asking_waits, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 8
 
@@ -45,6 +45,29 @@ Test(asking_waits, so_does_one_that_has_no_doorbell)
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	cr_assert_eq(proxy_packets(p) - before, 3);
 	ask_ends(OK, &a);
+}
+
+/* The watcher has one name for both, and the first one does not take it along. */
+Test(asking_waits, the_next_one_is_woken_where_the_first_gave_up)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *other = client_through(p, OPTIONS("max_connections", "1")), *b = client(NULL);
+	struct ask first, next;
+	unsigned before;
+
+	expect(OK, other, acquire_as(other, "k", "holder"));
+	ask_for(&first, b, "k", "first", .wait_ms = -1);
+	dispatch_until(b, watchers(&world) == 1);
+	ask_for(&next, b, "k", "next", .wait_ms = -1);
+	bizlock_op_cancel(first.op);
+	ask_ends(CANCELLED, &first);
+	steadily((dispatch_once(b), next.calls == 0), 500);
+	eventually(watchers(&world) == 1);
+	before = proxy_packets(p);
+	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
+	cr_assert_eq(proxy_packets(p) - before, 3);
+	ask_ends(OK, &next);
+	proxy_stop(p);
 }
 
 /* A poll would be 20 packets a second or more. */

@@ -5,7 +5,7 @@
 
 #include "cr_ask.h"
 
-TestSuite(async_fork, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(async_fork, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static void never(void *arg, int rc, const bizlock_grant *grant)
 {

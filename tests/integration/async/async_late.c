@@ -5,7 +5,7 @@
 
 #include "cr_ask.h"
 
-TestSuite(async_late, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(async_late, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 50
 

@@ -6,7 +6,7 @@
 #include "cr_ask.h"
 #include "swarm.h"
 
-TestSuite(async_storm, .init = world_begin, .fini = world_end, .timeout = 300);
+TestSuite(async_storm, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define TASKS 100
 #define KEYS 12

@@ -2,7 +2,7 @@
 #include "bizlock_tx.h"
 #include "cr_crew.h"
 
-TestSuite(combining_rows, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(combining_rows, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N CREW
 #define ROUNDS 8

@@ -5,7 +5,7 @@
 
 #include "cr_crew.h"
 
-TestSuite(combining_stalls, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(combining_stalls, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
 

@@ -3,7 +3,7 @@
 
 #include "cr_test.h"
 
-TestSuite(passing, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(passing, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define WAIT_MS 15000
 #define LEASE_MS 60000

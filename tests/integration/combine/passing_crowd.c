@@ -3,7 +3,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(passing_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(passing_crowd, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define LEASE_MS 60000
 #define RUN_MAX 17 /* turns that a client may have before others get theirs */

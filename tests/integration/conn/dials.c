@@ -9,7 +9,7 @@
 #include "cr_test.h"
 #include "mute.h"
 
-TestSuite(dials, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(dials, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LONG "600000" /* for timeouts that a test would never wait for */
 #define MUTES 4

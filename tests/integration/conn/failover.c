@@ -11,7 +11,7 @@
 #define LEASE "12000" /* one of several hosts then has 2 s for an answer */
 #define WAITERS 4
 
-TestSuite(failover, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(failover, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static const char *both(unsigned first, unsigned second)
 {
@@ -305,7 +305,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_failover, .fini = end_own_world, .timeout = 240);
+TestSuite(own_failover, .fini = end_own_world, .timeout = 480);
 
 struct opening {
 	bizlock *b;

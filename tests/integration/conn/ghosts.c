@@ -4,7 +4,7 @@
 #include "cr_behind.h"
 #include "cr_test.h"
 
-TestSuite(ghosts, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(ghosts, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* The second loss comes at the answer to the handshake, at the settings, at the mark, or at the
  * statement that ends the first connection. */

@@ -10,7 +10,7 @@
 #include "cr_test.h"
 #include "mute.h"
 
-TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(host_list, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define DEAD "127.0.0.1:1" /* no server listens there */
 
@@ -128,7 +128,7 @@ static void end_own_worlds(void)
 	}
 }
 
-TestSuite(own_host_list, .fini = end_own_worlds, .timeout = 240);
+TestSuite(own_host_list, .fini = end_own_worlds, .timeout = 480);
 
 /* By now another test's server may have the port of a server that has ended. That server must not
  * let the clients of this test in. */

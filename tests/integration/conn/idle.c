@@ -5,7 +5,7 @@
 
 /* ---- a firewall that forgets ------------------------------------------------------------ */
 
-TestSuite(forgotten, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(forgotten, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A lease is less than what a read may take, and a third of it, which is what is left when a
  * connection that does not answer is given up, is much on a busy machine. */
@@ -128,7 +128,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(idle, .fini = end_own_world, .timeout = 240);
+TestSuite(idle, .fini = end_own_world, .timeout = 480);
 
 #define IDLE_S 4
 

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(late, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(late, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE "12000" /* one of several hosts then has 2 s for an answer */
 #define LATE_MS 20000 /* more than it takes to give a host up, and to be back */

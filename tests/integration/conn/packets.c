@@ -5,7 +5,7 @@
 /* After an answer as slow as this, another statement may follow. */
 #define SLOW_MS 100
 
-TestSuite(packets, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(packets, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A client that is connected, has prepared its statements, and has seen the key before. */
 static bizlock *warm_client(const struct proxy *p, const char *const *options)

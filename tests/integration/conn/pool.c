@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(pool, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(pool, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define THREADS 8
 #define ROUNDS 12

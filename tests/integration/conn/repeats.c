@@ -3,7 +3,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(repeats, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(repeats, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A foreign transaction locks the row of "k". */
 static void occupy_row(void)

@@ -5,7 +5,7 @@
 
 #include "cr_cxx.hpp"
 
-TestSuite(durations, .init = cxx_begin, .fini = world_end, .timeout = 120);
+TestSuite(durations, .init = cxx_begin, .fini = world_end, .timeout = 240);
 
 using real_seconds = std::chrono::duration<double>;
 using thirds = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;

@@ -5,7 +5,7 @@
 
 #include "cr_cxx.hpp"
 
-TestSuite(guard, .init = cxx_begin, .fini = world_end, .timeout = 120);
+TestSuite(guard, .init = cxx_begin, .fini = world_end, .timeout = 240);
 
 using guard_type = bizlock::guard;
 

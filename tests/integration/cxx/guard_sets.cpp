@@ -1,7 +1,7 @@
 /* bizlock::guard of several keys, and in transactions. */
 #include "cr_cxx.hpp"
 
-TestSuite(guard_sets, .init = cxx_begin, .fini = world_end, .timeout = 120);
+TestSuite(guard_sets, .init = cxx_begin, .fini = world_end, .timeout = 240);
 
 static const bizlock_key pair_of_keys[] = {{"test", "a"}, {"test", "b"}};
 

@@ -5,7 +5,7 @@
 
 #include "cr_cxx.hpp"
 
-TestSuite(throwing, .init = cxx_begin, .fini = world_end, .timeout = 120);
+TestSuite(throwing, .init = cxx_begin, .fini = world_end, .timeout = 240);
 
 /* ---- what does not throw, by its type ------------------------------------------------ */
 

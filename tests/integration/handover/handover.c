@@ -5,7 +5,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(handover, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(handover, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define SHORT_MS 1500
 

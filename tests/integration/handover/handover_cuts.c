@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(handover_cuts, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(handover_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define WAIT_MS 15000
 #define FIELDS(f) (f)->side == FAULT_REQUESTS ? "request" : "reply", (f)->packet, (f)->byte

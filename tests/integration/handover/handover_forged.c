@@ -6,7 +6,7 @@
 #include "core/ticket.h"
 #include "cr_test.h"
 
-TestSuite(handover_forged, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(handover_forged, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
 

@@ -5,7 +5,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(handover_text, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(handover_text, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 600000
 

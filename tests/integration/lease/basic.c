@@ -4,7 +4,7 @@
 
 #include "cr_test.h"
 
-TestSuite(basic, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(basic, .init = world_begin, .fini = world_end, .timeout = 240);
 
 Test(basic, a_grant_says_what_was_granted)
 {

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(breaking, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(breaking, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define ROUNDS 100
 #define KEYS 3

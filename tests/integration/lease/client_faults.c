@@ -9,7 +9,7 @@
 
 #include "cr_test.h"
 
-TestSuite(client_faults, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(client_faults, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 3000
 #define LATE_MS 5000 /* how late a busy machine may be */

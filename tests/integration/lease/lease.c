@@ -3,7 +3,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(lease, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(lease, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define SHORT_MS 300
 
@@ -372,7 +372,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_lease, .fini = end_own_world, .timeout = 240);
+TestSuite(own_lease, .fini = end_own_world, .timeout = 480);
 
 Test(own_lease, the_servers_time_zone_does_not_matter)
 {

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(losing, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(losing, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 3000
 #define MANY 8

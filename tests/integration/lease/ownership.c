@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(ownership, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(ownership, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* The answers to somebody who does not hold "k". */
 struct attempt {

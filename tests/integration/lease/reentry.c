@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(reentry, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(reentry, .init = world_begin, .fini = world_end, .timeout = 240);
 
 Test(reentry, counts_in_the_row_and_keeps_the_fence)
 {

@@ -6,7 +6,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(renewing, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(renewing, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 2400
 
@@ -278,7 +278,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_renewing, .fini = end_own_world, .timeout = 240);
+TestSuite(own_renewing, .fini = end_own_world, .timeout = 480);
 
 #define MANY 1000
 #define MANY_LEASE_MS 6000

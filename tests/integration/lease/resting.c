@@ -7,7 +7,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(resting, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(resting, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LONG_MS 600000 /* nobody here waits for its end */
 #define SHORT_MS 1500

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(resting_held, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(resting_held, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LONG_MS 600000 /* nobody here waits for its end */
 #define LEASE_MS 1500

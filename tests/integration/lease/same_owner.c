@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(same_owner, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(same_owner, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define PROMPT_MS 5000 /* on a machine that is busy; far less than two network timeouts */
 #define WAITED_FOR "the same owner is waiting for it"

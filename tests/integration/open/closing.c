@@ -5,7 +5,7 @@
 #include "cr_tx.h"
 #include "proxy.h"
 
-TestSuite(closing, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(closing, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static bool is_there(const char *id)
 {
@@ -191,7 +191,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_closing, .fini = end_own_world, .timeout = 240);
+TestSuite(own_closing, .fini = end_own_world, .timeout = 480);
 
 #define TIMEOUT_MS 3000
 #define SLACK_MS 2500 /* less than another timeout */

@@ -15,7 +15,7 @@ static void end_user(void)
 	world_end();
 }
 
-TestSuite(grants, .init = world_begin, .fini = end_user, .timeout = 120);
+TestSuite(grants, .init = world_begin, .fini = end_user, .timeout = 240);
 
 /* To be freed. */
 static char *grants_for(const char *const *options, const char *user)

@@ -4,7 +4,7 @@
 
 #include "cr_test.h"
 
-TestSuite(migrations, .init = world_begin_empty, .fini = world_end, .timeout = 120);
+TestSuite(migrations, .init = world_begin_empty, .fini = world_end, .timeout = 240);
 
 struct shown {
 	unsigned count, stop_after;

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(open, .init = world_begin_empty, .fini = world_end, .timeout = 120);
+TestSuite(open, .init = world_begin_empty, .fini = world_end, .timeout = 240);
 
 /* ---- the way to the server --------------------------------------------------- */
 
@@ -85,7 +85,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_open, .fini = end_own_world, .timeout = 240);
+TestSuite(own_open, .fini = end_own_world, .timeout = 480);
 
 static void begin_own_world(const char *args)
 {

@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(opening, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(opening, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define ROUNDS 20
 #define OPENERS 3
@@ -79,7 +79,7 @@ static void end_slowly(void)
 	world_end();
 }
 
-TestSuite(opening_slowly, .init = begin_slowly, .fini = end_slowly, .timeout = 120);
+TestSuite(opening_slowly, .init = begin_slowly, .fini = end_slowly, .timeout = 240);
 
 Test(opening_slowly, the_others_are_told_so)
 {

@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(options, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(options, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A client that gets all other options from elsewhere. */
 static bizlock *bare_client(const char *file)

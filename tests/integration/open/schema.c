@@ -4,7 +4,7 @@
 
 #include "cr_test.h"
 
-TestSuite(schema, .init = world_begin_empty, .fini = world_end, .timeout = 120);
+TestSuite(schema, .init = world_begin_empty, .fini = world_end, .timeout = 240);
 
 Test(schema, without_tables_it_says_what_to_do)
 {

@@ -5,7 +5,7 @@
 
 #include "cr_findings.h"
 
-TestSuite(doctor, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(doctor, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static const char *const names[] = {
         "connection",

@@ -19,7 +19,7 @@ static void end_between(void)
 	world_end();
 }
 
-TestSuite(doctor_between, .init = begin_between, .fini = end_between, .timeout = 120);
+TestSuite(doctor_between, .init = begin_between, .fini = end_between, .timeout = 240);
 
 static struct findings look(void)
 {

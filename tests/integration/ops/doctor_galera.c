@@ -3,7 +3,7 @@
 #include "cr_findings.h"
 #include "cr_galera.h"
 
-TestSuite(doctor_galera, .fini = galera_end, .timeout = 300);
+TestSuite(doctor_galera, .fini = galera_end, .timeout = 480);
 
 static struct findings look(int node)
 {

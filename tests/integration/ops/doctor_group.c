@@ -5,7 +5,7 @@
 #include "cr_findings.h"
 #include "cr_group.h"
 
-TestSuite(doctor_group, .fini = group_end, .timeout = 240);
+TestSuite(doctor_group, .fini = group_end, .timeout = 480);
 
 #define PASSWORD "c0rrect-horse"
 

@@ -14,7 +14,7 @@ static void end_user(void)
 	world_end();
 }
 
-TestSuite(doctor_user, .init = world_begin, .fini = end_user, .timeout = 120);
+TestSuite(doctor_user, .init = world_begin, .fini = end_user, .timeout = 240);
 
 static struct findings look(const char *const *options)
 {

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(listing, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(listing, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define PAGES 3
 #define ROWS (PAGES * 256) /* of a page; see bl_page_read() */

@@ -4,7 +4,7 @@
 
 #include "cr_reap.h"
 
-TestSuite(reap, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(reap, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* ---- what goes, what stays ---------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "cr_reap.h"
 
-TestSuite(reap_api, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(reap_api, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* ---- arguments ------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 
 #include "cr_reap.h"
 
-TestSuite(reap_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(reap_cuts, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define N 12
 
@@ -186,7 +186,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_reap, .fini = end_own_world, .timeout = 300);
+TestSuite(own_reap, .fini = end_own_world, .timeout = 480);
 
 static uint64_t take_and_lose(bizlock *b, uint64_t last)
 {

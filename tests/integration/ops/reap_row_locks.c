@@ -6,7 +6,7 @@
 #include "cr_reap.h"
 #include "cr_tx.h"
 
-TestSuite(reap_row_locks, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(reap_row_locks, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define FLAGS 3
 static const uint32_t flags_of[FLAGS] = {0, BIZLOCK_ROW_SKIP, BIZLOCK_ROW_WAIT};

@@ -7,7 +7,7 @@
 #include "cr_reap.h"
 #include "cr_tx.h"
 
-TestSuite(reap_use, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
+TestSuite(reap_use, .init = tx_world_begin, .fini = tx_world_end, .timeout = 480);
 
 /* ---- between two batches ---------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(stats, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(stats, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* ---- a lock's life ------------------------------------------------------------- */
 

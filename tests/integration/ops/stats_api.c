@@ -6,7 +6,7 @@
 
 #include "cr_test.h"
 
-TestSuite(stats_api, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(stats_api, .init = world_begin, .fini = world_end, .timeout = 240);
 
 struct later_numbers {
 	bizlock_numbers known;

@@ -15,7 +15,7 @@ static void end_users(void)
 	world_end();
 }
 
-TestSuite(waiters, .init = world_begin, .fini = end_users, .timeout = 120);
+TestSuite(waiters, .init = world_begin, .fini = end_users, .timeout = 240);
 
 struct seen {
 	unsigned count, stop_after;

@@ -5,7 +5,7 @@
 
 #include "cr_test.h"
 
-TestSuite(cluster_errors, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(cluster_errors, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static void raise_at(const char *when, const char *event, unsigned number, const char *words)
 {

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE 1
 #include "cr_test.h"
 
-TestSuite(columns, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(columns, .init = world_begin, .fini = world_end, .timeout = 240);
 
 static int never(void *arg, const bizlock_info *info)
 {

@@ -7,7 +7,7 @@
 #include "keyset.h"
 #include "proxy.h"
 
-TestSuite(galera, .fini = galera_end, .timeout = 300);
+TestSuite(galera, .fini = galera_end, .timeout = 480);
 
 /* Both nodes share one counter. It grows in steps of two: even numbers on one node, odd ones on the
  * other. */

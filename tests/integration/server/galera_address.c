@@ -16,7 +16,7 @@ static void end_cluster(void)
 	galera_end();
 }
 
-TestSuite(galera_address, .fini = end_cluster, .timeout = 300);
+TestSuite(galera_address, .fini = end_cluster, .timeout = 480);
 
 static void begin_in_turn(void)
 {

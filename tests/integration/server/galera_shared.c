@@ -5,7 +5,7 @@
 
 #include "cr_galera.h"
 
-TestSuite(galera_shared, .fini = galera_end, .timeout = 300);
+TestSuite(galera_shared, .fini = galera_end, .timeout = 480);
 
 #define LEASE_MS (20u * PATIENCE_MS)
 

@@ -13,7 +13,7 @@ static void end(void)
 	galera_end();
 }
 
-TestSuite(galera_tx, .fini = end, .timeout = 300);
+TestSuite(galera_tx, .fini = end, .timeout = 480);
 
 /* Long enough to outlast the beginning of the transaction. */
 #define SHORT_MS 3000

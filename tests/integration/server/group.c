@@ -8,7 +8,7 @@
 #include "crowd.h"
 #include "proxy.h"
 
-TestSuite(group, .fini = group_end, .timeout = 240);
+TestSuite(group, .fini = group_end, .timeout = 480);
 
 /* Leases and waits are longer than a group needs to go on without a primary that was killed: up to
  * 20 s. */

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE 1
 #include "cr_group.h"
 
-TestSuite(group_shared, .fini = group_end, .timeout = 240);
+TestSuite(group_shared, .fini = group_end, .timeout = 480);
 
 #define LEASE_MS (20u * PATIENCE_MS)
 

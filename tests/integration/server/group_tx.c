@@ -16,7 +16,7 @@ static void end(void)
 	group_end();
 }
 
-TestSuite(group_tx, .fini = end, .timeout = 120);
+TestSuite(group_tx, .fini = end, .timeout = 240);
 
 /* Long enough to outlast the beginning of the transaction. */
 #define SHORT_MS 3000

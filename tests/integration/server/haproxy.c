@@ -12,7 +12,7 @@ static void end_between(void)
 	world_end();
 }
 
-TestSuite(haproxy, .init = world_begin, .fini = end_between, .timeout = 120);
+TestSuite(haproxy, .init = world_begin, .fini = end_between, .timeout = 240);
 
 static void begin_with(const char *idle)
 {

@@ -20,7 +20,7 @@ static void end(void)
 		galera_end();
 }
 
-TestSuite(lagging, .fini = end, .timeout = 300);
+TestSuite(lagging, .fini = end, .timeout = 480);
 
 /* ---- the member that lags: 0 -------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@ static void end_servers(void)
 	own_server_end(&servers[0]);
 }
 
-TestSuite(own_one_address, .fini = end_servers, .timeout = 300);
+TestSuite(own_one_address, .fini = end_servers, .timeout = 480);
 
 /* The second server has the tables of the first as they are now, and from then on its own. */
 static void begin_two(struct server both[2])

@@ -13,7 +13,7 @@ static void end_between(void)
 	world_end();
 }
 
-TestSuite(router, .init = world_begin, .fini = end_between, .timeout = 120);
+TestSuite(router, .init = world_begin, .fini = end_between, .timeout = 240);
 
 static void begin_with(const char *more)
 {

@@ -22,7 +22,7 @@ static void end_servers(void)
 	own_server_end(&servers[0]);
 }
 
-TestSuite(own_semisync, .fini = end_servers, .timeout = 300);
+TestSuite(own_semisync, .fini = end_servers, .timeout = 480);
 
 /* ---- the servers' words --------------------------------------------------------------------- */
 

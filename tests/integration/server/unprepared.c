@@ -18,7 +18,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(unprepared, .fini = end_own_world, .timeout = 240);
+TestSuite(unprepared, .fini = end_own_world, .timeout = 480);
 
 static void begin_own_world(void)
 {

@@ -5,7 +5,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(sets, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sets, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
 

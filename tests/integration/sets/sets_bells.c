@@ -6,7 +6,7 @@
 #include "cr_test.h"
 #include "proxy.h"
 
-TestSuite(sets_bells, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sets_bells, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 6
 #define MUCH_MS 10000 /* much later than anything here should take */

@@ -6,7 +6,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(sets_crowd, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(sets_crowd, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define N 16
 #define ROUNDS 100

@@ -5,7 +5,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 240);
+TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 480);
 
 #define N 5
 #define LEASE_MS 60000

@@ -6,7 +6,7 @@
 #include "cr_tx.h"
 #include "patience.h"
 
-TestSuite(sets_fenced, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(sets_fenced, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define LEASE_MS 2000u
 #define LONG_MS 60000u

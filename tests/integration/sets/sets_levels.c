@@ -3,7 +3,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(sets_levels, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sets_levels, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
 

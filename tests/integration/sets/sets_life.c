@@ -8,7 +8,7 @@
 #include "cr_numbers.h"
 #include "cr_test.h"
 
-TestSuite(sets_life, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sets_life, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define LEASE_MS 60000
 
@@ -228,7 +228,7 @@ static void end_own_world(void)
 	own_server_end(&server);
 }
 
-TestSuite(own_sets, .fini = end_own_world, .timeout = 240);
+TestSuite(own_sets, .fini = end_own_world, .timeout = 480);
 
 static long long fsyncs(void)
 {

@@ -5,7 +5,7 @@
 #include "cr_keyset.h"
 #include "cr_test.h"
 
-TestSuite(sets_wait, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(sets_wait, .init = world_begin, .fini = world_end, .timeout = 240);
 
 #define N 6
 #define LEASE_MS 60000

@@ -5,7 +5,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(committing, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(committing, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define LONG_MS 600000
 

@@ -5,7 +5,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(committing_cut, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
+TestSuite(committing_cut, .init = tx_world_begin, .fini = tx_world_end, .timeout = 480);
 
 #define LONG_MS 600000
 

@@ -4,7 +4,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(fenced, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(fenced, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define LEASE_MS 2000  /* long enough to fence in, short enough to wait for its end */
 #define SOON_MS 10000  /* far less where nothing hangs */

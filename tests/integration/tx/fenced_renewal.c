@@ -4,7 +4,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(fenced_renewal, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(fenced_renewal, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define HOLDS 50
 #define FENCED 17 /* somewhere in the middle of what is due together */

@@ -4,7 +4,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(row_lock, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(row_lock, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define AT_ONCE_MS 10000 /* far below the 50 s for which InnoDB waits */
 

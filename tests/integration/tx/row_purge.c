@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "cr_tx.h"
 
-TestSuite(row_purge, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(row_purge, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define FLAGS 3
 static const uint32_t flags_of[FLAGS] = {0, BIZLOCK_ROW_SKIP, BIZLOCK_ROW_WAIT};

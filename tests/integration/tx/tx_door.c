@@ -8,7 +8,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(tx_door, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(tx_door, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 static const char *const names[CALLS] = {"row lock", "fence", "commit"};
 

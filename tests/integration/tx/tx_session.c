@@ -4,7 +4,7 @@
 
 #include "cr_tx.h"
 
-TestSuite(tx_session, .init = tx_world_begin, .fini = tx_world_end, .timeout = 120);
+TestSuite(tx_session, .init = tx_world_begin, .fini = tx_world_end, .timeout = 240);
 
 #define SETTINGS (int)(sizeof(settings) / sizeof(settings[0]))
 
@@ -234,7 +234,7 @@ static void end_both(void)
 	own_server_end(&server);
 }
 
-TestSuite(tx_server, .fini = end_both, .timeout = 240);
+TestSuite(tx_server, .fini = end_both, .timeout = 480);
 
 /* The other server has the same schema and tables. A lock or a fence there would mean nothing to
  * this client. */
