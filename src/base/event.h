@@ -1,6 +1,6 @@
 /* What one thread waits for, and another one sets, once. It has a mutex of its own, so that to set
  * it needs no other; as soon as bl_event_wait() has answered true, the memory is the waiter's
- * again. nsync has binary semaphores for the same. */
+ * again. */
 #ifndef BL_BASE_EVENT_H
 #define BL_BASE_EVENT_H
 

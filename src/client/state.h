@@ -52,8 +52,8 @@
  *                                  thread's own.
  *   a request (lock/op.h)          is the request thread's while it RUNS. Whoever cancels or
  *                                  wakes it meanwhile only leaves a note.
- *   a job (conn/jobs.h)            is its thread's own, too. While it RUNS, it belongs to the
- *                                  thread that runs the batch, and its own thread waits.
+ *   a job (conn/jobs.h)            is its thread's own, too. From RUNS until its event is set, it
+ *                                  belongs to the thread that runs the batch, and its own waits.
  *
  * What is taken in which order, so that nobody waits in a circle: first the hold (busy), then
  * the place in the wait queue, then a connection, then the doorbell at the server, then the
@@ -105,8 +105,8 @@ struct bizlock {
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;
-	bool bells; /* doorbells are used */
-	bool deaf;  /* somebody could not wake the first in line for a shared lock */
+	bool bells;         /* doorbells are used */
+	unsigned overslept; /* bl_shared_polls() */
 	struct bl_hash bell_seed, shared_bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;

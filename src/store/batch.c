@@ -278,7 +278,7 @@ static void tell_releases(struct batch *b)
 	if (b->shared)
 		bl_sharers_wake(b);
 	else
-		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells));
+		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells), false);
 }
 
 static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)

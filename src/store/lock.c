@@ -231,7 +231,7 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);
 	if (rc == BIZLOCK_OK)
-		bl_watch_wake(s, bell ? &bell : &hold.bell, 1);
+		bl_watch_wake(s, bell ? &bell : &hold.bell, 1, shares);
 	s->woke &= !shares;
 	return rc;
 }

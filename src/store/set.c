@@ -190,6 +190,6 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
 	else if (bells)
-		bl_watch_wake(s, rung, n);
+		bl_watch_wake(s, rung, n, false);
 	return rc;
 }

@@ -187,7 +187,7 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 		bl_watch_add_rings(s, &go->wish.bell, 1);
 	rc = bl_session_each(s, g->looks + looks, read_go, g, err);
 	if (rc == BIZLOCK_OK && gives_bell)
-		bl_watch_wake(s, &go->wish.bell, 1);
+		bl_watch_wake(s, &go->wish.bell, 1, false);
 	s->woke = false;
 	return rc;
 }

@@ -67,8 +67,9 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
                    struct bl_shared_seen *ret, struct bl_err *err);
 
 /* As bl_take_from(): the hold's slot goes to a claim of the same limit, unless somebody has the
- * lock exclusively or waits in slot 0, or more than `limit` have it. *ret taken, and met or not
- * from_hold: it has to be judged. *ret holds even if a later answer fails. CONN, DB, NOMEM. */
+ * lock exclusively or waits in slot 0, or more than `limit` have it. If it is taken, and met or not
+ * from_hold, it has to be judged. *ret holds even if a later answer fails. Not in a cluster. CONN,
+ * DB, NOMEM. */
 int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                         uint32_t limit, struct bl_handed *ret, struct bl_err *err);
 

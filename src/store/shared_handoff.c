@@ -65,8 +65,6 @@ int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct b
 	int rc;
 
 	*ret = (struct bl_handed){.taken = false};
-	if (bl_shared_in_cluster(s)) /* where a read may not see yet what others have committed */
-		return BIZLOCK_OK;
 	add_hand_over(s, hold, &go);
 	rc = bl_session_each(s, 3, read_hand_over, &answer, err);
 	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL && !s->gone)

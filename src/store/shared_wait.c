@@ -24,13 +24,17 @@ static int take_name(struct bl_session *s, const char *bell, bool *ret, struct b
 	return rc;
 }
 
-/* With a name that stays, others would end statements that do not sleep. */
-static void free_name(struct bl_session *s, const char *bell)
+/* With a name that stays, others would end statements that do not sleep. With BL_SLEEP_LOCK,
+ * batches would look for sleepers where there are none; but one that has slept through is about to
+ * sleep again, and if it gave that lock back, the next sleeper would be awake, and so on. */
+static void free_names(struct bl_session *s, const char *bell, bool woken)
 {
 	struct bl_err ignored;
 
 	bl_buf_reset(&s->text);
 	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", BL_WATCH_FIRST, bell, "");
+	if (woken && s->sql->mariadb)
+		bl_buf_adds(&s->text, ",RELEASE_LOCK('" BL_SLEEP_LOCK "')");
 	if (s->text.failed ||
 	    bl_session_run(s, s->text.data, s->text.len, NULL, &ignored) != BIZLOCK_OK)
 		bl_session_leave(s);
@@ -50,15 +54,16 @@ void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_addf(&s->text, " >= %" PRIu32, wish->limit);
 }
 
-/* Condition and sleep are one statement, so nobody leaves in between unnoticed. */
+/* Condition and sleep are one statement, so nobody leaves in between unnoticed. Where it waits for
+ * a named lock, it answers NULL when it is woken. */
 static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms)
 {
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF(");
 	bl_shared_add_in_way(s, wish);
-	bl_buf_adds(&s->text, ",");
+	bl_buf_adds(&s->text, ",IFNULL(");
 	bl_sql_sleep(s->sql, &s->text, ms);
-	bl_buf_adds(&s->text, ",1)");
+	bl_buf_adds(&s->text, ",1),1)");
 }
 
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
@@ -69,15 +74,15 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 
 	if (rc != BIZLOCK_OK) { /* it may have been ended when it had the name */
 		if (!s->gone)
-			free_name(s, wish->bell);
+			free_names(s, wish->bell, true);
 		return rc;
 	}
 	if (!named && ms > BL_SHARED_POLL_MS)
 		ms = BL_SHARED_POLL_MS;
 	add_sleep(s, wish, ms);
 	rc = bl_bell_sleep(s, ms, wake_fd, ret, err);
-	if (named && !s->gone)
-		free_name(s, wish->bell);
+	if (!s->gone && (named || *ret == BL_HEARD_RING))
+		free_names(s, wish->bell, *ret == BL_HEARD_RING);
 	return rc;
 }
 

@@ -277,8 +277,9 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 
 /* All who are in SLEEP() on MariaDB share one mutex, and where there are several a KILL QUERY is
  * stuck for 2 s now and then. So there one connection alone is in it, and all others wait for a
- * named lock that this one has. MySQL is free of that, and knows no fractions of a second in
- * GET_LOCK. */
+ * named lock that this one has. To get that one is not to be woken: it counts as a sleep that is
+ * over, and the next one is in SLEEP(). MySQL is free of that, and knows no fractions of a second
+ * in GET_LOCK. */
 void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms)
 {
 	char s[32];
@@ -287,7 +288,7 @@ void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms)
 	if (sql->mariadb)
 		bl_buf_addf(ret,
 		            "IF(IS_USED_LOCK('" BL_SLEEP_LOCK "') <=> CONNECTION_ID(),SLEEP(%s),"
-		            "GET_LOCK('" BL_SLEEP_LOCK "',%s))",
+		            "0*GET_LOCK('" BL_SLEEP_LOCK "',%s))",
 		            s, s);
 	else
 		bl_buf_addf(ret, "SLEEP(%s)", s);

@@ -28,6 +28,13 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
 	bl_buf_adds(text, ")");
 }
 
+/* The first of the names that a watcher may have, and the end of them. */
+static unsigned slots_of(bool first_in_line, unsigned *ret_end)
+{
+	*ret_end = first_in_line ? BL_WATCH_NAMES : BL_WATCH_SLOTS;
+	return first_in_line ? BL_WATCH_FIRST : 0;
+}
+
 /* ---- those who release ---------------------------------------------------------------------- */
 
 /* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
@@ -77,14 +84,15 @@ struct sleeper {
 };
 
 /* One number for each name, 0 where nobody has it. */
-static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n,
+static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n, bool first,
                               struct sleeper ret[WOKEN_MAX])
 {
+	unsigned end, begin = slots_of(first, &end), names = end - begin;
 	MYSQL_ROW row = bl_rows_next(rows);
 	char *at = row ? row[0] : NULL;
 	unsigned found = 0;
 
-	for (size_t i = 0; at && *at && i < n * BL_WATCH_NAMES && found < WOKEN_MAX; i++) {
+	for (size_t i = 0; at && *at && i < n * names && found < WOKEN_MAX; i++) {
 		char *end;
 		uint64_t id = strtoull(at, &end, 10);
 		bool known = id == 0;
@@ -92,38 +100,39 @@ static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, si
 		for (unsigned j = 0; j < found; j++)
 			known |= ret[j].connection == id;
 		if (!known)
-			ret[found++] = (struct sleeper){id, bells[i / BL_WATCH_NAMES],
-			                                (unsigned)(i % BL_WATCH_NAMES)};
+			ret[found++] = (struct sleeper){id, bells[i / names],
+			                                begin + (unsigned)(i % names)};
 		at = *end == ',' ? end + 1 : NULL;
 	}
 	return found;
 }
 
-static unsigned find_sleepers(struct bl_session *s, const char *const *bells, size_t n,
+static unsigned find_sleepers(struct bl_session *s, const char *const *bells, size_t n, bool first,
                               struct sleeper ret[WOKEN_MAX])
 {
+	unsigned end, begin = slots_of(first, &end), found;
 	struct bl_err ignored;
 	struct bl_rows *rows;
-	unsigned found;
 
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT CONCAT_WS(','");
 	for (size_t i = 0; i < n; i++)
-		for (unsigned slot = 0; slot < BL_WATCH_NAMES; slot++) {
+		for (unsigned slot = begin; slot < end; slot++) {
 			bl_watch_add_name(&s->text, ",IFNULL(IS_USED_LOCK", slot, bells[i], "");
 			bl_buf_adds(&s->text, ",0)");
 		}
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
 		return 0;
-	found = read_sleepers(rows, bells, n, ret);
+	found = read_sleepers(rows, bells, n, first, ret);
 	bl_rows_free(rows);
 	return found;
 }
 
-/* The server asks once more whether the connection has the name. One that has given it back is
- * awake, and may be at work: MariaDB and MySQL drop the rest of a packet, without an answer, when
- * KILL QUERY comes between two of its statements, and the client waits until its timeout. */
+/* The server asks once more whether the connection has the name. A first in line that has given it
+ * back is awake, and may be at work: MariaDB and MySQL drop the rest of a packet, without an
+ * answer, when KILL QUERY comes between two of its statements, and the client waits until its
+ * timeout. */
 static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
 {
 	struct bl_err ignored;
@@ -136,13 +145,13 @@ static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
 		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
 }
 
-void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n)
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, bool first)
 {
 	struct sleeper sleepers[WOKEN_MAX];
 	unsigned found = 0;
 
 	if (!s->gone && s->warnings > 0)
-		found = find_sleepers(s, bells, n, sleepers);
+		found = find_sleepers(s, bells, n, first, sleepers);
 	s->woke = found > 0;
 	for (unsigned i = 0; i < found && !s->gone; i++)
 		end_sleep_of(s, &sleepers[i]);
@@ -161,7 +170,7 @@ int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err)
 		return rc;
 	}
 	s->warnings = mysql_warning_count(s->mysql);
-	bl_watch_wake(s, &bell, 1);
+	bl_watch_wake(s, &bell, 1, false);
 	s->woke = false;
 	return rc;
 }
@@ -177,17 +186,10 @@ void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
 
 /* ---- those who watch: names ----------------------------------------------------------------- */
 
-/* The first of the names that it may have, and the end of them. */
-static unsigned slots_of(const struct bl_watched *w, unsigned *ret_end)
-{
-	*ret_end = w->first ? BL_WATCH_NAMES : BL_WATCH_SLOTS;
-	return w->first ? BL_WATCH_FIRST : 0;
-}
-
 /* A statement that was ended from outside may have taken some. */
 static void add_take(struct bl_buf *text, const struct bl_watched *w)
 {
-	unsigned end, first = slots_of(w, &end);
+	unsigned end, first = slots_of(w->first, &end);
 
 	for (unsigned i = first; i < end; i++) {
 		bl_watch_add_name(text, "IF(IFNULL(IS_USED_LOCK", i, w->bell, "");
@@ -275,7 +277,7 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "DO ");
 	for (size_t i = kept; i < n; i++) {
-		unsigned end, slot = slots_of(watched[i], &end);
+		unsigned end, slot = slots_of(watched[i]->first, &end);
 
 		if (!watched[i]->named || is_wanted(watched[i], watched, kept))
 			continue;

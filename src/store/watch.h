@@ -25,9 +25,8 @@
 struct bl_watched {
 	const struct bl_key *key;
 	char bell[BL_BELL_MAX + 1];
-	bool named; /* the connection has a name for it */
-	uint64_t
-	        fence; /* of its row, as the last look by key found; 0: the next look goes by key */
+	bool named;     /* the connection has a name for it */
+	uint64_t fence; /* of its row, by the last look by key; 0: the next look goes by key */
 
 	/* Of a shared lock (key->shared), which may have many rows, it is watched whether anything
 	 * is in the way: the doorbell, or if it has that itself (`first` in line), others' rows.
@@ -54,10 +53,10 @@ void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n
 /* The same for a key whose doorbell the session does not have. */
 void bl_watch_add_question(struct bl_buf *text, const char *bell);
 
-/* Follows the answers to that text. Wakes those that watch, and the first in line for a shared
- * lock, as far as they may be woken: another user's may not. Sets s->woke to whether there are any.
- */
-void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n);
+/* Follows the answers to that text. Wakes those that watch the doorbells, or whoever is `first` in
+ * line for shared locks, as far as they may be woken: another user's may not. Sets s->woke to
+ * whether there are any. */
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, bool first);
 
 /* Gives back the doorbell of a shared lock whose rows stay, and wakes those that watch. CONN, DB,
  * NOMEM. */
@@ -86,9 +85,9 @@ enum bl_watch_end {
 };
 
 /* Sends a statement that sleeps, unless one of the fences is gone, or nothing is in the way of a
- * shared lock; all have been looked at. That is one
- * statement, lest a release come between the look and the sleep. bl_watch_awake() reads its answer,
- * and waits for it. Errors of all these: CONN, DB, NOMEM. */
+ * shared lock; all have been looked at. That is one statement, lest a release come between the look
+ * and the sleep. bl_watch_awake() reads its answer, and waits for it. Errors of all these: CONN,
+ * DB, NOMEM. */
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
                    struct bl_err *err);
 int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *err);

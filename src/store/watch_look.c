@@ -221,10 +221,10 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(*)");
 	add_fences(s, watched, plain, 1); /* no others are counted */
 	bl_buf_addf(&s->text, ")<%zu", count_fences(watched, plain));
-	if (n - plain > BL_WATCH_SHARED_MAX) {
-		n = plain + BL_WATCH_SHARED_MAX;
+	if (n - plain > BL_WATCH_SHARED_MAX)
 		ms = ms < BL_WATCH_MANY_MS ? ms : BL_WATCH_MANY_MS;
-	}
+	for (; n - plain > BL_WATCH_SHARED_MAX; n--)
+		watched[n - 1]->fence = 0; /* left out here: the next look asks for it */
 	for (size_t i = plain; i < n; i++) {
 		bl_buf_adds(&s->text, i == plain ? " OR 0 IN (" : ",");
 		bl_watch_add_shared(s, watched[i]);

@@ -19,7 +19,8 @@ int bl_watch_look_shared(struct bl_session *s, struct bl_watched **shared, size_
 void bl_watch_add_shared(struct bl_session *s, const struct bl_watched *w); /* in the way: 1, 0 */
 
 /* As many shared locks are looked at by one statement: each may be a question to the table. With
- * more, a sleep does not ask for all, and is that short, for what was released just before it. */
+ * more, a sleep does not ask for all, and is that short: one of the others may have been released
+ * just before it. */
 #define BL_WATCH_SHARED_MAX 256
 #define BL_WATCH_MANY_MS 200
 

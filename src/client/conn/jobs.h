@@ -1,5 +1,5 @@
 /* The line at a connection: acquisitions and last releases that may go together as a batch.
- * Guarded by the client's mutex. */
+ * Guarded by the client's mutex; but a job that RUNS is its leader's, until it is ended. */
 #ifndef BL_CLIENT_CONN_JOBS_H
 #define BL_CLIENT_CONN_JOBS_H
 

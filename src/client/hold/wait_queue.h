@@ -1,6 +1,6 @@
-/* Wait queues: threads and requests of this client that want one key, in order of arrival. Only
- * the first goes to the server, with those that share a lock without a limit as it does. Guarded by
- * the client's mutex. */
+/* Wait queues: threads and requests of this client that want one key, in order of arrival. The
+ * first goes to the server. So do those that it takes along because all of them share the lock
+ * without a limit, and those whose hand-off may have left a row. Guarded by the client's mutex. */
 #ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
 #define BL_CLIENT_HOLD_WAIT_QUEUE_H
 

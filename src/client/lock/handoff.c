@@ -1,7 +1,7 @@
 /* Two threads meet here, and the mutex is free while the statement is on its way. While the
  * place is OFFERED, only the holder writes to it and to its contest, and the next one waits
  * without a limit: the statement ends at io_timeout at the latest. The holder then takes the
- * mutex, writes what became of it, and HOLDS or ASKS, and touches the place no more. */
+ * mutex, writes what became of it, and the place's next state, and touches the place no more. */
 #include "client/lock/handoff.h"
 
 #include "client/conn/retry.h"
@@ -14,17 +14,24 @@
 #define HANDOFFS_MAX 16
 #define RUN_NS (250 * BL_NS_PER_MS)
 
-/* How long a release waits for a connection to hand over by, where any will do. */
+/* How long a release waits for a connection to hand over by, where any will do. One that has to be
+ * made first may take connect_timeout_ms. */
 #define CONN_NS (50 * BL_NS_PER_MS)
 
 /* The statement may wait this long for a row that a transaction has fenced: a thread with less
  * time left asks the server itself. */
 #define ROW_NS (1000 * BL_NS_PER_MS)
 
-/* Until when h may be handed over; 0: it may not. */
-static bl_time handoff_until(const struct bl_hold *h)
+/* In a cluster a read may not see yet what others have committed, so slots are not handed over. */
+static bool moves(const struct bizlock *b, const struct bl_hold *h)
 {
-	if (h->state != BL_HOLD_HELD || (h->key.shared ? !h->limit : !h->bell))
+	return h->key.shared ? h->limit && !b->sql.galera && !b->sql.group : h->bell;
+}
+
+/* Until when h may be handed over; 0: it may not. */
+static bl_time handoff_until(const struct bizlock *b, const struct bl_hold *h)
+{
+	if (h->state != BL_HOLD_HELD || !moves(b, h))
 		return 0;
 	return bl_earlier(h->expires, h->run + RUN_NS);
 }
@@ -53,7 +60,7 @@ static bl_time hope_until(const struct bl_contest *c)
 	if (held_here(c->client, &c->call->key) < limit)
 		return 0;
 	for (; h; h = bl_held_next_of_key(h)) {
-		bl_time one = h->limit == limit ? handoff_until(h) : 0;
+		bl_time one = h->limit == limit ? handoff_until(c->client, h) : 0;
 
 		until = one > until ? one : until;
 	}
@@ -120,7 +127,7 @@ static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h
 
 	if (!place || place->state != BL_PLACE_WAITS || b->state != BL_CLIENT_OPEN || h->fenced)
 		return NULL;
-	if (h->handoffs >= HANDOFFS_MAX || bl_passed(handoff_until(h)) || bl_hold_rest_us(h) > 0)
+	if (h->handoffs >= HANDOFFS_MAX || bl_passed(handoff_until(b, h)) || bl_hold_rest_us(h) > 0)
 		return NULL;
 	if (place->whose->call->deadline < bl_now() + ROW_NS ||
 	    atomic_load(&b->wakes) != place->whose->call->wakes)
@@ -193,6 +200,11 @@ static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl
 	place->state = BL_PLACE_HOLDS;
 }
 
+static bool is_first(const struct bizlock *b, const struct bl_place *place)
+{
+	return bl_queue_first(bl_queue_find(&b->queues, place->key)) == place;
+}
+
 static int send_handoff(struct bl_conn *conn, struct bl_ref hold, const struct bl_claim *claim,
                         uint32_t limit, struct bl_handed *ret, struct bl_err *err)
 {
@@ -231,8 +243,11 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	place->whose->sent = sent; /* even if the answer was lost: the row may be found later */
 	if (handed.taken)
 		take_over(h, place, &handed, sent);
-	/* One that may have a row looks at once: others wait for it. */
+	/* One that may have a row looks at once: others wait for it. One that has none, and is not
+	 * the first, waits for another slot. */
 	place->aside &= place->state == BL_PLACE_HOLDS || place->whose->unsure;
+	if (place->state == BL_PLACE_ASKS && !place->whose->unsure && !is_first(b, place))
+		place->state = BL_PLACE_WAITS;
 	bl_place_wake(place);
 	bl_pool_put(&b->pool, conn);
 	return handed.from_hold;

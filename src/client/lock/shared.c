@@ -17,6 +17,11 @@ bool bl_shared_without_limit(const struct bl_contest *c)
 	return c->call->key.shared && !c->request->limit && !bl_shared_wants_exclusive(c);
 }
 
+bool bl_shared_polls(const struct bizlock *b)
+{
+	return b->server.several_primaries || b->overslept >= BL_OVERSLEPT_MAX;
+}
+
 struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
 {
 	return c->members[0]->hold;
@@ -128,6 +133,13 @@ static int judge_anywhere(struct bl_contest *c)
 
 /* ---- going for a row ----------------------------------------------------------------------- */
 
+/* GET_LOCK counts: the connection would get once more what it has for another owner. */
+static bool can_ring(const struct bl_contest *c, const struct bl_conn *conn)
+{
+	return conn->bells < BL_BELLS_MAX &&
+	       !bl_held_has_bell(&c->client->held, &c->call->key, conn->id);
+}
+
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
                                     bool with_bells)
 {
@@ -135,11 +147,7 @@ static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_
 		return BL_BELL_OURS;
 	if (!with_bells)
 		return BL_BELL_NONE;
-	/* GET_LOCK counts: the connection would get once more what it has for another owner. */
-	if (bl_shared_without_limit(c) || conn->bells >= BL_BELLS_MAX ||
-	    bl_held_has_bell(&c->client->held, &c->call->key, conn->id))
-		return BL_BELL_PASS;
-	return BL_BELL_RING;
+	return bl_shared_without_limit(c) || !can_ring(c, conn) ? BL_BELL_PASS : BL_BELL_RING;
 }
 
 /* Without a limit there are enough of them for each to find one that nobody else has. */
@@ -148,13 +156,11 @@ static uint32_t any_slot(const struct bl_contest *c)
 	return BIZLOCK_LIMIT_MAX + 1 + (uint32_t)(bl_random(c->client) % (1u << 31));
 }
 
-static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
+static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell bell)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
-	struct bl_shared_go go = {.wish = bl_shared_wish_of(c),
-	                          .claim = &claim,
-	                          .bell = bell_for(c, conn, with_bells),
-	                          .slot = any_slot(c)};
+	struct bl_shared_go go = {
+	        .wish = bl_shared_wish_of(c), .claim = &claim, .bell = bell, .slot = any_slot(c)};
 	enum bl_took took;
 	int rc;
 
@@ -191,7 +197,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, bool with_bells)
 
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 {
-	return go_on(c, conn, true);
+	return go_on(c, conn, bell_for(c, conn, true));
 }
 
 /* Together with what other threads want from the server now, or alone. */
@@ -211,7 +217,7 @@ static int combine(struct bl_contest *c)
 		c->sent = job.sent;
 	switch (combined) {
 	case BL_COMBINED_LENT:
-		rc = go_on(c, conn, true);
+		rc = go_on(c, conn, bell_for(c, conn, true));
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
@@ -240,7 +246,22 @@ int bl_shared_attempt(struct bl_contest *c, bool with_bells)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
-	rc = bell != bl_shared_hold_of(c)->bell ? BL_AGAIN : go_on(c, conn, with_bells);
+	if (bell == bl_shared_hold_of(c)->bell)
+		rc = go_on(c, conn, bell_for(c, conn, with_bells));
+	else
+		rc = BL_AGAIN;
+	bl_pool_put(&c->client->pool, conn);
+	return rc;
+}
+
+int bl_shared_line_up(struct bl_contest *c)
+{
+	struct bl_conn *conn;
+	int rc = bl_attempt_borrow(c, &conn);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = can_ring(c, conn) ? go_on(c, conn, BL_BELL_RING) : BL_AGAIN;
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -271,11 +292,11 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->took_over |= c->others.took_over;
+	c->client->overslept += c->overslept && rc == BIZLOCK_OK && c->others.in_way.left_us <= 0;
+	c->overslept = false;
 	if (rc == BIZLOCK_OK) {
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
-		c->client->deaf |= c->overslept && c->row->left_us <= 0;
-		c->overslept = false;
 		c->stays = c->others.mine && bl_shared_wants_exclusive(c);
 		c->unsure |= c->others.mine;
 		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))

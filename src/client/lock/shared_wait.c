@@ -3,8 +3,7 @@
 #include "client/lock/sleep.h"
 #include "core/lease.h"
 
-/* A sleep that nobody ends costs no more than this. Those at another member of a cluster find
- * nobody to wake, and a server may refuse to let one user end another one's statement. */
+/* A sleep that nobody ends costs no more than this. */
 #define SLEEP_MS 1000
 
 /* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
@@ -27,8 +26,8 @@ static int renew_place(struct bl_contest *c, struct bl_conn *conn)
 
 static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
 {
-	bool polls = c->client->server.several_primaries || c->client->deaf;
-	int64_t ms = bl_left_ms(until), most = polls ? BL_SHARED_POLL_MS : SLEEP_MS;
+	int64_t most = bl_shared_polls(c->client) ? BL_SHARED_POLL_MS : SLEEP_MS;
+	int64_t ms = bl_left_ms(until);
 
 	if (c->stays && most > c->request->lease_ms / 6)
 		most = c->request->lease_ms / 6;
@@ -40,6 +39,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	struct bl_wish wish = bl_shared_wish_of(c);
 	int64_t ms = sleep_ms(c, until);
 	enum bl_heard heard;
+	bl_time over;
 	int rc;
 
 	wish.exclusive = c->stays; /* or it waits for slot 0 first */
@@ -48,12 +48,15 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_unlock(c->client);
+	over = bl_now() + ms * BL_NS_PER_MS;
 	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
 	                     c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	c->overslept = heard == BL_HEARD_NONE && c->row->left_us > ms * 1000;
+	c->overslept = heard == BL_HEARD_NONE && bl_passed(over) && c->row->left_us > ms * 1000;
+	if (heard == BL_HEARD_RING && !bl_shared_polls(c->client))
+		c->client->overslept = 0;
 	return BL_AGAIN;
 }
 

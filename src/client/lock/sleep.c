@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/lock/attempt.h"
+#include "client/lock/shared.h"
 #include "client/lock/watch.h"
 #include "core/backoff.h"
 
@@ -62,8 +63,7 @@ static bool tells_shared(const struct bl_contest *c)
 {
 	bool in_line = c->wait.bells && c->row->bell_by && !c->stays;
 
-	return !c->client->deaf && !c->client->server.several_primaries &&
-	       (c->members[0]->hold->bell || in_line);
+	return !bl_shared_polls(c->client) && (c->members[0]->hold->bell || in_line);
 }
 
 /* If not: another contender is about to take it, or it has to be looked at. */
@@ -127,11 +127,26 @@ static void wake_request(struct bl_watch_wait *wait)
 	bl_place_wake(wait->whose);
 }
 
+/* A thread that sleeps at a doorbell that nobody has gets it, and the first place in line with it.
+ * A request must not do without: sharers pass while nobody has the doorbell. */
+static bool lines_up(const struct bl_contest *c)
+{
+	return c->call->key.shared && c->wait.bells && !c->row->bell_by && c->row->left_us > 0 &&
+	       !c->members[0]->hold->bell && !c->stays && !c->unsure;
+}
+
 /* It is watched at once: connections that sleep at doorbells are for threads. */
 static int park(struct bl_contest *c, bl_time until)
 {
-	struct bl_watch_for what = what_to_watch(c);
+	struct bl_watch_for what;
 
+	if (lines_up(c)) {
+		int rc = bl_shared_line_up(c);
+
+		if (rc != BL_AGAIN || c->members[0]->hold->bell)
+			return rc;
+	}
+	what = what_to_watch(c);
 	if (can_be_watched(c))
 		c->watched = bl_watch_join(c->client, &what);
 	if (!c->watched)
@@ -187,6 +202,8 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 			if (rc == BL_AGAIN)
 				bl_yields_note_hot(&b->yields, key);
 			return rc;
+		case BL_WATCH_LOOK:
+			return BL_AGAIN;
 		case BL_WATCH_WAITS:
 		case BL_WATCH_NO:
 			return bl_contest_pause(c, until);

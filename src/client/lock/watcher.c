@@ -71,7 +71,7 @@ static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now
 			bl_watch_answer(wait, BL_WATCH_FREE);
 		} else if (wait->watched.key->shared) {
 			if (wait->until <= now)
-				bl_watch_answer(wait, BL_WATCH_FREE);
+				bl_watch_answer(wait, BL_WATCH_LOOK);
 		} else {
 			wait->until = now + wait->watched.left_us * 1000;
 			if (wait->watched.passed) {

@@ -230,3 +230,67 @@ Test(asking_shared_waits, threads_without_a_connection_are_woken)
 	}
 	cr_assert_lt(now_ms() - start, SOON);
 }
+
+/* Sharers pass while nobody has the doorbell. Here another one has it when the request goes for it,
+ * and nobody when the request looks: it must not be content with looking. */
+Test(asking_shared_waits, those_that_share_do_not_pass_it_for_ever)
+{
+	static const char *const owners[] = {"sharer-0", "sharer-1"};
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL), *other = client(NULL);
+	int64_t end = now_ms() + PATIENCE_MS;
+	struct call first;
+	struct ask alone;
+	unsigned before;
+	int turn = 0;
+
+	expect(OK, other, take(other, "k", owners[turn], S, 0));
+	call_prepare(&first, other, "k", .wait_ms = 1500, .owner = "first");
+	first.opts.flags = S;
+	first.opts.limit = 1;
+	call_go(&first);
+	eventually(shared_sleepers(&world) == 1);
+	expect(OK, b, take(b, "connects", "owner", S, 0));
+	before = proxy_packets(p);
+	proxy_hold_replies(p, true);
+	ask_for(&alone, b, "k", "alone", .wait_ms = -1, .flags = X);
+	dispatch_until(b, proxy_packets(p) > before);
+	cr_assert_eq(call_join(&first), BIZLOCK_TIMEOUT, "%s", first.errmsg);
+	proxy_hold_replies(p, false);
+	for (; take(other, "k", owners[!turn], S, 0) == BIZLOCK_OK; turn = !turn) {
+		give(other, "k", owners[turn]);
+		dispatch_once(b);
+		cr_assert_lt(now_ms(), end, "they pass it");
+	}
+	give(other, "k", owners[turn]);
+	ask_ends(OK, &alone);
+	proxy_stop(p);
+}
+
+/* A watcher sleeps by a statement that asks for some of its keys. Rows that nobody gives back by a
+ * release wake nobody. */
+Test(asking_shared_waits, of_more_than_one_statement_asks_for_none_is_forgotten)
+{
+	enum { MANY = 300, EACH = 25 };
+	bizlock *b = client(OPTIONS("max_connections", "4")), *other = client(NULL);
+	struct ask a[MANY];
+	char ids[MANY][8];
+
+	for (int i = 0; i < MANY; i++) {
+		snprintf(ids[i], sizeof(ids[i]), "m-%d", i);
+		expect(OK, other, take(other, ids[i], "sharer", S, 0));
+		ask_for(&a[i], b, ids[i], "alone", .wait_ms = -1, .flags = X);
+	}
+	dispatch_until(b, first_in_line() == MANY && watchers(&world) == 1);
+	for (int i = 0; i < MANY; i += EACH) {
+		db_run(world.admin, "DELETE FROM biz_shared_lock WHERE biz_id = '%s' AND slot > 0",
+		       ids[i]);
+		ask_ends(OK, &a[i]);
+	}
+	for (int i = 0; i < MANY; i++)
+		if (i % EACH)
+			bizlock_op_cancel(a[i].op);
+	for (int i = 0; i < MANY; i++)
+		if (i % EACH)
+			ask_ends(CANCELLED, &a[i]);
+}
