@@ -13,8 +13,8 @@ static const char *const side_names[] = {
 /* How many points of each scenario are in a sample, which is drawn anew each time. All points would
  * take many minutes, because each timeout is a second. */
 static const unsigned sample[WHATS] = {
-        [CUT] = 100,        [CUT_AGAIN] = 16, [CUT_EVER] = 2, [SWALLOW] = 2,
-        [SWALLOW_EVER] = 1, [DELAY] = 8,      [LATE] = 1,
+        [CUT] = 40,         [CUT_AGAIN] = 8, [CUT_EVER] = 1, [SWALLOW] = 1,
+        [SWALLOW_EVER] = 1, [DELAY] = 4,     [LATE] = 1,
 };
 
 /* Reconnecting and finding out what happened takes at least this number of packets. */

@@ -21,8 +21,8 @@
 #include "swarm.h"
 
 enum { POINTS_MAX = 400000, PROCESSES = 16, HANGS_S = 60 };
-enum { LEAST = 5000 };    /* fewer lies than this are no test */
-enum { SAMPLE = 5500 };   /* in a short run */
+enum { LEAST = 2500 };    /* fewer lies than this are no test */
+enum { SAMPLE = 2800 };   /* in a short run */
 enum { ALIKE = 3 };       /* of packets of one kind in a row: the first two and the last */
 enum { SLOW_ONE_IN = 6 }; /* a sample takes fewer of those that only a timeout ends */
 
