@@ -36,13 +36,12 @@
  * shared   A lock acquired with BIZLOCK_SHARED is held by several owners at a time, by `limit` of
  *          them at most, and by none while one has it alone, with BIZLOCK_EXCLUSIVE: readers and
  *          writers, semaphores, workers with a number (grant.slot). They are served in the order of
- *          arrival: no sharer passes one that waits to have it alone. Only slots of a `limit` may
- * be handed over within a client first, at most 16 times in a row, for 250 ms. It is another lock
- * than the plain one of that key, and an owner has a key in one way at a time, else MISUSE; whoever
- *          has it alone may share it, too, one level deeper. Fences grow from one that had it alone
- *          to the next, and past those that shared it in between. A slot that rests (min_hold_ms)
- *          is taken: at most `limit` starts in a period. Not one of several keys.
- *          SCHEMA: it needs the table of sql/002_shared_locks.sql.
+ *          arrival: no sharer passes one that waits to have it alone; but a client hands slots of a
+ *          `limit` over, 16 times in a row or for 250 ms. It is another lock than the plain one of
+ *          that key. An owner has a key in one way at a time, else MISUSE; whoever has it alone may
+ *          share it, too, one level deeper. Fences grow from one that had it alone to the next, and
+ *          past those that shared it in between. A slot that rests (min_hold_ms) is taken: at most
+ *          `limit` starts in a period. Not one of several keys. Needs sql/002_shared_locks.sql.
  *
  * THE CALLING SEQUENCE
  *
