@@ -92,7 +92,7 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 
 /* The first in line has the doorbell, so it cannot sleep at it. It sleeps by a statement that ends
  * at once if nobody is in the way, for ms at most; or until somebody leaves, or wake_fd is
- * readable. *ret RING: look. */
+ * readable. *ret RING: it slept, and was woken. */
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
                     enum bl_heard *ret, struct bl_err *err);
 

@@ -24,16 +24,15 @@ static int take_name(struct bl_session *s, const char *bell, bool *ret, struct b
 	return rc;
 }
 
-/* With a name that stays, others would end statements that do not sleep. With BL_SLEEP_LOCK,
- * batches would look for sleepers where there are none; but one that has slept through is about to
- * sleep again, and if it gave that lock back, the next sleeper would be awake, and so on. */
-static void free_names(struct bl_session *s, const char *bell, bool woken)
+/* With a name that stays, others would end statements that do not sleep; with BL_SLEEP_LOCK,
+ * batches would look for sleepers where there are none. */
+static void free_names(struct bl_session *s, const char *bell)
 {
 	struct bl_err ignored;
 
 	bl_buf_reset(&s->text);
 	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", BL_WATCH_FIRST, bell, "");
-	if (woken && s->sql->mariadb)
+	if (s->sql->mariadb)
 		bl_buf_adds(&s->text, ",RELEASE_LOCK('" BL_SLEEP_LOCK "')");
 	if (s->text.failed ||
 	    bl_session_run(s, s->text.data, s->text.len, NULL, &ignored) != BIZLOCK_OK)
@@ -54,16 +53,18 @@ void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_addf(&s->text, " >= %" PRIu32, wish->limit);
 }
 
-/* Condition and sleep are one statement, so nobody leaves in between unnoticed. Where it waits for
- * a named lock, it answers NULL when it is woken. */
+/* Condition and sleep are one statement, so nobody leaves in between unnoticed: 1 if it was woken,
+ * 0 if not, 2 if it did not sleep. Where it waits for a named lock, it answers NULL when it is
+ * woken.
+ */
 static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms)
 {
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF(");
 	bl_shared_add_in_way(s, wish);
 	bl_buf_adds(&s->text, ",IFNULL(");
-	bl_sql_sleep(s->sql, &s->text, ms);
-	bl_buf_adds(&s->text, ",1),1)");
+	bl_sql_sleep(s->sql, &s->text, ms, false);
+	bl_buf_adds(&s->text, ",1),2)");
 }
 
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
@@ -72,17 +73,18 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 	bool named = false;
 	int rc = take_name(s, wish->bell, &named, err);
 
+	*ret = BL_HEARD_NONE;
 	if (rc != BIZLOCK_OK) { /* it may have been ended when it had the name */
 		if (!s->gone)
-			free_names(s, wish->bell, true);
+			free_names(s, wish->bell);
 		return rc;
 	}
 	if (!named && ms > BL_SHARED_POLL_MS)
 		ms = BL_SHARED_POLL_MS;
 	add_sleep(s, wish, ms);
 	rc = bl_bell_sleep(s, ms, wake_fd, ret, err);
-	if (!s->gone && (named || *ret == BL_HEARD_RING))
-		free_names(s, wish->bell, *ret == BL_HEARD_RING);
+	if (!s->gone && (named || s->sql->mariadb))
+		free_names(s, wish->bell);
 	return rc;
 }
 

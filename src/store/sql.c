@@ -277,15 +277,23 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 
 /* All who are in SLEEP() on MariaDB share one mutex, and where there are several a KILL QUERY is
  * stuck for 2 s now and then. So there one connection alone is in it, and all others wait for a
- * named lock that this one has. To get that one is not to be woken: it counts as a sleep that is
- * over, and the next one is in SLEEP(). MySQL is free of that, and knows no fractions of a second
- * in GET_LOCK. */
-void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms)
+ * named lock that this one has. MySQL is free of that, and knows no fractions of a second in
+ * GET_LOCK.
+ *
+ * A session that keeps the named lock has it for its next sleep: to get it counts as a sleep that
+ * is over. One that does not keep it goes on to SLEEP(), so there is a quarter left for that. */
+void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool keeps)
 {
 	char s[32];
 
 	snprintf(s, sizeof(s), "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
-	if (sql->mariadb)
+	if (sql->mariadb && !keeps)
+		bl_buf_addf(ret,
+		            "IF(GET_LOCK('" BL_SLEEP_LOCK "',0),SLEEP(%s),IF((@bizlock_slept:="
+		            "GET_LOCK('" BL_SLEEP_LOCK "',0.75*%s))=1,SLEEP(0.25*%s),"
+		            "@bizlock_slept))",
+		            s, s, s);
+	else if (sql->mariadb)
 		bl_buf_addf(ret,
 		            "IF(IS_USED_LOCK('" BL_SLEEP_LOCK "') <=> CONNECTION_ID(),SLEEP(%s),"
 		            "0*GET_LOCK('" BL_SLEEP_LOCK "',%s))",

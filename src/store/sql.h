@@ -94,11 +94,11 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
-/* An expression that is 0 after this time, and 1 or NULL when KILL QUERY ends it before; 1, too,
- * when it has to be asked anew. On MariaDB all that sleep so have this named lock, or wait for it.
- */
+/* An expression that is 0 after this time, or a while before, and 1 or NULL when KILL QUERY ends
+ * it. On MariaDB all that sleep so have this named lock, or wait for it. A session that does not
+ * keep it gives it back afterwards. */
 #define BL_SLEEP_LOCK "bizsleep"
-void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms);
+void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool keeps);
 
 /* The connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the
  * longest wait first. Behind them those whose numbers `others` has, each before a comma; their bell

@@ -93,8 +93,8 @@ static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, si
 	unsigned found = 0;
 
 	for (size_t i = 0; at && *at && i < n * names && found < WOKEN_MAX; i++) {
-		char *end;
-		uint64_t id = strtoull(at, &end, 10);
+		char *next;
+		uint64_t id = strtoull(at, &next, 10);
 		bool known = id == 0;
 
 		for (unsigned j = 0; j < found; j++)
@@ -102,7 +102,7 @@ static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, si
 		if (!known)
 			ret[found++] = (struct sleeper){id, bells[i / names],
 			                                begin + (unsigned)(i % names)};
-		at = *end == ',' ? end + 1 : NULL;
+		at = *next == ',' ? next + 1 : NULL;
 	}
 	return found;
 }

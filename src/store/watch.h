@@ -79,7 +79,7 @@ int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, b
                   struct bl_err *err);
 
 enum bl_watch_end {
-	BL_WATCH_OVER, /* the time is over */
+	BL_WATCH_OVER, /* the time is over, or not quite: it sleeps in another way next time */
 	BL_WATCH_WOKEN,
 	BL_WATCH_CHANGED /* one of the fences was gone already: it did not sleep */
 };

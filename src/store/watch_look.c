@@ -230,7 +230,7 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 		bl_watch_add_shared(s, watched[i]);
 	}
 	bl_buf_adds(&s->text, plain < n ? "),2," : ",2,");
-	bl_sql_sleep(s->sql, &s->text, ms);
+	bl_sql_sleep(s->sql, &s->text, ms, true);
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

@@ -17,9 +17,14 @@ bool bl_shared_without_limit(const struct bl_contest *c)
 	return c->call->key.shared && !c->request->limit && !bl_shared_wants_exclusive(c);
 }
 
+/* That nobody woke it may be chance, but not three times in a row, nor in one of four cases: it may
+ * be that some users may wake it, and others may not. */
+#define MISS 4
+#define TOO_MANY 10
+
 bool bl_shared_polls(const struct bizlock *b)
 {
-	return b->server.several_primaries || b->overslept >= BL_OVERSLEPT_MAX;
+	return b->server.several_primaries || b->overslept >= TOO_MANY;
 }
 
 struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
@@ -292,7 +297,8 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->took_over |= c->others.took_over;
-	c->client->overslept += c->overslept && rc == BIZLOCK_OK && c->others.in_way.left_us <= 0;
+	if (c->overslept && rc == BIZLOCK_OK && c->others.in_way.left_us <= 0)
+		c->client->overslept += MISS;
 	c->overslept = false;
 	if (rc == BIZLOCK_OK) {
 		c->blocker = c->members[0];

@@ -15,12 +15,11 @@
 bool bl_shared_without_limit(const struct bl_contest *c);
 
 /* Nobody can wake the first in line: those at another member of a cluster find nobody, and a server
- * may refuse to let one user end another one's statement. That nobody woke it once may be chance.
- */
+ * may refuse to let one user end another one's statement. */
 bool bl_shared_polls(const struct bizlock *b);
 
-/* For a request, which does not sleep at the doorbell: takes that if nobody has it, and so a place
- * in line, if not the lock. BL_AGAIN. */
+/* For one that does not sleep at the doorbell: takes that if nobody has it, and so a place in line,
+ * if not the lock. BL_AGAIN, with the doorbell or without. */
 int bl_shared_line_up(struct bl_contest *c);
 
 /* One that shares without a limit tries this before it joins the wait queue. */

@@ -9,9 +9,6 @@ bool bl_shared_wants_exclusive(const struct bl_contest *c);
 struct bl_hold *bl_shared_hold_of(const struct bl_contest *c);
 struct bl_wish bl_shared_wish_of(const struct bl_contest *c);
 
-/* So many times in a row nobody woke the first in line. */
-#define BL_OVERSLEPT_MAX 3
-
 /* Its row, as seen last. */
 struct bl_ref bl_shared_own_row(struct bl_contest *c);
 

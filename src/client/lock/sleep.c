@@ -99,6 +99,18 @@ static enum bl_watched_end watch(struct bl_contest *c)
 	return can_be_watched(c) ? bl_watch_wait(c->call, &what, c->wait.end) : BL_WATCH_NO;
 }
 
+/* A thread that sleeps at a doorbell that nobody has gets it, and the first place in line with it.
+ * One that finds no connection for that, and a request, must not do without: sharers pass while
+ * nobody has the doorbell. False: it is to be watched. */
+static bool line_up(struct bl_contest *c, int *ret_rc)
+{
+	if (!c->call->key.shared || !c->wait.bells || c->row->bell_by || c->row->left_us <= 0 ||
+	    c->members[0]->hold->bell || c->others.mine)
+		return false;
+	*ret_rc = bl_shared_line_up(c);
+	return *ret_rc != BL_AGAIN || c->members[0]->hold->bell;
+}
+
 /* ---- a request ---------------------------------------------------------------------------- */
 
 /* Where no watcher can tell when it may have a shared lock, it looks. With the doorbell it keeps
@@ -127,25 +139,14 @@ static void wake_request(struct bl_watch_wait *wait)
 	bl_place_wake(wait->whose);
 }
 
-/* A thread that sleeps at a doorbell that nobody has gets it, and the first place in line with it.
- * A request must not do without: sharers pass while nobody has the doorbell. */
-static bool lines_up(const struct bl_contest *c)
-{
-	return c->call->key.shared && c->wait.bells && !c->row->bell_by && c->row->left_us > 0 &&
-	       !c->members[0]->hold->bell && !c->stays && !c->unsure;
-}
-
 /* It is watched at once: connections that sleep at doorbells are for threads. */
 static int park(struct bl_contest *c, bl_time until)
 {
 	struct bl_watch_for what;
+	int rc;
 
-	if (lines_up(c)) {
-		int rc = bl_shared_line_up(c);
-
-		if (rc != BL_AGAIN || c->members[0]->hold->bell)
-			return rc;
-	}
+	if (line_up(c, &rc))
+		return rc;
 	what = what_to_watch(c);
 	if (can_be_watched(c))
 		c->watched = bl_watch_join(c->client, &what);
@@ -192,6 +193,8 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 			return rc;
 		if (conn)
 			return sleep_at_bell(c, conn, until);
+		if (line_up(c, &rc))
+			return rc;
 		switch (watch(c)) {
 		case BL_WATCH_DIRECT:
 			continue;

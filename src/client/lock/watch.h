@@ -16,7 +16,7 @@ struct bl_conn;
 enum bl_watched_end {
 	BL_WATCH_WAITS,
 	BL_WATCH_FREE,   /* nobody holds it, or its lease is over */
-	BL_WATCH_LOOK,   /* the lease that was seen last is over: it may have been renewed */
+	BL_WATCH_LOOK,   /* it is time to look: what was seen last ends about now */
 	BL_WATCH_DIRECT, /* a connection to sleep at the doorbell can be had */
 	BL_WATCH_NO      /* it is not watched, was interrupted, or has waited to the end */
 };

@@ -190,7 +190,7 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 	w->missed &= end != BL_WATCH_WOKEN;
 	w->called = false;
 	forget_fences(w, bl_now());
-	if (end != BL_WATCH_OVER)
+	if (end != BL_WATCH_OVER || !bl_passed(w->until))
 		return;
 	w->missed = true;
 	w->distance = bl_earlier(2 * w->distance, LONGEST_NS);

@@ -231,40 +231,86 @@ Test(asking_shared_waits, threads_without_a_connection_are_woken)
 	cr_assert_lt(now_ms() - start, SOON);
 }
 
-/* Sharers pass while nobody has the doorbell. Here another one has it when the request goes for it,
- * and nobody when the request looks: it must not be content with looking. */
-Test(asking_shared_waits, those_that_share_do_not_pass_it_for_ever)
-{
-	static const char *const owners[] = {"sharer-0", "sharer-1"};
-	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, NULL), *other = client(NULL);
-	int64_t end = now_ms() + PATIENCE_MS;
+/* Sharers pass while nobody has the doorbell. Here another one has it when somebody goes for it who
+ * wants it alone, and nobody when that one looks, which must not be content with looking. */
+struct passed {
+	struct proxy *proxy;
+	bizlock *b, *other;
 	struct call first;
-	struct ask alone;
-	unsigned before;
+	unsigned packets;
+};
+
+#define SHARER(turn) ((turn) ? "sharer-1" : "sharer-0")
+
+static void begin_passed(struct passed *p, const char *max_connections)
+{
+	p->proxy = proxy_start(&world.at, "127.0.0.1");
+	p->b = client_through(p->proxy, OPTIONS("max_connections", max_connections));
+	p->other = client(NULL);
+	expect(OK, p->other, take(p->other, "k", SHARER(0), S, 0));
+	call_prepare(&p->first, p->other, "k", .wait_ms = 1500, .owner = "first");
+	p->first.opts.flags = S;
+	p->first.opts.limit = 1;
+	call_go(&p->first);
+	eventually(shared_sleepers(&world) == 1);
+	expect(OK, p->b, take(p->b, "connects", "owner", S, 0));
+	p->packets = proxy_packets(p->proxy);
+	proxy_hold_replies(p->proxy, true);
+}
+
+/* Its try is at the server. */
+static void pass(struct passed *p, bool is_cut)
+{
+	int64_t end = now_ms() + PATIENCE_MS;
 	int turn = 0;
 
-	expect(OK, other, take(other, "k", owners[turn], S, 0));
-	call_prepare(&first, other, "k", .wait_ms = 1500, .owner = "first");
-	first.opts.flags = S;
-	first.opts.limit = 1;
-	call_go(&first);
-	eventually(shared_sleepers(&world) == 1);
-	expect(OK, b, take(b, "connects", "owner", S, 0));
-	before = proxy_packets(p);
-	proxy_hold_replies(p, true);
-	ask_for(&alone, b, "k", "alone", .wait_ms = -1, .flags = X);
-	dispatch_until(b, proxy_packets(p) > before);
-	cr_assert_eq(call_join(&first), BIZLOCK_TIMEOUT, "%s", first.errmsg);
-	proxy_hold_replies(p, false);
-	for (; take(other, "k", owners[!turn], S, 0) == BIZLOCK_OK; turn = !turn) {
-		give(other, "k", owners[turn]);
-		dispatch_once(b);
+	dispatch_until(p->b, proxy_packets(p->proxy) > p->packets);
+	cr_assert_eq(call_join(&p->first), BIZLOCK_TIMEOUT, "%s", p->first.errmsg);
+	if (is_cut)
+		proxy_cut(p->proxy);
+	proxy_hold_replies(p->proxy, false);
+	for (; take(p->other, "k", SHARER(!turn), S, 0) == BIZLOCK_OK; turn = !turn) {
+		give(p->other, "k", SHARER(turn));
+		dispatch_once(p->b);
 		cr_assert_lt(now_ms(), end, "they pass it");
 	}
-	give(other, "k", owners[turn]);
+	give(p->other, "k", SHARER(turn));
+}
+
+static void request_is_not_passed(bool is_cut)
+{
+	struct passed p;
+	struct ask alone;
+
+	begin_passed(&p, "16");
+	ask_for(&alone, p.b, "k", "alone", .wait_ms = -1, .flags = X);
+	pass(&p, is_cut);
 	ask_ends(OK, &alone);
-	proxy_stop(p);
+	proxy_stop(p.proxy);
+}
+
+Test(asking_shared_waits, those_that_share_do_not_pass_it_for_ever)
+{
+	request_is_not_passed(false);
+}
+
+Test(asking_shared_waits, nor_where_its_first_reply_was_lost)
+{
+	request_is_not_passed(true);
+}
+
+Test(asking_shared_waits, nor_a_thread_without_a_connection_to_sleep_on)
+{
+	struct passed p;
+	struct call alone;
+
+	begin_passed(&p, "1");
+	call_prepare(&alone, p.b, "k", .wait_ms = -1, .owner = "alone");
+	alone.opts.flags = X;
+	call_go(&alone);
+	pass(&p, false);
+	cr_assert_eq(call_join(&alone), BIZLOCK_OK, "%s", alone.errmsg);
+	proxy_stop(p.proxy);
 }
 
 /* A watcher sleeps by a statement that asks for some of its keys. Rows that nobody gives back by a
