@@ -10,13 +10,13 @@ static void add_slot_0(struct bl_session *s, const struct bl_wish *wish)
 	bl_shared_add_exists(s, wish, "slot = 0 AND " BL_SHARED_TAKEN);
 }
 
-/* Who waits in slot 0 to be alone, or for fewer to hold it, must not be kept out by a row that
- * never goes.
+/* A contender in slot 0 waits to be alone, or for fewer to hold the lock. A row that never goes
+ * must not keep it out.
  *
- * Who comes for slot 0 between the two reads may have drawn its fence before the row got its own.
- * If the row were given and released before that one looks, it would find nobody, and have the lock
- * with the smaller fence. So it is looked for behind the INSERT, too. One that is not there by then
- * draws a larger one. */
+ * A contender that comes for slot 0 between the two reads may have drawn its fence before the row
+ * got its own. If the row were given and released before that contender looks, it would find
+ * nobody, and have the lock with the smaller fence. So slot 0 is read behind the INSERT, too. A
+ * contender that is not there by then draws a larger fence. */
 static void add_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_shared_go *go)
 {
 	bl_buf_reset(&s->text);

@@ -96,6 +96,18 @@ Test(shared_handoff, one_statement_releases_and_acquires)
 	proxy_stop(p.proxy);
 }
 
+static void goes_before(struct call *alone, bizlock *other, struct call next[2], bizlock *b)
+{
+	got_it(alone);
+	cr_assert(!atomic_load(&next[0].done) && !atomic_load(&next[1].done));
+	expect(OK, other, release_as(other, "w"));
+	for (int i = 0; i < 2; i++) {
+		got_it(&next[i]);
+		cr_assert_gt(next[i].grant.fence, alone->grant.fence);
+		expect(OK, b, release_as(b, next[i].opts.owner));
+	}
+}
+
 /* It has slot 0 and waits until both have left. */
 Test(shared_handoff, another_client_that_waits_to_be_alone_is_not_kept_out)
 {
@@ -110,14 +122,7 @@ Test(shared_handoff, another_client_that_waits_to_be_alone_is_not_kept_out)
 	wait_for(&next[1], b, "n1", S, 2);
 	expect(OK, b, release_as(b, "a1"));
 	expect(OK, b, release_as(b, "a2"));
-	got_it(&alone);
-	cr_assert(!atomic_load(&next[0].done) && !atomic_load(&next[1].done));
-	expect(OK, other, release_as(other, "w"));
-	for (int i = 0; i < 2; i++) {
-		got_it(&next[i]);
-		cr_assert_gt(next[i].grant.fence, alone.grant.fence);
-		expect(OK, b, release_as(b, next[i].opts.owner));
-	}
+	goes_before(&alone, other, next, b);
 }
 
 /* It comes when the statement that passes the slot on has found nobody in slot 0, and waits for the
@@ -142,14 +147,7 @@ Test(shared_handoff, one_that_comes_meanwhile_has_it_first)
 	db_run(world.admin, "COMMIT");
 	got_it(&release);
 	expect(OK, b, release_as(b, "a1"));
-	got_it(&alone);
-	cr_assert(!atomic_load(&next[0].done) && !atomic_load(&next[1].done));
-	expect(OK, other, release_as(other, "w"));
-	for (int i = 0; i < 2; i++) {
-		got_it(&next[i]);
-		cr_assert_gt(next[i].grant.fence, alone.grant.fence);
-		expect(OK, b, release_as(b, next[i].opts.owner));
-	}
+	goes_before(&alone, other, next, b);
 }
 
 Test(shared_handoff, nobody_is_let_past_one_of_the_same_client)
