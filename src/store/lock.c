@@ -1,5 +1,6 @@
 #include "store/lock.h"
 
+#include <errmsg.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -236,12 +237,43 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 	return rc;
 }
 
+/* The same as a compound statement, which MariaDB prepares. The row is gone before the doorbell is
+ * given back: when the statement is ended from outside, that may be so, or not. */
+static int drop_and_ring(struct bl_session *s, struct bl_ref hold, const char *bell,
+                         uint64_t *ret_affected, struct bl_err *err)
+{
+	struct bl_done done;
+	int rc;
+
+	bl_params_key(&s->params, hold.key);
+	bl_params_owner(&s->params, hold.owner);
+	bl_params_bell(&s->params, bell);
+	s->params.fence = hold.fence;
+	rc = bl_session_exec(s, BL_STMT_DROP_RING, &done, err);
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_STOPPED) {
+		bl_session_leave(s);
+		return bl_session_failed(s, CR_SERVER_LOST, "it was ended from outside", err);
+	}
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_affected = done.affected;
+	s->warnings = mysql_warning_count(s->mysql);
+	bl_watch_wake(s, &bell, 1, false);
+	return rc;
+}
+
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
+	bool at_once = bell && s->sql->mariadb && hold.owner && rest_us <= 0 && !hold.key->shared;
 	uint64_t affected = 0;
 	int rc;
 
+	if (at_once) {
+		rc = drop_and_ring(s, hold, bell, &affected, err);
+		*ret_matched = rc == BIZLOCK_OK && affected > 0;
+		return rc;
+	}
 	bl_buf_reset(&s->text);
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, rest_us);
 	if (bell || hold.bell)

@@ -18,10 +18,16 @@
  * is what both understand. */
 #define RESTED "4611686018427387904" /* BL_SQL_RESTED */
 #define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
-#define TAKE(type, bell)                                                                           \
+#define NEW_ROW(type, bell)                                                                        \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
-	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "                                          \
+	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
+/* Most keys are free, and what is not evaluated costs as well: of a row that is there this only
+ * tells, in the OK packet, whether its lease is over: 2 or 1. */
+#define TAKE_FREE(type, bell)                                                                      \
+	NEW_ROW(type, bell) "timeout = IF(LAST_INSERT_ID(1 + (" OVER ")), timeout, timeout)"
+#define TAKE(type, bell)                                                                           \
+	NEW_ROW(type, bell)                                                                        \
 	"taken_from = IF(" OVER ", IF(owner = '', 0, fence), taken_from), "                        \
 	"fence = IF(" OVER ", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence) + "                 \
 	"IF(owner = '', " RESTED ", 0)), fence + 0 * LAST_INSERT_ID("                              \
@@ -55,6 +61,8 @@
 	"UPDATE " table " SET gmt_modified = " NOW ", timeout = " NOW                              \
 	" + INTERVAL ? MICROSECOND WHERE " row MINE " AND timeout > " NOW
 #define DROP(table, row) "DELETE FROM " table " WHERE " row MINE
+/* As in bl_watch_add_rings(), of the watchers' names that go with a doorbell. */
+#define WATCHED(slot) "IS_USED_LOCK(INSERT(?,1,7,'bizwat" slot "'))/0"
 /* Of an owner that may have a row it does not know of; but not one that an ended thread of the same
  * number left. */
 #define SWEEP(table, row) "DELETE FROM " table " WHERE " row " AND owner = ? AND fence <> ?"
@@ -76,8 +84,11 @@ static const struct {
 	unsigned rows;
 } templates[BL_STMT_COUNT] = {
         /* A NULL biz_type is refused (1048) before any row is touched. */
-        [BL_STMT_TAKE_RING] = {TAKE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
+        [BL_STMT_TAKE_RING] = {TAKE_FREE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
                                {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
+                               0},
+        [BL_STMT_TAKE_RUNG] = {TAKE_FREE("?", "CONNECTION_ID()"),
+                               {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                                0},
         [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE},
@@ -95,6 +106,11 @@ static const struct {
                            {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
                            0},
         [BL_STMT_DROP] = {DROP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
+        [BL_STMT_DROP_RING] = {"BEGIN NOT ATOMIC " DROP("@T", KEY) ";DO RELEASE_LOCK(?)," WATCHED(
+                                       "0") "," WATCHED("1") ";END",
+                               {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE, BL_P_BELL, BL_P_BELL,
+                                BL_P_BELL},
+                               0},
         [BL_STMT_SWEEP] = {SWEEP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
         [BL_STMT_SHARED_LOOK] = {LOOK("@S", SLOT), {BL_P_BELL, BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},
         [BL_STMT_SHARED_PROBE] = {PROBE("@S", SLOT), {BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},

@@ -10,13 +10,16 @@
 #include "core/key.h"
 
 enum bl_stmt {
-	BL_STMT_TAKE_RING, /* doorbell and row in one go */
+	BL_STMT_TAKE_RING, /* doorbell and row in one go, if there is no row */
+	BL_STMT_TAKE_RUNG, /* the row, if there is none, with the doorbell that the connection has
+	                    */
 	BL_STMT_TAKE,      /* the row alone */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
 	BL_STMT_BREAK,
-	BL_STMT_LOOK,  /* row and doorbell, without locking */
-	BL_STMT_PROBE, /* the row, unless it is locked */
-	BL_STMT_DEPTH, /* re-entry, or a level given back */
+	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: of MariaDB alone */
+	BL_STMT_LOOK,      /* row and doorbell, without locking */
+	BL_STMT_PROBE,     /* the row, unless it is locked */
+	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
 	BL_STMT_SWEEP,
@@ -174,9 +177,14 @@ struct bl_sql_row {
 	const struct bl_key *key;
 	const char *owner, *note; /* note: NULL or text */
 	int64_t lease_us;
-	bool if_rung; /* the whole statement is refused unless @bizlock_rung is 1 */
-	bool bell;    /* the connection has its doorbell */
+	bool if_rung;                /* the whole statement is refused unless @bizlock_rung is 1 */
+	bool bell;                   /* the connection has its doorbell */
+	bool now_is_set, end_is_set; /* bl_sql_set_times() has come before; for its lease */
 };
+
+/* A statement that computes the times of rows once. Each time they are computed costs as much as a
+ * row's place in the index. */
+void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us);
 
 void bl_sql_begin_set(const struct bl_sql *sql, bool shared, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);

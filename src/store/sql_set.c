@@ -46,8 +46,29 @@ static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
 		bl_buf_adds(ret, ",NULL)");
 }
 
+#define SET_NOW "@bizlock_now"
+#define SET_END "@bizlock_end"
+
+void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us)
+{
+	bl_buf_addf(ret,
+	            "SET " SET_NOW " = " NOW ", " SET_END " = " NOW " + INTERVAL %" PRId64
+	            " MICROSECOND;",
+	            lease_us);
+}
+
+static void add_end(struct bl_buf *ret, const struct bl_sql_row *row)
+{
+	if (row->end_is_set)
+		bl_buf_adds(ret, SET_END);
+	else
+		bl_buf_addf(ret, NOW " + INTERVAL %" PRId64 " MICROSECOND", row->lease_us);
+}
+
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row)
 {
+	const char *now = row->now_is_set ? SET_NOW : NOW;
+
 	bl_buf_adds(ret, first ? "(" : ",(");
 	bl_sql_literal(ret, "_utf8mb4", row->key->id, row->key->id_len);
 	bl_buf_adds(ret, ",");
@@ -56,11 +77,12 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	if (row->key->shared)
 		bl_buf_addf(ret, "%" PRIu32 ",", row->key->slot);
 	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
-	bl_buf_addf(ret, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", row->lease_us,
-	            row->bell ? "CONNECTION_ID()" : "0");
+	bl_buf_adds(ret, ",1,");
+	add_end(ret, row);
+	bl_buf_adds(ret, row->bell ? ",CONNECTION_ID()," : ",0,");
 	bl_sql_literal(ret, "_utf8mb4", row->note ? row->note : "",
 	               row->note ? strlen(row->note) : 0);
-	bl_buf_adds(ret, "," NOW "," NOW ")");
+	bl_buf_addf(ret, ",%s,%s)", now, now);
 }
 
 /* What is not the key must be there, and is not written; but where an operator has just deleted

@@ -27,6 +27,24 @@ static enum bl_took read_answer(const struct bl_done *done, bool rang, struct bl
 	return BL_TOOK_ALL;
 }
 
+/* What the statements that take a free key answer of a row whose lease is over. */
+enum { IS_OVER = 2 };
+
+/* Without a doorbell the row is one whose lease is over, most often. */
+static int take_one(struct bl_session *s, struct bl_ring ring, struct bl_done *ret,
+                    struct bl_err *err)
+{
+	enum bl_stmt free_one = ring.rung ? BL_STMT_TAKE_RUNG : BL_STMT_TAKE_RING;
+	int rc;
+
+	if (!ring.bells)
+		return bl_session_exec(s, BL_STMT_TAKE, ret, err);
+	rc = bl_session_exec(s, free_one, ret, err);
+	if (rc == BIZLOCK_OK && ret->affected == 0 && ret->insert_id == IS_OVER)
+		rc = bl_session_exec(s, BL_STMT_TAKE, ret, err);
+	return rc;
+}
+
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
             struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
 {
@@ -40,7 +58,7 @@ int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *
 		return bl_set_take(s, claim, goals, n, ring, ret, err);
 	*ret = BL_TOOK_NOTHING;
 	bind_claim(&s->params, goal->key, claim, ring.bells ? goal->bell : NULL);
-	rc = bl_session_exec(s, rings ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
+	rc = take_one(s, ring, &done, err);
 	if (rc == BIZLOCK_OK)
 		*ret = read_answer(&done, rings, goal);
 	else if (rings && bl_classify(err->native) == BL_CLASS_NULL)
