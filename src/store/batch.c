@@ -81,7 +81,7 @@ static void read_insert(const struct batch *b, struct bl_entry *e, uint64_t fenc
 	e->goal->took_over = false;
 }
 
-/* BL_BATCH_READ. */
+/* BL_BATCH_LOOK, and BL_BATCH_READ of rows that were made. */
 static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 {
 	struct bl_entry *e = row[0] && row[1] ? find_entry(b, row[0], row[1]) : NULL;
@@ -90,7 +90,7 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		return;
 	if (first) {
 		e->there = true;
-		if (b->looks && e->row)
+		if (e->row)
 			read_row(row, e->row);
 	} else if (is_owner(e->claim.owner, row[2])) {
 		read_insert(b, e, row[3] ? strtoull(row[3], NULL, 10) : 0);
@@ -99,8 +99,7 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 
 static void read_entries(const struct batch *b, struct bl_rows *rows, bool first)
 {
-
-	unsigned columns = first && b->looks ? BL_BATCH_LOOK_COLUMNS : BL_BATCH_COLUMNS;
+	unsigned columns = first ? BL_BATCH_LOOK_COLUMNS : BL_BATCH_COLUMNS;
 	MYSQL_ROW row;
 
 	while (rows->columns == columns && (row = bl_rows_next(rows)) != NULL)
@@ -127,37 +126,33 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 		}
 }
 
-/* The same, where nobody wants to know who has the others: a digit for each. */
-static void read_digits(const struct batch *b, struct bl_rows *rows)
-{
-	MYSQL_ROW row = bl_rows_next(rows);
-	const char *at = row && row[0] ? row[0] : "";
-
-	for (size_t i = 0; *at && i < b->n; i++)
-		if (bl_batch_acquires(b->entries[i]))
-			b->entries[i]->rung = *at++ == '1';
-}
-
 static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	const struct batch *b = arg;
 
-	if (rows && statement == 0 && b->looks)
+	if (rows && statement == 0)
 		read_bells(b, rows);
-	else if (rows && statement == 0)
-		read_digits(b, rows);
 	else if (rows)
 		read_entries(b, rows, true);
+}
+
+void bl_batch_read_first_fence(struct batch *b, const char *field)
+{
+	b->first = field ? strtoull(field, NULL, 10) : 0;
+	b->in_order = b->first > 0;
 }
 
 /* n different numbers that grow from row to row, of which the last is the first + n - 1. They are
  * others where servers of a cluster draw by turns, or where some row was there already. */
 static void read_last(struct batch *b, struct bl_rows *rows)
 {
-	MYSQL_ROW row = bl_rows_next(rows);
+	unsigned columns = BL_BATCH_COLUMNS + (b->compound ? 1 : 0);
+	MYSQL_ROW row = rows->columns == columns ? bl_rows_next(rows) : NULL;
 	uint64_t last = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
 
-	b->in_order &= rows->columns == BL_BATCH_COLUMNS && last == b->first + b->inserts - 1;
+	if (row && b->compound)
+		bl_batch_read_first_fence(b, row[BL_BATCH_COLUMNS]);
+	b->in_order &= last == b->first + b->inserts - 1;
 }
 
 static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
@@ -165,7 +160,7 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	struct batch *b = arg;
 
 	b->answered = statement + 1;
-	if (rows && statement > b->commit) {
+	if (rows && b->answered > b->commit) {
 		if (b->shared)
 			bl_sharers_read(b, rows);
 		else
@@ -221,11 +216,25 @@ static int run_first(struct batch *b, struct bl_err *err)
 	return rc;
 }
 
-/* Was COMMIT not reached, or was it refused with a rollback? */
-static bool is_refused(const struct batch *b, const struct bl_err *err)
+/* Of a compound. The session is there, and so can tell whether COMMIT was reached. */
+static bool is_open(struct batch *b)
 {
-	return b->answered < b->commit ||
-	       (b->answered == b->commit && bl_classify(err->native) == BL_CLASS_RETRY);
+	static const char question[] = "SELECT @@in_transaction";
+	struct bl_err ignored;
+	int64_t open = 0;
+
+	return !b->s->gone &&
+	       bl_session_ask(b->s, question, strlen(question), NULL, &open, &ignored) ==
+	               BIZLOCK_OK &&
+	       open == 1;
+}
+
+/* Was COMMIT not reached, or was it refused with a rollback? */
+static bool is_refused(struct batch *b, const struct bl_err *err)
+{
+	if (b->answered != b->commit)
+		return b->answered < b->commit;
+	return bl_classify(err->native) == BL_CLASS_RETRY || (b->compound && is_open(b));
 }
 
 static void batch_fail(struct batch *b, const struct bl_err *err)
@@ -281,9 +290,9 @@ static void tell_releases(struct batch *b)
 		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells), false);
 }
 
+/* The packet that changes the rows. */
 static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 {
-	unsigned needed;
 	int rc;
 
 	b->inserts = count_entries(b, bl_batch_inserts);
@@ -295,8 +304,7 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	}
 	*ret_sent = bl_now();
-	needed = b->commit + 1 + (b->inserts > 0 && !(b->shared && bl_shared_in_cluster(b->s)));
-	rc = bl_session_each(b->s, needed, read_second, b, err);
+	rc = bl_session_each_of(b->s, b->answers, b->needed, read_second, b, err);
 	if (rc == BIZLOCK_OK)
 		tell_releases(b);
 	if (rc == BIZLOCK_OK && b->inserts > 0)
@@ -306,18 +314,19 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc;
 }
 
+/* At once all acquisitions are taken to be simple, until the server contradicts. */
 static void batch_begin(struct batch *b)
 {
 	b->commit = b->answered = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
-		e->rung = e->there = e->done = e->maybe = false;
-		b->looks |= e->row != NULL;
+		e->there = e->done = e->maybe = false;
+		e->rung = b->at_once && bl_batch_acquires(e) && !b->shared;
 	}
+	b->compound = b->at_once && b->s->sql->mariadb;
 	b->acquisitions = count_entries(b, bl_batch_acquires);
 	b->releases = b->n - b->acquisitions;
-	qsort(b->entries, b->n, sizeof(*b->entries), by_key);
 }
 
 static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
@@ -325,10 +334,13 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	int rc;
 
 	batch_begin(b);
-	b->asks |= b->looks || b->shared || !b->s->sql->mariadb;
-	rc = run_first(b, err);
+	rc = b->at_once ? BIZLOCK_OK : run_first(b, err);
 	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
 }
+
+/* Where keys are fought for, every other batch would go in vain: so many go in two packets, then,
+ * until one is tried at once again. */
+#define BATCHES_IN_TWO 15
 
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
                  bl_time *ret_sent, struct bl_err *err)
@@ -341,9 +353,13 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, cons
 	int rc;
 
 	*ret_sent = 0;
+	qsort(b.entries, b.n, sizeof(*b.entries), by_key);
+	b.at_once = s->batches_in_two == 0;
+	s->batches_in_two -= !b.at_once;
 	rc = batch_try(&b, ret_sent, err);
-	if (rc == BIZLOCK_OK || s->gone || b.asks || !bl_waited_in_vain(err))
+	if (rc == BIZLOCK_OK || s->gone || !b.at_once || b.acquisitions == 0)
 		return rc;
-	b.asks = true; /* a row that is there is locked: without it the others need not go alone */
+	s->batches_in_two = BATCHES_IN_TWO;
+	b.at_once = false;
 	return batch_try(&b, ret_sent, err);
 }

@@ -15,12 +15,16 @@ struct batch {
 	const char *suffix; /* of the owners of releases */
 	bool shared;        /* of those that share locks; else of plain locks */
 	size_t acquisitions, releases, inserts;
-	bool looks; /* an acquisition wants to know what is in its way */
-	bool asks;  /* which keys are free, before it inserts */
+	bool at_once;  /* all in one packet, or nothing */
+	bool compound; /* as one statement of MariaDB's */
 
-	/* of the second packet: */
-	unsigned commit;   /* which statement is COMMIT */
-	unsigned answered; /* so many */
+	/* of the packet that changes the rows: */
+	unsigned answers; /* it has n of them, */
+	unsigned commit;  /* of which this one is that of COMMIT, or of a compound's look behind it;
+	                   */
+	bool looks;       /* there is such a look; */
+	unsigned needed;  /* n tell all about the rows; */
+	unsigned answered; /* and n were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
 	bool in_order;     /* all was inserted, with one fence after the other */
 };
@@ -37,15 +41,22 @@ bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
 
 /* All of them fill s->text. */
 void bl_batch_first(struct batch *b);
-void bl_batch_second(struct batch *b); /* and sets b->commit */
+void bl_batch_second(struct batch *b); /* and sets answers, commit, looks, needed */
 void bl_batch_undo(struct batch *b);
 void bl_batch_read(struct batch *b); /* all that was inserted */
+
+/* One more column of the look: see bl_batch_read_first_fence(). */
+void bl_batch_add_first_fence(struct batch *b);
 
 /* The doorbells of releases, and how many there are. */
 size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
 
+/* The first row of a look. A compound has no answer to its INSERT. */
+void bl_batch_read_first_fence(struct batch *b, const char *field);
+
 /* How batches of those that share differ: batch_shared.c. */
-void bl_sharers_ask(struct batch *b); /* the first packet */
+void bl_sharers_add_free(struct batch *b); /* a condition: nobody would have to wait */
+void bl_sharers_ask(struct batch *b);      /* the first packet */
 bl_answer_fn bl_sharers_read_ask;
 void bl_sharers_end(struct batch *b); /* of the second packet, behind COMMIT, */
 void bl_sharers_read(struct batch *b, struct bl_rows *rows); /* and what it brings */

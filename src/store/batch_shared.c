@@ -1,10 +1,11 @@
 /* Batches of those that share locks without a limit. Many may share one key, and nobody rings its
- * doorbell: so the first packet asks, for each key once, whether somebody has that or is in slot 0,
+ * doorbell: so the server is asked, for each key once, whether somebody has that or is in slot 0.
+ * At once, that is a condition; else the first of two packets,
  *
  *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0
  *
- * and who would have to wait is left out. The rows come with the second packet, which looks at
- * slots 0 again once they are committed (see shared.h, for why):
+ * and those that would have to wait are left out. Slots 0 are looked at again once the rows are
+ * committed (see shared.h, for why):
  *
  *     ...; COMMIT; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
  *
@@ -53,6 +54,28 @@ static void add_slots_0(struct batch *b, bl_batch_filter *which)
 	}
 }
 
+static void add_taken(struct batch *b, const char *columns)
+{
+	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
+	            b->s->sql->shared_table);
+	add_slots_0(b, bl_batch_acquires);
+	bl_sql_end_keys(&b->s->text);
+	bl_buf_adds(&b->s->text, " AND " BL_SHARED_TAKEN);
+}
+
+void bl_sharers_add_free(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	const char *before = "COALESCE(";
+	const struct bl_entry *e;
+
+	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL; before = ",")
+		bl_buf_addf(text, "%sIS_USED_LOCK('%s')", before, e->goal->bell);
+	bl_buf_adds(text, ") IS NULL AND NOT EXISTS(");
+	add_taken(b, "1");
+	bl_buf_adds(text, ")");
+}
+
 void bl_sharers_ask(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -62,11 +85,8 @@ void bl_sharers_ask(struct batch *b)
 	bl_buf_adds(text, "SELECT CONCAT(''");
 	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
 		bl_buf_addf(text, ",IS_USED_LOCK('%s') IS NOT NULL", e->goal->bell);
-	bl_buf_addf(text, ");SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)",
-	            b->s->sql->shared_table);
-	add_slots_0(b, bl_batch_acquires);
-	bl_sql_end_keys(text);
-	bl_buf_adds(text, " AND " BL_SHARED_TAKEN);
+	bl_buf_adds(text, ");");
+	add_taken(b, "biz_id, biz_type");
 }
 
 static void leave_out(const struct batch *b, const char *id, const char *type)
@@ -113,10 +133,11 @@ static void add_look(struct batch *b, bool all)
 	struct bl_buf *text = &b->s->text;
 	bool last = true;
 
-	bl_buf_addf(text,
-	            "SELECT biz_id, biz_type, slot, fence, owner, TIMESTAMPDIFF(MICROSECOND, " NOW
-	            ", timeout) FROM %s FORCE INDEX (PRIMARY)",
-	            b->s->sql->shared_table);
+	bl_buf_adds(text, "SELECT biz_id, biz_type, slot, fence, owner, "
+	                  "TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)");
+	if (!all)
+		bl_batch_add_first_fence(b);
+	bl_buf_addf(text, " FROM %s FORCE INDEX (PRIMARY)", b->s->sql->shared_table);
 	add_slots_0(b, bl_batch_inserts);
 	for (size_t i = b->n; i-- > 0;) {
 		const struct bl_entry *e = b->entries[i];
@@ -162,20 +183,29 @@ static void read_row(const struct batch *b, MYSQL_ROW at)
 	}
 }
 
-void bl_sharers_read(struct batch *b, struct bl_rows *rows)
+static void read_look(struct batch *b, struct bl_rows *rows, bool with_first_fence)
 {
 	MYSQL_ROW row;
 
-	while (rows->columns == LOOK_COLUMNS && (row = bl_rows_next(rows)) != NULL)
+	while (rows->columns == LOOK_COLUMNS + (with_first_fence ? 1u : 0u) &&
+	       (row = bl_rows_next(rows)) != NULL) {
 		if (row[0] && row[1] && row[2] && row[3] && row[4])
 			read_row(b, row);
+		if (with_first_fence)
+			bl_batch_read_first_fence(b, row[LOOK_COLUMNS]);
+	}
+}
+
+void bl_sharers_read(struct batch *b, struct bl_rows *rows)
+{
+	read_look(b, rows, b->compound);
 }
 
 static void read_all(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	(void)statement;
 	if (rows)
-		bl_sharers_read(arg, rows);
+		read_look(arg, rows, false);
 }
 
 static int look_at_all(struct batch *b, struct bl_err *err)

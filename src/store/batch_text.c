@@ -1,22 +1,26 @@
-/* The SQL of a batch. */
-
-/* Two packets. The first rings the doorbells of the acquisitions, and looks which of
- * their keys are free:
+/* The SQL of a batch.
+ *
+ * Most batches go at once, in one packet:
+ *
+ *     START TRANSACTION;
+ *     DELETE ... of releases;
+ *     unless all were there, and all doorbells of acquisitions are given: an error;
+ *     INSERT ...;
+ *     unless all are new: an error;
+ *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
+ *
+ * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
+ * costs both sides a system call, and the client a wake-up: of four rows, a third of a batch.
+ *
+ * Where that meets an error, two packets find out what is simple, and change that alone. The first
+ * rings the doorbells of the acquisitions, and looks which of their keys are free:
  *
  *     SELECT GET_LOCK(...), ...; SELECT ... of acquisitions
  *
- * MariaDB goes without that look, a tenth of a batch, unless somebody wants to know what is in the
- * way. A doorbell that is given tells that the row is free, but where its holder has no doorbell,
- * or has lost it. The INSERT leaves such a row as it is, and those that it leaves are read; and
- * where a transaction has fenced the row, it does not wait, but is refused. MySQL would wait for a
- * second.
- *
- * The second changes what turned out to be simple:
- *
- *     START TRANSACTION;
- *     DELETE ... of releases; SELECT ..., an error unless all were there;
- *     INSERT ...;
- *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
+ * The second is as above, with those that turned out to be simple. A doorbell that is given tells
+ * that the row is free, but where its holder has no doorbell, or has lost it. The INSERT leaves
+ * such a row as it is; and where a transaction has fenced it, MariaDB does not wait, but refuses.
+ * MySQL would wait for a second, so there a batch that goes at once looks first, too.
  *
  * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
  * still between the two keeps nobody from a row. Of the rows that it deletes, none is fenced by
@@ -89,7 +93,7 @@ static void add_deletes(struct batch *b)
 		bl_buf_addu(text, b->entries[i]->hold.fence);
 		before = ",";
 	}
-	bl_buf_addf(text, ");SELECT IF(ROW_COUNT()=%zu,1,EXP(999+ROW_COUNT()));", b->releases);
+	bl_buf_adds(text, ");");
 }
 
 static void add_bells(struct batch *b, bl_batch_filter *which, const char *before,
@@ -141,45 +145,61 @@ static void add_rings(struct batch *b)
 	bl_watch_add_rings(b->s, bells, bl_batch_bells(b, bells));
 }
 
-static void add_batch_insert(struct batch *b)
+/* Follows a statement that is to have changed so many rows. */
+static void add_count(struct batch *b, size_t rows)
 {
-	bool first = true;
-
-	if (!b->asks)
-		bl_buf_adds(&b->s->text, "SET STATEMENT innodb_lock_wait_timeout = 0 FOR ");
-	bl_sql_begin_set(b->s->sql, b->shared, &b->s->text);
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_entry *e = b->entries[i];
-
-		if (!bl_batch_inserts(e))
-			continue;
-		bl_sql_add_to_set(
-		        &b->s->text, first,
-		        &(struct bl_sql_row){.key = e->goal->key,
-		                             .owner = e->claim.owner,
-		                             .note = e->claim.note,
-		                             .lease_us = (int64_t)e->claim.lease_ms * 1000,
-		                             .bell = !b->shared});
-		first = false;
-	}
-	bl_sql_end_batch(&b->s->text);
+	bl_buf_addf(&b->s->text, "ROW_COUNT()=%zu", rows);
 }
 
-void bl_batch_first(struct batch *b)
+/* True if all keys of acquisitions are free. Doorbells up to the first that is not given are rung.
+ */
+static void add_free(struct batch *b)
 {
-	bl_buf_reset(&b->s->text);
-	if (b->looks) {
-		bl_buf_adds(&b->s->text, "SELECT ");
-		add_bells_to_ring(b);
-	} else {
-		bl_buf_adds(&b->s->text, "SELECT CONCAT(");
-		add_bells(b, bl_batch_acquires, "GET_LOCK(", ",0)<=>1");
-		bl_buf_adds(&b->s->text, ")");
-	}
-	if (!b->asks)
+	struct bl_buf *text = &b->s->text;
+
+	if (b->shared) {
+		bl_sharers_add_free(b);
 		return;
-	bl_buf_adds(&b->s->text, ";");
-	add_from(b, b->looks ? BL_BATCH_LOOK : BL_BATCH_READ, bl_batch_acquires);
+	}
+	for (size_t i = 0, n = 0; i < b->n; i++)
+		if (bl_batch_acquires(b->entries[i]))
+			bl_buf_addf(text, "%sGET_LOCK('%s',0)=1", n++ ? " AND " : "",
+			            b->entries[i]->goal->bell);
+	if (b->compound)
+		return;
+	bl_buf_adds(text, " AND NOT EXISTS(");
+	add_from(b, "1", bl_batch_acquires);
+	bl_buf_adds(text, ")");
+}
+
+/* Around a condition: an error unless it is true. Only MySQL's way has an answer. */
+static void begin_guard(struct batch *b)
+{
+	bl_buf_adds(&b->s->text, b->compound ? "IF (" : "SELECT IF(");
+}
+
+static void end_guard(struct batch *b)
+{
+	bl_buf_adds(&b->s->text, b->compound ? ") IS NOT TRUE THEN SIGNAL SQLSTATE '45000';END IF;"
+	                                     : ",1,EXP(999+ROW_COUNT()));");
+	b->commit += !b->compound;
+}
+
+/* Are all the releases' rows there, and, at once, all the others free? */
+static void add_guard(struct batch *b)
+{
+	bool asks = b->at_once && b->acquisitions > 0;
+
+	if (b->releases == 0 && !asks)
+		return;
+	begin_guard(b);
+	if (b->releases > 0)
+		add_count(b, b->releases);
+	if (b->releases > 0 && asks)
+		bl_buf_adds(&b->s->text, " AND ");
+	if (asks)
+		add_free(b);
+	end_guard(b);
 }
 
 /* The last one of those that are inserted. */
@@ -192,34 +212,116 @@ static const struct bl_entry *last_insert(const struct batch *b)
 	return b->entries[i - 1];
 }
 
-void bl_batch_second(struct batch *b)
+static struct bl_sql_row row_of(const struct batch *b, const struct bl_entry *e)
+{
+	return (struct bl_sql_row){.key = e->goal->key,
+	                           .owner = e->claim.owner,
+	                           .note = e->claim.note,
+	                           .lease_us = (int64_t)e->claim.lease_ms * 1000,
+	                           .bell = !b->shared};
+}
+
+/* Of a compound the times are computed once, for the lease that the last row has. */
+static void add_batch_insert(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
+	int64_t lease_us = row_of(b, last_insert(b)).lease_us;
+	bool first = true;
 
-	bl_buf_reset(text);
-	bl_buf_adds(text, "START TRANSACTION;");
+	if (b->compound) {
+		bl_sql_set_times(text, lease_us);
+		bl_buf_adds(text, "SET STATEMENT innodb_lock_wait_timeout = 0 FOR ");
+	}
+	bl_sql_begin_set(b->s->sql, b->shared, text);
+	for (size_t i = 0; i < b->n; i++) {
+		struct bl_sql_row row;
+
+		if (!bl_batch_inserts(b->entries[i]))
+			continue;
+		row = row_of(b, b->entries[i]);
+		row.now_is_set = b->compound;
+		row.end_is_set = b->compound && row.lease_us == lease_us;
+		bl_sql_add_to_set(text, first, &row);
+		first = false;
+	}
+	bl_sql_end_batch(text);
+}
+
+void bl_batch_first(struct batch *b)
+{
+	bl_buf_reset(&b->s->text);
+	bl_buf_adds(&b->s->text, "SELECT ");
+	add_bells_to_ring(b);
+	bl_buf_adds(&b->s->text, ";");
+	add_from(b, BL_BATCH_LOOK, bl_batch_acquires);
+}
+
+void bl_batch_add_first_fence(struct batch *b)
+{
+	if (b->compound)
+		bl_buf_adds(&b->s->text, ", LAST_INSERT_ID()");
+}
+
+static void add_changes(struct batch *b)
+{
+	bl_buf_adds(&b->s->text, "START TRANSACTION;");
 	b->commit = 1;
 	if (b->releases > 0) {
 		add_deletes(b);
-		b->commit += 2;
+		b->commit++;
 	}
+	add_guard(b);
 	if (b->inserts > 0) {
 		add_batch_insert(b);
 		b->commit++;
 	}
-	bl_buf_adds(text, "COMMIT");
+	if (b->inserts > 0 && b->compound) {
+		begin_guard(b);
+		add_count(b, b->inserts);
+		end_guard(b);
+	}
+	bl_buf_adds(&b->s->text, "COMMIT");
+}
+
+/* What follows COMMIT: a look at what was inserted, and the doorbells of releases. */
+static void add_rest(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+
 	if (b->shared) {
 		bl_sharers_end(b);
 		return;
 	}
 	if (b->inserts > 0) {
-		bl_buf_addf(text, ";SELECT " BL_BATCH_READ " FROM %s", b->s->sql->table);
+		bl_buf_adds(text, ";SELECT " BL_BATCH_READ);
+		bl_batch_add_first_fence(b);
+		bl_buf_addf(text, " FROM %s", b->s->sql->table);
 		bl_sql_key(text, bl_entry_key(last_insert(b)));
 	}
 	if (b->releases > 0) {
 		bl_buf_adds(text, ";");
 		add_rings(b);
 	}
+}
+
+void bl_batch_second(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+
+	bl_buf_reset(text);
+	if (b->compound)
+		bl_buf_adds(text, "BEGIN NOT ATOMIC ");
+	add_changes(b);
+	add_rest(b);
+	b->looks = b->inserts > 0 && !(b->shared && bl_shared_in_cluster(b->s));
+	b->answers = bl_sql_statements(text->data, text->len);
+	b->needed = b->commit + 1 + b->looks;
+	if (!b->compound)
+		return;
+	bl_buf_adds(text, ";END");
+	b->commit = 0;
+	b->answers = 1 + b->looks;
+	b->needed = 1;
 }
 
 void bl_batch_read(struct batch *b)

@@ -71,6 +71,7 @@ struct bl_session {
 	bool silent;            /* gone because an answer did not come in time */
 	bool looked;            /* by bl_session_ended(), just before this statement */
 	bool woke;              /* a doorbell that was given back last has woken watchers */
+	unsigned batches_in_two; /* so many batches are not tried at once: see batch.c */
 	struct bl_mark mark;
 	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
 };
@@ -159,6 +160,10 @@ typedef void bl_answer_fn(void *arg, unsigned statement, struct bl_rows *rows);
 
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
                     struct bl_err *err);
+
+/* The same for a text that has n answers, and not one for each statement. */
+int bl_session_each_of(struct bl_session *s, unsigned n, unsigned needed, bl_answer_fn *fn,
+                       void *arg, struct bl_err *err);
 
 /* Runs one query as text; the caller frees the rows. columns: how many it must have. */
 int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,

@@ -267,6 +267,13 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
                     struct bl_err *err)
 {
 	unsigned n = bl_sql_statements(s->text.data, s->text.len);
+
+	return bl_session_each_of(s, n, needed, fn, arg, err);
+}
+
+int bl_session_each_of(struct bl_session *s, unsigned n, unsigned needed, bl_answer_fn *fn,
+                       void *arg, struct bl_err *err)
+{
 	int rc;
 
 	if (s->text.failed)

@@ -40,7 +40,7 @@ void a_waiter_is_woken_behind(const struct between *x)
 	bizlock_close(b);
 }
 
-#define BATCH_PACKETS 2 /* that acquire: the transaction, and its COMMIT */
+#define BATCH_PACKETS 1
 
 void batches_work_behind(const struct between *x)
 {

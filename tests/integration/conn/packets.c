@@ -82,22 +82,28 @@ Test(packets, reentry_and_its_release_are_one_each)
 	proxy_stop(p);
 }
 
-/* The first one finds a row whose lease is over, and leaves it as it is. */
+/* The first one finds a row whose lease is over, and leaves it as it is. The second time both are
+ * prepared. */
 Test(packets, a_takeover_costs_one_more)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *stale = client_through(p, OPTIONS("queue", "off")), *b = warm_client(p, NULL);
-	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	unsigned before;
-	int64_t start;
 
-	expect(OK, stale, acquire(stale, "k", .lease_ms = 100));
-	lease_is_over("k");
-	before = proxy_packets(p);
-	start = now_ms();
-	expect(OK, b, acquire(b, "k", .grant = &grant));
-	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
-	cr_assert(proxy_packets(p) - before == 2 || now_ms() - start >= SLOW_MS);
+	for (int i = 0; i < 2; i++) {
+		bizlock_grant grant = BIZLOCK_GRANT_INIT;
+		unsigned before;
+		int64_t start;
+
+		expect(OK, stale, acquire(stale, "k", .lease_ms = 100));
+		lease_is_over("k");
+		before = proxy_packets(p);
+		start = now_ms();
+		expect(OK, b, acquire(b, "k", .grant = &grant));
+		cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
+		cr_assert(i == 0 || proxy_packets(p) - before == 2 || now_ms() - start >= SLOW_MS);
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+		expect(LOST, stale, bizlock_release(stale, KEY("k"), NULL, NULL));
+	}
 	proxy_stop(p);
 }
 
