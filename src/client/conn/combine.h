@@ -1,14 +1,15 @@
 /* Merges acquisitions and releases of several threads or requests into a batch, which is one
  * transaction. A thread that finds the connection it needs at work puts a job into its line. The
- * thread that has the connection next takes all jobs along. Nobody waits in order to be in a batch:
- * a thread that finds a connection idle goes alone. */
+ * thread that has the connection next takes all jobs along. A thread that finds it idle goes alone;
+ * only if the connection's last statement was a batch, it waits a moment for those that were in
+ * that. */
 #ifndef BL_CLIENT_CONN_COMBINE_H
 #define BL_CLIENT_CONN_COMBINE_H
 
 #include "client/state.h"
 
-/* A batch takes two round trips and a dozen statements: fewer jobs are done sooner one by one. */
-#define BL_WORTH_A_BATCH 6
+/* A batch costs a dozen statements: fewer jobs are done sooner one by one. */
+#define BL_WORTH_A_BATCH 3
 
 enum bl_combined {
 	BL_COMBINED_LENT,     /* go alone, on *ret */

@@ -36,6 +36,8 @@ struct bl_conn {
 	bool open;            /* lent for a moment: jobs may stand in line */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
+	unsigned last_batch;            /* how many jobs went together the last time */
+	struct bl_gathering *gathering; /* see gather.h; NULL: nobody waits for its line */
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
 	bl_time connected_at, lent_at;
 	bl_time took;       /* how long it was lent the last time; since then it is idle */
