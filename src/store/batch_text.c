@@ -172,17 +172,18 @@ static void add_free(struct batch *b)
 	bl_buf_adds(text, ")");
 }
 
-/* Around a condition: an error unless it is true. Only MySQL's way has an answer. */
+/* Around a condition: an error unless it is true. Of a compound it has no answer. An IF of a
+ * compound would lock the rows that it reads, and so wait for them. */
 static void begin_guard(struct batch *b)
 {
-	bl_buf_adds(&b->s->text, b->compound ? "IF (" : "SELECT IF(");
+	bl_buf_adds(&b->s->text, "SELECT IF(");
 }
 
 static void end_guard(struct batch *b)
 {
-	bl_buf_adds(&b->s->text, b->compound ? ") IS NOT TRUE THEN SIGNAL SQLSTATE '45000';END IF;"
-	                                     : ",1,EXP(999+ROW_COUNT()));");
-	b->commit += !b->compound;
+	bl_buf_adds(&b->s->text, ",1,EXP(999+ROW_COUNT()))");
+	bl_buf_adds(&b->s->text, b->compound ? " INTO @bizlock_fits;" : ";");
+	b->commit++;
 }
 
 /* Are all the releases' rows there, and, at once, all the others free? */

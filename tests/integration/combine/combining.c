@@ -87,6 +87,35 @@ Test(combining, off_each_goes_alone)
 	crew_end(&c);
 }
 
+/* Somebody who wants the lock of the first two alone is about to commit. A batch that waited for
+ * that, or was refused because of it, would take more packets. */
+Test(combining, sharers_wait_for_no_row_that_is_on_its_way)
+{
+	MYSQL *tx = db_open(&world.at, world.schema);
+	unsigned before;
+	struct crew c;
+
+	crew_begin(&c, "on");
+	c.flags = BIZLOCK_SHARED;
+	for (int i = 0; i < N; i++)
+		c.wants[i] = c.ids[i / 2];
+	db_run(tx, "START TRANSACTION");
+	db_run(tx,
+	       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant, timeout, "
+	       "gmt_create, gmt_modified) VALUES ('%s', '%s', 0, 'alone', 1, UTC_TIMESTAMP(6) + "
+	       "INTERVAL 60 SECOND, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+	       c.ids[0], KEY("").biz_type);
+	crew_line_up(&c);
+	before = proxy_packets(c.proxy);
+	crew_go(&c);
+	db_run(tx, "ROLLBACK");
+	mysql_close(tx);
+	crew_all_are(&c, BIZLOCK_OK);
+	crew_sent(&c, before, PACKETS);
+	crew_release_held(&c);
+	crew_end(&c);
+}
+
 /* ---- among them some that are not simple ------------------------------------------ */
 
 Test(combining, what_others_hold_is_busy)
