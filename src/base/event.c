@@ -1,41 +1,46 @@
+#define _GNU_SOURCE 1 /* syscall() */
 #include "base/event.h"
 
-int bl_event_init(struct bl_event *ret)
-{
-	int rc = pthread_mutex_init(&ret->mu, NULL);
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-	ret->is_set = false;
-	if (rc != 0)
-		return rc;
-	rc = bl_cond_init(&ret->is_set_now);
-	if (rc != 0)
-		pthread_mutex_destroy(&ret->mu);
-	return rc;
-}
+/* It looks at the clock as often, which counts the time that the machine is suspended. The kernel's
+ * does not. */
+#define SLICE_NS (1000 * BL_NS_PER_MS)
 
-void bl_event_destroy(struct bl_event *e)
-{
-	pthread_cond_destroy(&e->is_set_now);
-	pthread_mutex_destroy(&e->mu);
-}
+/* As the kernel has it: a C library's may have more bits. */
+struct kernel_time {
+	long s, ns;
+};
 
-/* The signal comes before the unlock: behind it the waiter may have destroyed both. */
+/* From the store on, the waiter may have given the memory to somebody else. The kernel then wakes
+ * nobody, or one that looks again at what it waits for, as all do. */
 void bl_event_set(struct bl_event *e)
 {
-	pthread_mutex_lock(&e->mu);
-	e->is_set = true;
-	pthread_cond_signal(&e->is_set_now);
-	pthread_mutex_unlock(&e->mu);
+	atomic_store_explicit(&e->is_set, 1, memory_order_release);
+	syscall(SYS_futex, &e->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool is_set(struct bl_event *e)
+{
+	return atomic_load_explicit(&e->is_set, memory_order_acquire) != 0;
 }
 
 bool bl_event_wait(struct bl_event *e, bl_time deadline)
 {
-	bool is_set;
+	bl_time left = SLICE_NS;
+	struct kernel_time pause;
 
-	pthread_mutex_lock(&e->mu);
-	if (!e->is_set)
-		bl_cond_wait_until(&e->is_set_now, &e->mu, deadline);
-	is_set = e->is_set;
-	pthread_mutex_unlock(&e->mu);
-	return is_set;
+	if (is_set(e))
+		return true;
+	if (deadline != BL_NEVER)
+		left = bl_earlier(deadline - bl_now(), SLICE_NS);
+	if (left <= 0)
+		return false;
+	pause.s = (long)(left / SLICE_NS);
+	pause.ns = (long)(left % SLICE_NS);
+	syscall(SYS_futex, &e->is_set, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
+	return is_set(e);
 }

@@ -7,22 +7,18 @@
 
 Test(event, waiting_ends_at_the_deadline)
 {
-	struct bl_event e;
+	struct bl_event e = {0};
 
-	cr_assert_eq(bl_event_init(&e), 0);
 	cr_expect_not(bl_event_wait(&e, bl_deadline_in_ms(1)));
-	bl_event_destroy(&e);
 }
 
 Test(event, one_that_is_set_is_not_waited_for)
 {
-	struct bl_event e;
+	struct bl_event e = {0};
 
-	cr_assert_eq(bl_event_init(&e), 0);
 	bl_event_set(&e);
 	cr_expect(bl_event_wait(&e, BL_NEVER));
 	cr_expect(bl_event_wait(&e, 0), "it stays set");
-	bl_event_destroy(&e);
 }
 
 static void *set(void *event)
@@ -38,11 +34,10 @@ Test(event, the_waiter_may_destroy_it_at_once, .timeout = 60)
 	pthread_t t;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		cr_assert_eq(bl_event_init(&e), 0);
+		e = (struct bl_event){0};
 		cr_assert_eq(pthread_create(&t, NULL, set, &e), 0);
 		while (!bl_event_wait(&e, BL_NEVER))
 			;
-		bl_event_destroy(&e);
 		memset(&e, 0xff, sizeof(e));
 		pthread_join(t, NULL);
 	}

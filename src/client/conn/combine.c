@@ -230,8 +230,7 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 	bool ended = false;
 	int rc = BIZLOCK_OK;
 
-	if (bl_event_init(&job->ended) != 0)
-		return bl_err_set(job->err, BIZLOCK_NOMEM, "out of memory");
+	job->ended = (struct bl_event){0};
 	job->waited_for = true;
 	bl_jobs_add(&conn->jobs, job);
 	bl_gather_note(conn);
@@ -248,7 +247,6 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 		}
 	}
 	job->waited_for = false;
-	bl_event_destroy(&job->ended);
 	return rc;
 }
 
