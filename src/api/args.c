@@ -84,30 +84,31 @@ int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_
 	                  "flags: %s with BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE", what);
 }
 
+static int check_opts(const bizlock_acquire_opts *opts, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	if (opts->size != OPTS_SIZE_FIRST && opts->size != OPTS_SIZE_SECOND)
+		rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
+	if (rc == BIZLOCK_OK)
+		rc = check_tail("bizlock_acquire_opts", opts, opts->size, sizeof(*opts), err);
+	return rc == BIZLOCK_OK ? check_values(opts, err) : rc;
+}
+
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
                     bizlock_acquire_opts *ret_opts, struct bl_err *err)
 {
-	bizlock_acquire_opts o = BIZLOCK_ACQUIRE_OPTS_INIT;
-	int rc = BIZLOCK_OK;
+	static const bizlock_acquire_opts defaults = BIZLOCK_ACQUIRE_OPTS_INIT;
+	int rc = opts ? check_opts(opts, err) : BIZLOCK_OK;
 
-	if (opts) {
-		if (opts->size != OPTS_SIZE_FIRST && opts->size != OPTS_SIZE_SECOND)
-			rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
-		if (rc == BIZLOCK_OK)
-			rc = check_tail("bizlock_acquire_opts", opts, opts->size, sizeof(*opts),
-			                err);
-		if (rc == BIZLOCK_OK)
-			rc = check_values(opts, err);
-		if (rc == BIZLOCK_OK)
-			memcpy(&o, opts, opts->size < sizeof(o) ? opts->size : sizeof(o));
-		if (rc == BIZLOCK_OK)
-			rc = check_limit(&o, err);
-	}
-	if (rc == BIZLOCK_OK && ret)
-		rc = check_size("bizlock_grant", ret->size, sizeof(*ret), err);
-	if (rc == BIZLOCK_OK)
-		*ret_opts = o;
-	return rc;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_opts = opts && opts->size >= sizeof(*opts) ? *opts : defaults;
+	if (opts && opts->size < sizeof(*opts))
+		memcpy(ret_opts, opts, opts->size);
+	rc = check_limit(ret_opts, err);
+	return rc == BIZLOCK_OK && ret ? check_size("bizlock_grant", ret->size, sizeof(*ret), err)
+	                               : rc;
 }
 
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)

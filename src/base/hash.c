@@ -40,12 +40,3 @@ void bl_hash_hex(const struct bl_hash *h, char ret[33])
 	}
 	ret[32] = '\0';
 }
-
-uint64_t bl_hash64(uint64_t h, const void *data, size_t len)
-{
-	const unsigned char *byte = data;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ byte[i]) * UINT64_C(0x100000001b3);
-	return h;
-}

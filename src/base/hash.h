@@ -17,6 +17,16 @@ void bl_hash_hex(const struct bl_hash *h, char ret[33]); /* lower case, NUL-term
 
 /* 64 bits: for tables in memory. */
 #define BL_HASH64_START UINT64_C(0xcbf29ce484222325)
-uint64_t bl_hash64(uint64_t h, const void *data, size_t len);
+
+static inline uint64_t bl_hash64_add(uint64_t h, unsigned char byte)
+{
+	return (h ^ byte) * UINT64_C(0x100000001b3);
+}
+
+/* To be joined with another hash. */
+static inline uint64_t bl_hash64_mix(uint64_t h)
+{
+	return h * UINT64_C(0x9e3779b97f4a7c15);
+}
 
 #endif

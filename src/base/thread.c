@@ -1,7 +1,9 @@
 #include "base/thread.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -47,21 +49,22 @@ bool bl_process_is(uint64_t stamp)
 	return stamp == (page ? atomic_load(page) : (uint64_t)getpid());
 }
 
-/* Another stamp than that of the process: tid is not known yet. */
-static _Thread_local struct {
-	uint64_t stamp, serial, tid;
-} own;
+/* Another stamp than that of the process: all but the serial is not known yet. */
+static _Thread_local uint64_t own_stamp;
+static _Thread_local struct bl_thread own;
 
-struct bl_thread bl_thread_self(void)
+const struct bl_thread *bl_thread_self(void)
 {
 	uint64_t stamp = bl_process_stamp();
 
 	if (own.serial == 0)
 		own.serial = atomic_fetch_add(&last_serial, 1) + 1;
-	if (own.stamp != stamp)
+	if (own_stamp != stamp) {
 		own.tid = (uint64_t)syscall(SYS_gettid);
-	own.stamp = stamp;
-	return (struct bl_thread){own.serial, own.tid};
+		own.name_len = (uint8_t)snprintf(own.name, sizeof(own.name), "%" PRIu64, own.tid);
+		own_stamp = stamp;
+	}
+	return &own;
 }
 
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)

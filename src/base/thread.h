@@ -9,11 +9,14 @@
 #include <stdint.h>
 
 struct bl_thread {
-	uint64_t serial; /* > 0 */
-	uint64_t tid;    /* the kernel's, for people who look */
+	uint64_t serial;   /* > 0 */
+	uint64_t tid;      /* the kernel's, for people who look, */
+	char name[20 + 1]; /* and the same in decimal */
+	uint8_t name_len;
 };
 
-struct bl_thread bl_thread_self(void);
+/* Its own, until it ends or forks. */
+const struct bl_thread *bl_thread_self(void);
 
 /* A number that this process has, and a forked child of it has not. getpid() asks the
  * kernel, which would be most of what a re-entry in memory costs. */

@@ -81,25 +81,13 @@ static int check_name(const char *name, size_t len, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-static size_t put_number(char *ret, uint64_t number)
-{
-	char digits[20];
-	size_t n = 0;
-
-	do
-		digits[sizeof(digits) - ++n] = (char)('0' + number % 10);
-	while ((number /= 10) != 0);
-	memcpy(ret, digits + sizeof(digits) - n, n);
-	ret[n] = '\0';
-	return n;
-}
-
 static void make_thread(struct bl_owner *ret)
 {
-	struct bl_thread self = bl_thread_self();
+	const struct bl_thread *self = bl_thread_self();
 
-	ret->thread = self.serial;
-	ret->name_len = (uint8_t)put_number(ret->name, self.tid);
+	ret->thread = self->serial;
+	ret->name_len = self->name_len;
+	memcpy(ret->name, self->name, sizeof(self->name));
 }
 
 int bl_owner_make(struct bl_owner *ret, const char *name, struct bl_err *err)

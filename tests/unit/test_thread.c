@@ -12,8 +12,8 @@ static void *note_self(void *arg)
 {
 	struct bl_thread *ret = arg, again;
 
-	*ret = bl_thread_self();
-	again = bl_thread_self();
+	*ret = *bl_thread_self();
+	again = *bl_thread_self();
 	if (again.serial != ret->serial || again.tid != ret->tid)
 		ret->serial = 0;
 	return NULL;
@@ -30,8 +30,8 @@ static void expect_distinct(const struct bl_thread *t, size_t n)
 
 Test(thread, is_the_kernels_thread)
 {
-	cr_expect_eq(bl_thread_self().tid, (uint64_t)syscall(SYS_gettid));
-	cr_expect_eq(bl_thread_self().serial, bl_thread_self().serial);
+	cr_expect_eq(bl_thread_self()->tid, (uint64_t)syscall(SYS_gettid));
+	cr_expect_eq(bl_thread_self()->serial, bl_thread_self()->serial);
 }
 
 /* One thread after the other: there the kernel and the C library often reuse ids. */
@@ -62,13 +62,13 @@ Test(thread, threads_at_one_time_differ)
 
 Test(thread, a_forked_child_has_its_own_kernel_id)
 {
-	struct bl_thread parent = bl_thread_self();
+	struct bl_thread parent = *bl_thread_self();
 	int status;
 	pid_t child = fork();
 
 	cr_assert_geq(child, 0);
 	if (child == 0) {
-		struct bl_thread self = bl_thread_self();
+		struct bl_thread self = *bl_thread_self();
 
 		_exit(self.tid == (uint64_t)getpid() && self.tid != parent.tid ? 0 : 1);
 	}
