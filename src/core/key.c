@@ -16,46 +16,53 @@ static int check_text(const char *what, const char *text, size_t max, struct bl_
 	return BIZLOCK_OK;
 }
 
-/* Copies a part to `to`, which has room for max + 1 bytes, and hashes it: in one loop, because
- * re-entry in memory is short enough for each look at the text to show. */
-static int take_part(char *to, size_t max, const char *what, const char *text, uint8_t *ret_len,
-                     uint64_t *ret_hash, struct bl_err *err)
+/* Its length, in one loop with what only texts beyond ASCII need: re-entry in memory is short
+ * enough for each look at a key to show. */
+static int check_part(const char *what, const char *text, size_t max, uint8_t *ret_len,
+                      struct bl_err *err)
 {
-	uint64_t hash = BL_HASH64_START;
 	unsigned char bits = 0;
 	size_t len = 0;
 
 	if (!text)
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is NULL", what);
-	for (; len <= max && (to[len] = text[len]) != '\0'; len++) {
-		hash = bl_hash64_add(hash, (unsigned char)text[len]);
+	for (; len <= max && text[len]; len++)
 		bits |= (unsigned char)text[len];
-	}
 	if (len == 0)
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is empty: 1 to %zu bytes are needed",
 		                  what, max);
-	if ((len > max || bits & 0x80) && check_text(what, text, max, err) != BIZLOCK_OK)
-		return err->code;
 	*ret_len = (uint8_t)len;
-	*ret_hash = hash;
-	return BIZLOCK_OK;
+	return len > max || bits & 0x80 ? check_text(what, text, max, err) : BIZLOCK_OK;
 }
 
-/* Each part has a hash of its own, so that neither has to wait for the other one. */
+/* Both parts have a hash of their own, so that none has to wait for that of the other one. */
+static uint64_t copy_part(char *to, const char *text, size_t len)
+{
+	uint64_t hash = BL_HASH64_START;
+
+	for (size_t i = 0; i < len; i++) {
+		to[i] = text[i];
+		hash = bl_hash64_add(hash, (unsigned char)text[i]);
+	}
+	to[len] = '\0';
+	return hash;
+}
+
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 {
-	uint64_t type_hash, id_hash;
-	int rc = take_part(ret->type, BIZLOCK_TYPE_MAX, "biz_type", key.biz_type, &ret->type_len,
-	                   &type_hash, err);
+	uint8_t type_len, id_len;
+	int rc = check_part("biz_type", key.biz_type, BIZLOCK_TYPE_MAX, &type_len, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = take_part(ret->id, BIZLOCK_ID_MAX, "biz_id", key.biz_id, &ret->id_len,
-		               &id_hash, err);
+		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, &id_len, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	ret->shared = false;
 	ret->slot = 0;
-	ret->hash = bl_hash64_mix(type_hash) ^ id_hash;
+	ret->type_len = type_len;
+	ret->id_len = id_len;
+	ret->hash = bl_hash64_mix(copy_part(ret->type, key.biz_type, type_len)) ^
+	            copy_part(ret->id, key.biz_id, id_len);
 	return BIZLOCK_OK;
 }
 
@@ -72,11 +79,9 @@ bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
 
 int bl_type_check(const char *biz_type, struct bl_err *err)
 {
-	char type[BIZLOCK_TYPE_MAX + 1];
-	uint64_t hash;
 	uint8_t len;
 
-	return take_part(type, BIZLOCK_TYPE_MAX, "biz_type", biz_type, &len, &hash, err);
+	return check_part("biz_type", biz_type, BIZLOCK_TYPE_MAX, &len, err);
 }
 
 int bl_note_check(const char *note, struct bl_err *err)
