@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* It looks at the clock as often, which counts the time that the machine is suspended. The kernel's
- * does not. */
-#define SLICE_NS (1000 * BL_NS_PER_MS)
+/* A wait is cut into slices of a second. The clock is looked at after each, because the kernel's
+ * timeout does not count the time that the machine is suspended. */
+#define NS_PER_S (1000 * BL_NS_PER_MS)
 
 /* As the kernel has it: a C library's may have more bits. */
 struct kernel_time {
@@ -30,17 +30,17 @@ static bool is_set(struct bl_event *e)
 
 bool bl_event_wait(struct bl_event *e, bl_time deadline)
 {
-	bl_time left = SLICE_NS;
+	bl_time left = NS_PER_S;
 	struct kernel_time pause;
 
 	if (is_set(e))
 		return true;
 	if (deadline != BL_NEVER)
-		left = bl_earlier(deadline - bl_now(), SLICE_NS);
+		left = bl_earlier(deadline - bl_now(), NS_PER_S);
 	if (left <= 0)
 		return false;
-	pause.s = (long)(left / SLICE_NS);
-	pause.ns = (long)(left % SLICE_NS);
+	pause.s = (long)(left / NS_PER_S);
+	pause.ns = (long)(left % NS_PER_S);
 	syscall(SYS_futex, &e->is_set, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
 	return is_set(e);
 }

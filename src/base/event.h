@@ -1,9 +1,9 @@
 /* What one thread waits for, and another one sets, once. As soon as bl_event_wait() has answered
  * true, the memory is the waiter's again.
  *
- * It is one word that the kernel knows (futex), not a mutex with a condition variable: a thread
- * that is woken by that wants the mutex before the other one has let go of it, and sleeps again.
- * Where each answer wakes a thread, that is a sixth of the client's processor time. */
+ * It is one word that the kernel knows (futex). With a mutex and a condition variable the woken
+ * thread wants the mutex before the waking thread has let go of it, and sleeps again: a sixth of
+ * the client's processor time, where each answer wakes a thread. */
 #ifndef BL_BASE_EVENT_H
 #define BL_BASE_EVENT_H
 

@@ -23,7 +23,7 @@ static inline uint64_t bl_hash64_add(uint64_t h, unsigned char byte)
 	return (h ^ byte) * UINT64_C(0x100000001b3);
 }
 
-/* To be joined with another hash. */
+/* Spreads a hash that is to be combined with another one. */
 static inline uint64_t bl_hash64_mix(uint64_t h)
 {
 	return h * UINT64_C(0x9e3779b97f4a7c15);

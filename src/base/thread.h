@@ -15,7 +15,7 @@ struct bl_thread {
 	uint8_t name_len;
 };
 
-/* Its own, until it ends or forks. */
+/* The calling thread's. Valid until it ends or forks. */
 const struct bl_thread *bl_thread_self(void);
 
 /* A number that this process has, and a forked child of it has not. getpid() asks the

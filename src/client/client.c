@@ -90,6 +90,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
 	                     b->bells, err);
 
+	b->sql.compound = b->server.compound;
 	b->sql.galera = b->server.galera;
 	b->sql.group = b->server.group;
 	b->bell_seed = bl_bell_seed(b->server.database, b->sql.table);

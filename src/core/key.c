@@ -35,7 +35,7 @@ static int check_part(const char *what, const char *text, size_t max, uint8_t *r
 	return len > max || bits & 0x80 ? check_text(what, text, max, err) : BIZLOCK_OK;
 }
 
-/* Both parts have a hash of their own, so that none has to wait for that of the other one. */
+/* Each part has a hash of its own, so that neither waits for the other. */
 static uint64_t copy_part(char *to, const char *text, size_t len)
 {
 	uint64_t hash = BL_HASH64_START;

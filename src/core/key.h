@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 struct bl_key {
-	uint64_t hash; /* of both parts with their lengths */
+	uint64_t hash; /* of both parts */
 	bool shared;   /* of a shared lock, which is not the plain one of that name */
 	uint32_t slot; /* its row. Not compared */
 	uint8_t type_len, id_len;

@@ -234,7 +234,9 @@ static bool is_refused(struct batch *b, const struct bl_err *err)
 {
 	if (b->answered != b->commit)
 		return b->answered < b->commit;
-	return bl_classify(err->native) == BL_CLASS_RETRY || (b->compound && is_open(b));
+	if (b->compound) /* the look behind COMMIT, too, may have waited in vain */
+		return bl_condition_failed(err) || is_open(b);
+	return bl_classify(err->native) == BL_CLASS_RETRY;
 }
 
 static void batch_fail(struct batch *b, const struct bl_err *err)
@@ -260,6 +262,8 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 
 	if (b->shared)
 		return bl_sharers_tell(b, err);
+	if (b->compound && b->first == 0)
+		return bl_session_lost(b->s, err, "nothing tells the fences of a batch");
 	if (!b->in_order) {
 		bl_batch_read(b);
 		return bl_session_each(b->s, UINT_MAX, read_back, b, err);
@@ -324,9 +328,7 @@ static void batch_begin(struct batch *b)
 		e->there = e->done = e->maybe = false;
 		e->rung = b->at_once && bl_batch_acquires(e) && !b->shared;
 	}
-	b->compound = b->at_once && b->s->sql->mariadb;
-	b->acquisitions = count_entries(b, bl_batch_acquires);
-	b->releases = b->n - b->acquisitions;
+	b->compound = b->at_once && b->s->sql->compound;
 }
 
 static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
@@ -338,8 +340,8 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
 }
 
-/* Where keys are fought for, every other batch would go in vain: so many go in two packets, then,
- * until one is tried at once again. */
+/* Where keys are fought for, every other batch would go in vain. After one that did, so many with
+ * acquisitions go in two packets. */
 #define BATCHES_IN_TWO 15
 
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
@@ -354,7 +356,9 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, cons
 
 	*ret_sent = 0;
 	qsort(b.entries, b.n, sizeof(*b.entries), by_key);
-	b.at_once = s->batches_in_two == 0;
+	b.acquisitions = count_entries(&b, bl_batch_acquires);
+	b.releases = n - b.acquisitions;
+	b.at_once = b.acquisitions == 0 || s->batches_in_two == 0;
 	s->batches_in_two -= !b.at_once;
 	rc = batch_try(&b, ret_sent, err);
 	if (rc == BIZLOCK_OK || s->gone || !b.at_once || b.acquisitions == 0)

@@ -16,15 +16,14 @@ struct batch {
 	bool shared;        /* of those that share locks; else of plain locks */
 	size_t acquisitions, releases, inserts;
 	bool at_once;  /* all in one packet, or nothing */
-	bool compound; /* as one statement of MariaDB's */
+	bool compound; /* as one statement of MariaDB's; see struct bl_server */
 
-	/* of the packet that changes the rows: */
-	unsigned answers; /* it has n of them, */
-	unsigned commit;  /* of which this one is that of COMMIT, or of a compound's look behind it;
-	                   */
-	bool looks;       /* there is such a look; */
-	unsigned needed;  /* n tell all about the rows; */
-	unsigned answered; /* and n were read */
+	/* OF THE PACKET THAT CHANGES THE ROWS */
+	unsigned answers; /* how many it has */
+	unsigned commit; /* which of them is that of COMMIT. A compound has none: 0 is its first, */
+	bool looks;      /* which is a look behind COMMIT, if there is one */
+	unsigned needed; /* how many tell all about the rows */
+	unsigned answered; /* how many were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
 	bool in_order;     /* all was inserted, with one fence after the other */
 };

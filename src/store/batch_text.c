@@ -10,17 +10,19 @@
  *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
  *
  * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
- * costs both sides a system call, and the client a wake-up: of four rows, a third of a batch.
+ * costs both sides a system call, and wakes the client: together a third of what a batch of four
+ * rows costs.
  *
  * Where that meets an error, two packets find out what is simple, and change that alone. The first
  * rings the doorbells of the acquisitions, and looks which of their keys are free:
  *
  *     SELECT GET_LOCK(...), ...; SELECT ... of acquisitions
  *
- * The second is as above, with those that turned out to be simple. A doorbell that is given tells
- * that the row is free, but where its holder has no doorbell, or has lost it. The INSERT leaves
- * such a row as it is; and where a transaction has fenced it, MariaDB does not wait, but refuses.
- * MySQL would wait for a second, so there a batch that goes at once looks first, too.
+ * The second is as above, with those that turned out to be simple.
+ *
+ * A doorbell that is given tells that the row is free, unless its holder has no doorbell, or has
+ * lost it. Such a row may be fenced by a transaction, and the INSERT would wait for that. A
+ * compound does not wait for locks, and is refused; all others look at the rows first.
  *
  * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
  * still between the two keeps nobody from a row. Of the rows that it deletes, none is fenced by
@@ -172,8 +174,8 @@ static void add_free(struct batch *b)
 	bl_buf_adds(text, ")");
 }
 
-/* Around a condition: an error unless it is true. Of a compound it has no answer. An IF of a
- * compound would lock the rows that it reads, and so wait for them. */
+/* Around a condition: an error unless it is true. It is a SELECT also in a compound, because an IF
+ * would lock the rows that it reads, and so wait for them. INTO: no answer. */
 static void begin_guard(struct batch *b)
 {
 	bl_buf_adds(&b->s->text, "SELECT IF(");

@@ -95,6 +95,11 @@ bool bl_waited_in_vain(const struct bl_err *err)
 	return err->native == ER_LOCK_WAIT_TIMEOUT;
 }
 
+bool bl_condition_failed(const struct bl_err *err)
+{
+	return err->native == ER_DATA_OUT_OF_RANGE;
+}
+
 bool bl_no_table(const struct bl_err *err)
 {
 	return err->native == ER_NO_SUCH_TABLE || err->native == ER_TABLEACCESS_DENIED_ERROR;

@@ -1,7 +1,7 @@
 #include "store/lock.h"
 
-#include <errmsg.h>
 #include <inttypes.h>
+#include <mysqld_error.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,25 +237,33 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 	return rc;
 }
 
-/* The same as a compound statement, which MariaDB prepares. The row is gone before the doorbell is
- * given back: when the statement is ended from outside, that may be so, or not. */
+/* A server that refuses writes says so before it deletes. */
+static bool may_have_ended_between(const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	return class == BL_CLASS_STOPPED || class == BL_CLASS_KILLED ||
+	       err->native == ER_SERVER_SHUTDOWN || err->native == ER_UNKNOWN_COM_ERROR;
+}
+
+/* The same as a compound statement, which MariaDB prepares. Its parts have no answers of their own:
+ * when it is ended from outside, the row may be gone, or not. */
 static int drop_and_ring(struct bl_session *s, struct bl_ref hold, const char *bell,
                          uint64_t *ret_affected, struct bl_err *err)
 {
 	struct bl_done done;
 	int rc;
 
+	_Static_assert(BL_WATCH_SLOTS == 2, "the statement asks for as many names");
 	bl_params_key(&s->params, hold.key);
 	bl_params_owner(&s->params, hold.owner);
 	bl_params_bell(&s->params, bell);
 	s->params.fence = hold.fence;
 	rc = bl_session_exec(s, BL_STMT_DROP_RING, &done, err);
-	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_STOPPED) {
-		bl_session_leave(s);
-		return bl_session_failed(s, CR_SERVER_LOST, "it was ended from outside", err);
-	}
 	if (rc != BIZLOCK_OK)
-		return rc;
+		return may_have_ended_between(err)
+		               ? bl_session_lost(s, err, "the release was ended from outside")
+		               : rc;
 	*ret_affected = done.affected;
 	s->warnings = mysql_warning_count(s->mysql);
 	bl_watch_wake(s, &bell, 1, false);
@@ -265,7 +273,7 @@ static int drop_and_ring(struct bl_session *s, struct bl_ref hold, const char *b
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
-	bool at_once = bell && s->sql->mariadb && hold.owner && rest_us <= 0 && !hold.key->shared;
+	bool at_once = bell && s->sql->compound && hold.owner && rest_us <= 0 && !hold.key->shared;
 	uint64_t affected = 0;
 	int rc;
 

@@ -128,6 +128,15 @@ int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
 	return err->code = BIZLOCK_UNSUPPORTED;
 }
 
+/* What is between us and MariaDB may not know it. Batches and releases do without it then. */
+static int try_compound(struct bl_session *s, bool *ret, struct bl_err *err)
+{
+	int rc = bl_session_prepare(s, "BEGIN NOT ATOMIC DO 0;DO 0;END", err);
+
+	*ret = rc == BIZLOCK_OK;
+	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+}
+
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
@@ -144,6 +153,8 @@ int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *
 		                  "binlog_format=STATEMENT refuses writes under READ COMMITTED "
 		                  "(error 1665): set binlog_format to MIXED or ROW");
 	rc = bl_server_try_packet(s, err);
+	if (rc == BIZLOCK_OK && server.mariadb)
+		rc = try_compound(s, &server.compound, err);
 	if (rc == BIZLOCK_OK)
 		*ret = server;
 	return rc;

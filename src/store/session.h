@@ -199,6 +199,10 @@ int bl_session_last(struct bl_session *s, struct bl_err *err);
 /* Is the server willing to run this? It is prepared, and no more. CONN, DB, NOMEM. */
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err);
 
+/* As if the answer had been lost, and with it the connection: what was sent may have run, or not.
+ * Returns CONN. */
+int bl_session_lost(struct bl_session *s, struct bl_err *err, const char *why);
+
 /* Sets err, and `gone` if the error is of that kind: from the connection's last error, or from
  * that of a statement. */
 int bl_session_error(struct bl_session *s, struct bl_err *err);

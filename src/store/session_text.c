@@ -46,6 +46,12 @@ int bl_session_refuse(struct bl_session *s, struct bl_err *err, const char *why)
 	return bl_err_set(err, BIZLOCK_DB, "%s", why);
 }
 
+int bl_session_lost(struct bl_session *s, struct bl_err *err, const char *why)
+{
+	bl_session_leave(s);
+	return bl_err_native(err, CR_SERVER_LOST, why);
+}
+
 int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
                      unsigned long asked, struct bl_err *err)
 {

@@ -13,10 +13,10 @@ enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go, if there is no row */
 	BL_STMT_TAKE_RUNG, /* the row, if there is none, with the doorbell that the connection has
 	                    */
-	BL_STMT_TAKE,      /* the row alone */
+	BL_STMT_TAKE,      /* the row, also from a holder whose lease is over */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
 	BL_STMT_BREAK,
-	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: of MariaDB alone */
+	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: a compound */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
 	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
@@ -63,6 +63,7 @@ enum bl_param {
 
 struct bl_sql {
 	bool mariadb;
+	bool compound;      /* see struct bl_server */
 	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
 	char *text[BL_STMT_COUNT];
 	char table[64 + 2 + 1];        /* biz_lock with its prefix, quoted, */

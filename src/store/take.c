@@ -30,7 +30,7 @@ static enum bl_took read_answer(const struct bl_done *done, bool rang, struct bl
 /* What the statements that take a free key answer of a row whose lease is over. */
 enum { IS_OVER = 2 };
 
-/* Without a doorbell the row is one whose lease is over, most often. */
+/* Without a doorbell there most often is a row, whose lease is over. */
 static int take_one(struct bl_session *s, struct bl_ring ring, struct bl_done *ret,
                     struct bl_err *err)
 {

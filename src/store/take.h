@@ -1,4 +1,4 @@
-/* Taking rows, all that are asked for or none. One goes by a prepared statement, several by
+/* Taking rows, all that are asked for or none. One goes by prepared statements, several by
  * one text; and a single one may go together with what other threads want: see batch.h. */
 #ifndef BL_STORE_TAKE_H
 #define BL_STORE_TAKE_H

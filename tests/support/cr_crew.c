@@ -120,8 +120,9 @@ void crew_end(struct crew *c)
 void crew_sent(const struct crew *c, unsigned before, unsigned packets)
 {
 	unsigned sent = proxy_packets(c->proxy) - before - 2, again = sent - packets;
-	bool alone = packets >= CREW;
+	bool alone = packets >= CREW, asked = c->release[0] && again == 1;
 
-	cr_assert(sent >= packets && (again == 0 || again == CREW || (alone && again < CREW)),
+	cr_assert(sent >= packets &&
+	                  (again == 0 || again == CREW || asked || (alone && again < CREW)),
 	          "%u packets, not %u", sent, packets);
 }

@@ -46,7 +46,8 @@ void crew_breaks(const struct crew *c, int i);
 
 /* This number of packets was sent since `before`, beside those of the occupant: its second fence,
  * because its answer was slow, and its release. On a slow machine there may be a second fence for
- * the whole batch, too, or for each request that went alone. */
+ * the whole batch, too, or for each request that went alone. Where another test's client watches
+ * something on this server, releases ask whether that is of theirs. */
 void crew_sent(const struct crew *c, unsigned before, unsigned packets);
 
 #endif

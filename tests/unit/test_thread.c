@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,8 +30,18 @@ static void expect_distinct(const struct bl_thread *t, size_t n)
 	}
 }
 
+/* What its owners are called. */
+static bool is_named(const struct bl_thread *self)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)self->tid);
+	return strcmp(self->name, name) == 0 && self->name_len == strlen(name);
+}
+
 Test(thread, is_the_kernels_thread)
 {
+	cr_expect(is_named(bl_thread_self()));
 	cr_expect_eq(bl_thread_self()->tid, (uint64_t)syscall(SYS_gettid));
 	cr_expect_eq(bl_thread_self()->serial, bl_thread_self()->serial);
 }
@@ -70,7 +82,9 @@ Test(thread, a_forked_child_has_its_own_kernel_id)
 	if (child == 0) {
 		struct bl_thread self = *bl_thread_self();
 
-		_exit(self.tid == (uint64_t)getpid() && self.tid != parent.tid ? 0 : 1);
+		_exit(self.tid == (uint64_t)getpid() && self.tid != parent.tid && is_named(&self)
+		              ? 0
+		              : 1);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);

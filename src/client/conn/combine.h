@@ -1,8 +1,7 @@
 /* Merges acquisitions and releases of several threads or requests into a batch, which is one
  * transaction. A thread that finds the connection it needs at work puts a job into its line. The
- * thread that has the connection next takes all jobs along. A thread that finds it idle goes alone;
- * only if the connection's last statement was a batch, it waits a moment for those that were in
- * that. */
+ * thread that has the connection next takes all jobs along. A thread that finds it idle goes alone,
+ * unless a batch has just ended there: then it waits a moment for those that were in that. */
 #ifndef BL_CLIENT_CONN_COMBINE_H
 #define BL_CLIENT_CONN_COMBINE_H
 

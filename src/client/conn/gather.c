@@ -1,8 +1,8 @@
 #include "client/conn/gather.h"
 
-/* It waits for a part of the time that the last batch took, for no longer than GATHER_NS, and for
- * no more than GATHER_MOST: with more threads some are in line by now, and the server is better
- * kept busy. */
+/* They have a part of the time that their batch took, counted from its end, and no longer than
+ * GATHER_NS. Nobody waits for more than GATHER_MOST: with more threads some are in line by now, and
+ * the server is better kept busy. */
 #define GATHER_PART 4
 #define GATHER_NS (BL_NS_PER_MS / 5)
 #define GATHER_MOST 16
@@ -12,17 +12,25 @@ struct bl_gathering {
 	pthread_cond_t complete;
 };
 
+void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time sent)
+{
+	bl_time now = bl_now();
+
+	conn->expected = n < GATHER_MOST ? n : GATHER_MOST;
+	conn->expected_until = now + bl_earlier((now - sent) / GATHER_PART, GATHER_NS);
+}
+
 void bl_gather(struct bizlock *b, struct bl_conn *conn)
 {
-	unsigned last = conn->last_batch < GATHER_MOST ? conn->last_batch : GATHER_MOST;
-	struct bl_gathering g = {.wanted = last > 0 ? last - 1 : 0};
-	bl_time end = bl_now() + bl_earlier(conn->took / GATHER_PART, GATHER_NS);
+	struct bl_gathering g = {.wanted = conn->expected > 0 ? conn->expected - 1 : 0};
 
-	if (conn->jobs.count >= g.wanted || bl_cond_init(&g.complete) != 0)
+	conn->expected = 0;
+	if (conn->jobs.count >= g.wanted || bl_passed(conn->expected_until) ||
+	    bl_cond_init(&g.complete) != 0)
 		return;
 	conn->gathering = &g;
-	while (conn->jobs.count < g.wanted && !bl_passed(end))
-		bl_cond_wait_until(&g.complete, &b->mu, end);
+	while (conn->jobs.count < g.wanted && !bl_passed(conn->expected_until))
+		bl_cond_wait_until(&g.complete, &b->mu, conn->expected_until);
 	conn->gathering = NULL;
 	pthread_cond_destroy(&g.complete);
 }

@@ -7,8 +7,10 @@
 
 #include "client/state.h"
 
-/* The caller has the connection, which is open for jobs: waits until its line is long enough.
- * Where the last one went alone it does not wait. */
+/* A batch of n threads, which was sent then, has its answers now. */
+void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time sent);
+
+/* The caller has the connection, which is open for jobs: waits until those are in its line. */
 void bl_gather(struct bizlock *b, struct bl_conn *conn);
 
 /* A job has come to the line. */

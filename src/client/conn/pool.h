@@ -36,8 +36,9 @@ struct bl_conn {
 	bool open;            /* lent for a moment: jobs may stand in line */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
-	unsigned last_batch;            /* how many jobs went together the last time */
-	struct bl_gathering *gathering; /* see gather.h; NULL: nobody waits for its line */
+	unsigned expected;              /* so many of its last batch may come back to its line */
+	bl_time expected_until;         /* by then: see gather.h */
+	struct bl_gathering *gathering; /* NULL: nobody waits for that */
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
 	bl_time connected_at, lent_at;
 	bl_time took;       /* how long it was lent the last time; since then it is idle */

@@ -55,7 +55,7 @@ Test(asking_waits, the_next_one_is_woken_where_the_first_gave_up)
 	struct ask first, next;
 	unsigned before;
 
-	/* What it sends is prepared afterwards. */
+	/* After this its statements are prepared. */
 	expect(OK, other, acquire_as(other, "k", "holder"));
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	expect(OK, other, acquire_as(other, "k", "holder"));
