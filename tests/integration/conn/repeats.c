@@ -43,6 +43,34 @@ Test(repeats, a_contender_that_meets_a_locked_row)
 	expect_moved(b, &n, "held+1 acquired+1 waits+1");
 }
 
+/* Between its row, which is gone then, and its doorbell. */
+static void release_is_ended(const char *what)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	struct call call;
+
+	not_here_unless(!server_is_mysql(world.admin), "compound statements are MariaDB's");
+	proxy_replace(p, "DO RELEASE_LOCK(?)", "DO SLEEP(0*?+120) ");
+	expect(OK, b, acquire_as(b, "k", "task"));
+	call_prepare(&call, b, "k", .owner = "task");
+	call_start_release(&call);
+	eventually(rows() == 0);
+	eventually(kill_statement(what, "%SLEEP%"));
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	proxy_stop(p);
+}
+
+Test(repeats, a_release_that_is_ended_behind_its_row)
+{
+	release_is_ended("QUERY");
+}
+
+Test(repeats, a_release_whose_connection_is_killed_behind_its_row)
+{
+	release_is_ended("");
+}
+
 Test(repeats, a_set_that_meets_a_locked_row)
 {
 	bizlock *b = client(NULL);
