@@ -1,7 +1,9 @@
 /* The numbers of statements that are sent again, and of connections that are opened again. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
+#include <string.h>
 
+#include "cr_keyset.h"
 #include "cr_numbers.h"
 #include "cr_test.h"
 
@@ -53,10 +55,12 @@ static void release_is_ended(const char *error)
 	static char to[sizeof(from)];
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = client_through(p, NULL);
+	int len;
 
 	not_here_unless(!server_is_mysql(world.admin), "compound statements are MariaDB's");
-	snprintf(to, sizeof(to), "SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO=%s;DO ?,?,?%*s", error,
-	         100, "");
+	len = snprintf(to, sizeof(to), "SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO=%s;DO ?,?,?",
+	               error);
+	memset(to + len, ' ', sizeof(to) - 1 - (size_t)len);
 	proxy_replace(p, from, to);
 	expect(OK, b, acquire_as(b, "k", "task"));
 	expect(OK, b, bizlock_release(b, KEY("k"), "task", NULL));
