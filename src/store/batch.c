@@ -235,7 +235,7 @@ static bool is_refused(struct batch *b, const struct bl_err *err)
 	if (b->answered != b->commit)
 		return b->answered < b->commit;
 	if (b->compound) /* the look behind COMMIT, too, may have waited in vain */
-		return bl_condition_failed(err) || is_open(b);
+		return bl_before_commit(err) || is_open(b);
 	return bl_classify(err->native) == BL_CLASS_RETRY;
 }
 
@@ -340,8 +340,8 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
 }
 
-/* Where keys are fought for, every other batch would go in vain. After one that did, so many with
- * acquisitions go in two packets. */
+/* Where keys are fought for, every other batch would go in vain. After one that did, the next ones
+ * that acquire go in two packets. */
 #define BATCHES_IN_TWO 15
 
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,

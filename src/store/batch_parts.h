@@ -19,10 +19,11 @@ struct batch {
 	bool compound; /* as one statement of MariaDB's; see struct bl_server */
 
 	/* OF THE PACKET THAT CHANGES THE ROWS */
-	unsigned answers; /* how many it has */
-	unsigned commit; /* which of them is that of COMMIT. A compound has none: 0 is its first, */
-	bool looks;      /* which is a look behind COMMIT, if there is one */
-	unsigned needed; /* how many tell all about the rows */
+	unsigned answers;  /* how many it has */
+	unsigned commit;   /* index of COMMIT's. A compound has none: 0, for its first answer comes
+	                      from behind COMMIT */
+	bool looks;        /* one of them is a look behind COMMIT */
+	unsigned needed;   /* how many tell all about the rows */
 	unsigned answered; /* how many were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
 	bool in_order;     /* all was inserted, with one fence after the other */

@@ -95,9 +95,9 @@ bool bl_waited_in_vain(const struct bl_err *err)
 	return err->native == ER_LOCK_WAIT_TIMEOUT;
 }
 
-bool bl_condition_failed(const struct bl_err *err)
+bool bl_before_commit(const struct bl_err *err)
 {
-	return err->native == ER_DATA_OUT_OF_RANGE;
+	return err->native == ER_DATA_OUT_OF_RANGE || err->native == ER_LOCK_DEADLOCK;
 }
 
 bool bl_no_table(const struct bl_err *err)

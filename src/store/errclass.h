@@ -12,7 +12,7 @@ enum bl_class {
 	BL_CLASS_DOUBT,   /* the server lost the others of its cluster in a commit: it counts as not
 	                     there, and the statement may have run */
 	BL_CLASS_KILLED,  /* this connection was ended from outside; nothing has run, but for the
-	                     parts  of a compound that came before; so with AWAY */
+	                     first  parts of a compound. The same holds for AWAY */
 	BL_CLASS_AWAY,    /* refused by a server that is leaving, not ready or read-only: it
 	                     counts as not there, and nothing has run */
 	BL_CLASS_RETRY,   /* nothing happened, and the same again may succeed */
@@ -29,8 +29,9 @@ bool bl_class_ends_connection(enum bl_class class);
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
-/* Did a condition of a batch not hold? See batch_text.c. */
-bool bl_condition_failed(const struct bl_err *err);
+/* Does nothing behind the COMMIT of a compound give this error? So with a condition of a batch that
+ * does not hold (batch_text.c), and with a deadlock. */
+bool bl_before_commit(const struct bl_err *err);
 
 /* Is its table missing, or not for this user? */
 bool bl_no_table(const struct bl_err *err);

@@ -128,13 +128,24 @@ int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
 	return err->code = BIZLOCK_UNSUPPORTED;
 }
 
-/* What is between us and MariaDB may not know it. Batches and releases do without it then. */
-static int try_compound(struct bl_session *s, bool *ret, struct bl_err *err)
+/* A proxy may not know them. Batches and releases do without then. So they do where error 1205 ends
+ * the transaction: by that they tell whether COMMIT was reached. */
+static int try_compound(struct bl_session *s, struct bl_server *server, struct bl_err *err)
 {
-	int rc = bl_session_prepare(s, "BEGIN NOT ATOMIC DO 0;DO 0;END", err);
+	static const char text[] = "BEGIN NOT ATOMIC DO 0;DO 0;END";
+	struct bl_rows *none = NULL;
+	int rc;
 
-	*ret = rc == BIZLOCK_OK;
-	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+	if (!server->mariadb || server->rollback_on_timeout)
+		return BIZLOCK_OK;
+	rc = bl_session_send(s, text, strlen(text), err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_answer(s, 0, &none, err);
+	server->compound = rc == BIZLOCK_OK;
+	if (rc != BIZLOCK_DB)
+		return rc;
+	bl_err_clear(err);
+	return BIZLOCK_OK;
 }
 
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
@@ -153,8 +164,8 @@ int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *
 		                  "binlog_format=STATEMENT refuses writes under READ COMMITTED "
 		                  "(error 1665): set binlog_format to MIXED or ROW");
 	rc = bl_server_try_packet(s, err);
-	if (rc == BIZLOCK_OK && server.mariadb)
-		rc = try_compound(s, &server.compound, err);
+	if (rc == BIZLOCK_OK)
+		rc = try_compound(s, &server, err);
 	if (rc == BIZLOCK_OK)
 		*ret = server;
 	return rc;

@@ -11,7 +11,7 @@ struct bl_server {
 	bool snapshot_isolation;  /* MariaDB knows innodb_snapshot_isolation */
 	bool rollback_on_timeout; /* MariaDB: error 1205, NOWAIT's, ends the transaction */
 	bool secure_timestamp;    /* MariaDB: sessions of plain users may not set their clock */
-	bool compound;            /* MariaDB: takes BEGIN NOT ATOMIC, and so does what is between */
+	bool compound;            /* MariaDB: it and every proxy on the way take BEGIN NOT ATOMIC */
 	bool galera;              /* a node of Galera */
 	bool group;               /* a member of a group (MySQL's group replication) */
 	bool several_primaries;   /* its cluster takes writes at other members, too, at this moment:

@@ -13,11 +13,11 @@ static void warm_up(bizlock *b, uint32_t flags)
 	expect(OK, b, bizlock_release(b, KEY("warm"), NULL, NULL));
 }
 
-void crew_begin_with(struct crew *c, const char *const *options)
+void crew_begin_by(struct crew *c, struct proxy *p, const char *const *options)
 {
 	memset(c, 0, sizeof(*c));
-	c->proxy = proxy_start(&world.at, "127.0.0.1");
-	c->b = client_through(c->proxy, options);
+	c->proxy = p;
+	c->b = client_through(p, options);
 	c->stranger = client(NULL);
 	c->wait_ms = CREW_WAIT_MS;
 	warm_up(c->b, 0);
@@ -27,6 +27,11 @@ void crew_begin_with(struct crew *c, const char *const *options)
 		snprintf(c->owners[i], sizeof(c->owners[i]), "o-%d", i);
 		c->wants[i] = c->ids[i];
 	}
+}
+
+void crew_begin_with(struct crew *c, const char *const *options)
+{
+	crew_begin_by(c, proxy_start(&world.at, "127.0.0.1"), options);
 }
 
 void crew_begin(struct crew *c, const char *combine)

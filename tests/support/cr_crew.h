@@ -22,6 +22,7 @@ struct crew {
 /* A client with one connection, or with these options. */
 void crew_begin(struct crew *c, const char *combine);
 void crew_begin_with(struct crew *c, const char *const *options);
+void crew_begin_by(struct crew *c, struct proxy *p, const char *const *options);
 
 /* Fails if a row or a doorbell is left. */
 void crew_end(struct crew *c);

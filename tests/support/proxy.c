@@ -41,7 +41,7 @@ struct proxy {
 	unsigned port;
 	int listener, wake;
 	pthread_t thread;
-	atomic_uint packets;
+	atomic_uint packets, replaced;
 	atomic_uint late;   /* streams that keep something back for a while */
 	pthread_mutex_t mu; /* guards what follows, up to links */
 	pthread_cond_t obeyed;
@@ -124,13 +124,16 @@ static bool suffer(struct proxy *p, struct stream *s, size_t n, const struct fau
 }
 
 /* With mu held. */
-static void replace(const struct proxy *p, struct stream *s)
+static void replace(struct proxy *p, struct stream *s)
 {
 	size_t len = p->from ? strlen(p->from) : 0;
 	char *at = s->buf;
 
-	while (len > 0 && (at = memmem(at, s->have - (size_t)(at - s->buf), p->from, len)) != NULL)
+	while (len > 0 &&
+	       (at = memmem(at, s->have - (size_t)(at - s->buf), p->from, len)) != NULL) {
 		memcpy(at, p->to, len);
+		atomic_fetch_add(&p->replaced, 1);
+	}
 }
 
 /* The buffer is fresh. False: the link is cut. */
@@ -358,7 +361,13 @@ void proxy_replace(struct proxy *p, const char *from, const char *to)
 	pthread_mutex_lock(&p->mu);
 	p->from = from;
 	p->to = to;
+	atomic_store(&p->replaced, 0);
 	pthread_mutex_unlock(&p->mu);
+}
+
+unsigned proxy_replaced(struct proxy *p)
+{
+	return atomic_load(&p->replaced);
 }
 
 unsigned proxy_fired(struct proxy *p)

@@ -42,6 +42,9 @@ void proxy_arm(struct proxy *p, const struct fault *fault);
  * says about itself. */
 void proxy_replace(struct proxy *p, const char *from, const char *to);
 
+/* How often it was found since then. */
+unsigned proxy_replaced(struct proxy *p);
+
 /* How often has the fault fired since proxy_arm()? */
 unsigned proxy_fired(struct proxy *p);
 

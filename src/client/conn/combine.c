@@ -117,7 +117,7 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
 	                  &batch->sent, &err);
 	bl_lock(b);
-	if (batch->of_threads)
+	if (batch->of_threads && rc == BIZLOCK_OK)
 		bl_gather_expect(batch->conn, (unsigned)batch->n, batch->rung);
 	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
 	for (size_t i = 0; batch->conn->session.woke && i < batch->n; i++)

@@ -12,12 +12,12 @@ struct bl_gathering {
 	pthread_cond_t complete;
 };
 
-void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time sent)
+void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time began)
 {
 	bl_time now = bl_now();
 
 	conn->expected = n < GATHER_MOST ? n : GATHER_MOST;
-	conn->expected_until = now + bl_earlier((now - sent) / GATHER_PART, GATHER_NS);
+	conn->expected_until = now + bl_earlier((now - began) / GATHER_PART, GATHER_NS);
 }
 
 void bl_gather(struct bizlock *b, struct bl_conn *conn)

@@ -7,10 +7,11 @@
 
 #include "client/state.h"
 
-/* A batch of n threads, which was sent then, has its answers now. */
-void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time sent);
+/* A batch of n threads, which began then, has its answers now. */
+void bl_gather_expect(struct bl_conn *conn, unsigned n, bl_time began);
 
-/* The caller has the connection, which is open for jobs: waits until those are in its line. */
+/* The caller has the connection, which is open for jobs: waits until those are in its line, or
+ * their time is over. */
 void bl_gather(struct bizlock *b, struct bl_conn *conn);
 
 /* A job has come to the line. */

@@ -36,7 +36,7 @@ struct bl_conn {
 	bool open;            /* lent for a moment: jobs may stand in line */
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
-	unsigned expected;              /* so many of its last batch may come back to its line */
+	unsigned expected;              /* how many of its last batch may come back to its line */
 	bl_time expected_until;         /* by then: see gather.h */
 	struct bl_gathering *gathering; /* NULL: nobody waits for that */
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */

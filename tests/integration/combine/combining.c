@@ -41,6 +41,29 @@ Test(combining, what_lines_up_travels_together)
 	crew_end(&c);
 }
 
+/* A proxy that does not know them. */
+Test(combining, batches_do_without_compound_statements)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	unsigned before;
+	struct crew c;
+
+	not_here_unless(!server_is_mysql(world.admin), "compound statements are MariaDB's");
+	proxy_replace(p, "BEGIN NOT ATOMIC", "BEGIN NOT ATOMIX");
+	crew_begin_by(&c, p, OPTIONS("max_connections", "1", "combine", "on"));
+	cr_assert_eq(proxy_replaced(p), 1);
+	for (int i = 0; i < 2; i++) {
+		crew_releases(&c, i == 1);
+		crew_line_up(&c);
+		before = proxy_packets(p);
+		crew_go(&c);
+		crew_all_are(&c, BIZLOCK_OK);
+		crew_sent(&c, before, PACKETS);
+	}
+	cr_assert_eq(proxy_replaced(p), 1);
+	crew_end(&c);
+}
+
 Test(combining, acquisitions_and_releases_mix)
 {
 	struct crew c;
