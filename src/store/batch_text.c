@@ -10,7 +10,7 @@
  *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
  *
  * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
- * costs both sides a system call, and wakes the client: together a third of what a batch of four
+ * costs both sides a system call, and wakes the client: together a quarter of what a batch of four
  * rows costs.
  *
  * Where that meets an error, two packets find out what is simple, and change that alone. The first
