@@ -17,8 +17,8 @@
  * the batches; whoever came in between would go alone on the other one: a tenth of the statements
  * did, and cost a third of the server's time.
  *
- * 8 threads in one line get about as many locks a second as 8 that go alone, for 0.6 of the server's
- * processor time; 4 threads get a sixth fewer. */
+ * 8 threads in one line get about as many locks a second as 8 that go alone, for 0.6 of the
+ * server's processor time; 4 threads get a sixth fewer. */
 #define CROWD 8
 
 /* ---- a batch ------------------------------------------------------------------------ */
