@@ -115,11 +115,13 @@ static void read_bell(struct bl_entry *e, const char *field)
 		*e->row = (struct bl_row){.bell_by = by < 0 ? (uint64_t)-by : 0};
 }
 
-static void read_bells(const struct batch *b, struct bl_rows *rows)
+static void read_bells(struct batch *b, struct bl_rows *rows)
 {
 	MYSQL_ROW row = bl_rows_next(rows);
-	unsigned columns = rows->columns, at = 0;
+	unsigned columns = rows->columns, at = 1;
 
+	if (row)
+		bl_batch_read_step(b, row[0]);
 	for (size_t i = 0; row && i < b->n; i++)
 		if (bl_batch_acquires(b->entries[i]) && at < columns) {
 			read_bell(b->entries[i], row[at++]);
@@ -128,7 +130,7 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 
 static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 {
-	const struct batch *b = arg;
+	struct batch *b = arg;
 
 	if (rows && statement == 0)
 		read_bells(b, rows);
@@ -136,23 +138,43 @@ static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 		read_entries(b, rows, true);
 }
 
-void bl_batch_read_first_fence(struct batch *b, const char *field)
+/* As far as the variable goes. */
+#define STEP_MAX 65535
+
+void bl_batch_read_step(struct batch *b, const char *field)
 {
-	b->first = field ? strtoull(field, NULL, 10) : 0;
-	b->in_order = b->first > 0;
+	uint64_t step = field ? strtoull(field, NULL, 10) : 0;
+
+	b->step = step <= STEP_MAX ? step : 0;
 }
 
-/* n different numbers that grow from row to row, of which the last is the first + n - 1. They are
- * others where servers of a cluster draw by turns, or where some row was there already. */
-static void read_last(struct batch *b, struct bl_rows *rows)
+static void note_first(struct batch *b, uint64_t first, uint64_t inserted)
 {
-	unsigned columns = BL_BATCH_COLUMNS + (b->compound ? 1 : 0);
-	MYSQL_ROW row = rows->columns == columns ? bl_rows_next(rows) : NULL;
-	uint64_t last = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
+	b->first = first;
+	b->in_order = first > 0 && b->step > 0 && inserted == b->inserts;
+}
 
-	if (row && b->compound)
-		bl_batch_read_first_fence(b, row[BL_BATCH_COLUMNS]);
-	b->in_order &= last == b->first + b->inserts - 1;
+/* Of a compound, which has come to its end because all was inserted. */
+void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields)
+{
+	bl_batch_read_step(b, fields[1]);
+	note_first(b, fields[0] ? strtoull(fields[0], NULL, 10) : 0, b->inserts);
+}
+
+static void read_look(struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row = rows->columns == BL_BATCH_FENCES_COLUMNS ? bl_rows_next(rows) : NULL;
+
+	if (row)
+		bl_batch_read_fences(b, row);
+}
+
+static void read_guard(struct batch *b, struct bl_rows *rows)
+{
+	MYSQL_ROW row = bl_rows_next(rows);
+
+	if (row)
+		bl_batch_read_step(b, row[0]);
 }
 
 static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
@@ -160,15 +182,14 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	struct batch *b = arg;
 
 	b->answered = statement + 1;
-	if (rows && b->answered > b->commit) {
-		if (b->shared)
-			bl_sharers_read(b, rows);
-		else
-			read_last(b, rows);
-	} else if (!rows && b->inserts > 0 && statement + 1 == b->commit) {
-		b->first = mysql_insert_id(b->s->mysql);
-		b->in_order = b->first && mysql_affected_rows(b->s->mysql) == b->inserts;
-	}
+	if (rows && b->answered <= b->commit)
+		read_guard(b, rows);
+	else if (rows && b->shared)
+		bl_sharers_read(b, rows);
+	else if (rows)
+		read_look(b, rows);
+	else if (b->inserts > 0 && !b->compound && statement == b->insert)
+		note_first(b, mysql_insert_id(b->s->mysql), mysql_affected_rows(b->s->mysql));
 }
 
 static void read_back(void *arg, unsigned statement, struct bl_rows *rows)
@@ -236,6 +257,8 @@ static bool is_refused(struct batch *b, const struct bl_err *err)
 		return b->answered < b->commit;
 	if (b->compound) /* the look behind COMMIT, too, may have waited in vain */
 		return bl_before_commit(err) || is_open(b);
+	if (b->single)
+		return !bl_may_have_run(err); /* as of one row: attempt.c */
 	return bl_classify(err->native) == BL_CLASS_RETRY;
 }
 
@@ -274,8 +297,9 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 		if (!bl_batch_inserts(e))
 			continue;
 		e->done = true;
-		e->goal->fence = fence++;
+		e->goal->fence = fence;
 		e->goal->took_over = false;
+		fence += b->step;
 	}
 	return BIZLOCK_OK;
 }
@@ -322,6 +346,8 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 static void batch_begin(struct batch *b)
 {
 	b->commit = b->answered = 0;
+	b->first = b->step = 0;
+	b->in_order = false;
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 

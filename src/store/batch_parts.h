@@ -17,16 +17,19 @@ struct batch {
 	size_t acquisitions, releases, inserts;
 	bool at_once;  /* all in one packet, or nothing */
 	bool compound; /* as one statement of MariaDB's; see struct bl_server */
+	bool single;   /* one INSERT, which commits itself */
 
 	/* OF THE PACKET THAT CHANGES THE ROWS */
 	unsigned answers;  /* how many it has */
+	unsigned insert;   /* index of INSERT's. A compound has none */
 	unsigned commit;   /* index of COMMIT's. A compound has none: 0, for its first answer comes
 	                      from behind COMMIT */
 	bool looks;        /* one of them is a look behind COMMIT */
 	unsigned needed;   /* how many tell all about the rows */
 	unsigned answered; /* how many were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
-	bool in_order;     /* all was inserted, with one fence after the other */
+	uint64_t step;     /* from one fence to the next; 0: not known */
+	bool in_order;     /* all was inserted: so first and step tell the fences */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"
@@ -45,14 +48,16 @@ void bl_batch_second(struct batch *b); /* and sets answers, commit, looks, neede
 void bl_batch_undo(struct batch *b);
 void bl_batch_read(struct batch *b); /* all that was inserted */
 
-/* One more column of the look: see bl_batch_read_first_fence(). */
-void bl_batch_add_first_fence(struct batch *b);
+/* What tells the fences, as columns; and where these were read. An INSERT of a compound has no
+ * answer that would tell the first one. */
+#define BL_BATCH_STEP "@@auto_increment_increment"
+#define BL_BATCH_FENCES "LAST_INSERT_ID()," BL_BATCH_STEP
+enum { BL_BATCH_FENCES_COLUMNS = 2 };
+void bl_batch_read_step(struct batch *b, const char *field);
+void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields);
 
 /* The doorbells of releases, and how many there are. */
 size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
-
-/* The first row of a look. A compound has no answer to its INSERT. */
-void bl_batch_read_first_fence(struct batch *b, const char *field);
 
 /* How batches of those that share differ: batch_shared.c. */
 void bl_sharers_add_free(struct batch *b); /* a condition: nobody would have to wait */

@@ -82,7 +82,7 @@ void bl_sharers_ask(struct batch *b)
 	const struct bl_entry *e;
 
 	bl_buf_reset(text);
-	bl_buf_adds(text, "SELECT CONCAT(''");
+	bl_buf_adds(text, "SELECT " BL_BATCH_STEP ",CONCAT(''");
 	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
 		bl_buf_addf(text, ",IS_USED_LOCK('%s') IS NOT NULL", e->goal->bell);
 	bl_buf_adds(text, ");");
@@ -96,12 +96,14 @@ static void leave_out(const struct batch *b, const char *id, const char *type)
 }
 
 /* A digit for each key. */
-static void read_bells(const struct batch *b, struct bl_rows *rows)
+static void read_bells(struct batch *b, struct bl_rows *rows)
 {
-	MYSQL_ROW row = bl_rows_next(rows);
-	const char *digits = row && row[0] ? row[0] : "";
+	MYSQL_ROW row = rows->columns == 2 ? bl_rows_next(rows) : NULL;
+	const char *digits = row && row[1] ? row[1] : "";
 	const struct bl_entry *e;
 
+	if (row)
+		bl_batch_read_step(b, row[0]);
 	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;) {
 		char digit = *digits ? *digits++ : '1';
 
@@ -112,7 +114,7 @@ static void read_bells(const struct batch *b, struct bl_rows *rows)
 
 void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 {
-	const struct batch *b = arg;
+	struct batch *b = arg;
 	MYSQL_ROW row;
 
 	if (rows && statement == 0)
@@ -135,8 +137,8 @@ static void add_look(struct batch *b, bool all)
 
 	bl_buf_adds(text, "SELECT biz_id, biz_type, slot, fence, owner, "
 	                  "TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)");
-	if (!all)
-		bl_batch_add_first_fence(b);
+	if (!all && b->compound)
+		bl_buf_adds(text, "," BL_BATCH_FENCES);
 	bl_buf_addf(text, " FROM %s FORCE INDEX (PRIMARY)", b->s->sql->shared_table);
 	add_slots_0(b, bl_batch_inserts);
 	for (size_t i = b->n; i-- > 0;) {
@@ -183,16 +185,16 @@ static void read_row(const struct batch *b, MYSQL_ROW at)
 	}
 }
 
-static void read_look(struct batch *b, struct bl_rows *rows, bool with_first_fence)
+static void read_look(struct batch *b, struct bl_rows *rows, bool with_fences)
 {
+	unsigned columns = LOOK_COLUMNS + (with_fences ? BL_BATCH_FENCES_COLUMNS : 0);
 	MYSQL_ROW row;
 
-	while (rows->columns == LOOK_COLUMNS + (with_first_fence ? 1u : 0u) &&
-	       (row = bl_rows_next(rows)) != NULL) {
+	while (rows->columns == columns && (row = bl_rows_next(rows)) != NULL) {
 		if (row[0] && row[1] && row[2] && row[3] && row[4])
 			read_row(b, row);
-		if (with_first_fence)
-			bl_batch_read_first_fence(b, row[LOOK_COLUMNS]);
+		if (with_fences)
+			bl_batch_read_fences(b, row + LOOK_COLUMNS);
 	}
 }
 
@@ -219,7 +221,7 @@ static int look_at_all(struct batch *b, struct bl_err *err)
 	return bl_session_each(b->s, UINT_MAX, read_all, b, err);
 }
 
-/* See read_last() of batch.c. */
+/* The last row, which the look has because some row must bring the fences of a compound. */
 static bool are_in_order(const struct batch *b)
 {
 	const struct bl_entry *last = NULL;
@@ -228,7 +230,7 @@ static bool are_in_order(const struct batch *b)
 		if (bl_batch_inserts(b->entries[i]))
 			last = b->entries[i];
 	return b->in_order && last && last->seen->mine &&
-	       last->seen->fence == b->first + b->inserts - 1;
+	       last->seen->fence == b->first + (b->inserts - 1) * b->step;
 }
 
 int bl_sharers_tell(struct batch *b, struct bl_err *err)
@@ -244,7 +246,8 @@ int bl_sharers_tell(struct batch *b, struct bl_err *err)
 			continue;
 		if (in_order) {
 			e->seen->mine = true;
-			e->seen->fence = fence++;
+			e->seen->fence = fence;
+			fence += b->step;
 		}
 		e->done = e->seen->mine;
 	}

@@ -6,8 +6,8 @@
  *     DELETE ... of releases;
  *     unless all were there, and all doorbells of acquisitions are given: an error;
  *     INSERT ...;
- *     unless all are new: an error;
- *     COMMIT; SELECT ... of the last acquisition; DO RELEASE_LOCK(...), ...
+ *     unless all are new: an error (of a compound);
+ *     COMMIT; DO RELEASE_LOCK(...), ...
  *
  * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
  * costs both sides a system call, and wakes the client: together a quarter of what a batch of four
@@ -31,7 +31,13 @@
  * A hold whose row is gone ends the batch before COMMIT, for the DELETE does not tell which one
  * that is. Then each goes alone.
  *
- * Fences are drawn behind all the doorbells, as those of a set. */
+ * Without releases there is no need for START TRANSACTION and COMMIT, whose answers cost more than
+ * what they do. A compound has none, and needs them to undo what it did.
+ *
+ * Fences are drawn behind all the doorbells, as those of a set. One INSERT of several rows gets
+ * them in order, at a distance that the session's auto_increment_increment tells, if all rows are
+ * new: InnoDB takes as many numbers at once as there are rows, and nobody else's are among them.
+ * So no row has to be read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -174,8 +180,9 @@ static void add_free(struct batch *b)
 	bl_buf_adds(text, ")");
 }
 
-/* Around a condition: an error unless it is true. It is a SELECT also in a compound, because an IF
- * would lock the rows that it reads, and so wait for them. INTO: no answer. */
+/* Around a condition: an error unless it is true, and the step of fences if it is. It is a SELECT
+ * also in a compound, because an IF would lock the rows that it reads, and so wait for them. INTO:
+ * no answer. */
 static void begin_guard(struct batch *b)
 {
 	bl_buf_adds(&b->s->text, "SELECT IF(");
@@ -183,7 +190,7 @@ static void begin_guard(struct batch *b)
 
 static void end_guard(struct batch *b)
 {
-	bl_buf_adds(&b->s->text, ",1,EXP(999+ROW_COUNT()))");
+	bl_buf_adds(&b->s->text, "," BL_BATCH_STEP ",EXP(999+ROW_COUNT()))");
 	bl_buf_adds(&b->s->text, b->compound ? " INTO @bizlock_fits;" : ";");
 	b->commit++;
 }
@@ -253,29 +260,34 @@ static void add_batch_insert(struct batch *b)
 void bl_batch_first(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
-	bl_buf_adds(&b->s->text, "SELECT ");
+	bl_buf_adds(&b->s->text, "SELECT " BL_BATCH_STEP ",");
 	add_bells_to_ring(b);
 	bl_buf_adds(&b->s->text, ";");
 	add_from(b, BL_BATCH_LOOK, bl_batch_acquires);
 }
 
-void bl_batch_add_first_fence(struct batch *b)
-{
-	if (b->compound)
-		bl_buf_adds(&b->s->text, ", LAST_INSERT_ID()");
-}
-
 static void add_changes(struct batch *b)
 {
-	bl_buf_adds(&b->s->text, "START TRANSACTION;");
-	b->commit = 1;
+	struct bl_buf *text = &b->s->text;
+
+	b->single = b->releases == 0 && !b->compound;
+	b->commit = 0;
+	if (!b->single) {
+		bl_buf_adds(text, "START TRANSACTION;");
+		b->commit++;
+	}
 	if (b->releases > 0) {
 		add_deletes(b);
 		b->commit++;
 	}
 	add_guard(b);
-	if (b->inserts > 0) {
+	b->insert = b->commit;
+	if (b->inserts > 0)
 		add_batch_insert(b);
+	if (b->single)
+		return;
+	if (b->inserts > 0) {
+		bl_buf_adds(text, ";");
 		b->commit++;
 	}
 	if (b->inserts > 0 && b->compound) {
@@ -283,10 +295,10 @@ static void add_changes(struct batch *b)
 		add_count(b, b->inserts);
 		end_guard(b);
 	}
-	bl_buf_adds(&b->s->text, "COMMIT");
+	bl_buf_adds(text, "COMMIT");
 }
 
-/* What follows COMMIT: a look at what was inserted, and the doorbells of releases. */
+/* What follows COMMIT: the fences of a compound, and the doorbells of releases. */
 static void add_rest(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -295,12 +307,8 @@ static void add_rest(struct batch *b)
 		bl_sharers_end(b);
 		return;
 	}
-	if (b->inserts > 0) {
-		bl_buf_adds(text, ";SELECT " BL_BATCH_READ);
-		bl_batch_add_first_fence(b);
-		bl_buf_addf(text, " FROM %s", b->s->sql->table);
-		bl_sql_key(text, bl_entry_key(last_insert(b)));
-	}
+	if (b->inserts > 0 && b->compound)
+		bl_buf_adds(text, ";SELECT " BL_BATCH_FENCES);
 	if (b->releases > 0) {
 		bl_buf_adds(text, ";");
 		add_rings(b);
@@ -316,7 +324,7 @@ void bl_batch_second(struct batch *b)
 		bl_buf_adds(text, "BEGIN NOT ATOMIC ");
 	add_changes(b);
 	add_rest(b);
-	b->looks = b->inserts > 0 && !(b->shared && bl_shared_in_cluster(b->s));
+	b->looks = b->inserts > 0 && (b->shared ? !bl_shared_in_cluster(b->s) : b->compound);
 	b->answers = bl_sql_statements(text->data, text->len);
 	b->needed = b->commit + 1 + b->looks;
 	if (!b->compound)

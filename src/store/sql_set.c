@@ -117,7 +117,7 @@ void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
 
 void bl_sql_end_batch(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout;");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout");
 }
 
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)

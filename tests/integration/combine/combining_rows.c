@@ -103,3 +103,69 @@ Test(combining_rows, an_own_row_that_was_left_is_not_taken_for_a_new_one)
 	crew_all_are(&c, BIZLOCK_OK);
 	crew_end(&c);
 }
+
+/* ---- at any distance -------------------------------------------------------------------- */
+
+static void all_have_the_fences_of_their_rows(const struct crew *c)
+{
+	const char *table = c->flags & BIZLOCK_SHARED ? "biz_shared_lock" : "biz_lock";
+
+	crew_all_are(c, BIZLOCK_OK);
+	for (int i = 0; i < N; i++) {
+		long long fence = db_number(world.admin, "SELECT fence FROM %s WHERE %s", table,
+		                            row_where(KEY(c->ids[i])));
+
+		cr_assert_eq(c->calls[i].grant.fence, (uint64_t)fence);
+	}
+}
+
+/* Numbers are drawn as in a cluster, where several servers do so by turns. */
+static void begin_at_a_distance(struct crew *c, uint32_t flags)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+
+	proxy_replace(p, "group_concat_max_len = 1024", "auto_increment_increment =7");
+	crew_begin_by(c, p, OPTIONS("max_connections", "1", "combine", "on"));
+	cr_assert_gt(proxy_replaced(p), 0);
+	c->flags = flags;
+}
+
+/* Nothing is read behind the rows: the batch takes no more packets than any other. */
+static void goes_in(struct crew *c, unsigned packets)
+{
+	unsigned before;
+
+	crew_line_up(c);
+	before = proxy_packets(c->proxy);
+	crew_go(c);
+	all_have_the_fences_of_their_rows(c);
+	crew_sent(c, before, packets);
+	crew_release_held(c);
+}
+
+Test(combining_rows, fences_may_be_at_any_distance)
+{
+	struct crew c;
+
+	begin_at_a_distance(&c, 0);
+	goes_in(&c, 1);
+	hold_without_a_doorbell(&c, 0);
+	c.wait_ms = 0;
+	crew_all_together(&c);
+	all_but_this_one(&c, 0);
+	crew_release_held(&c);
+	expect(OK, c.stranger, bizlock_release(c.stranger, KEY(c.ids[0]), NULL, NULL));
+	goes_in(&c, 2);
+	crew_end(&c);
+}
+
+Test(combining_rows, fences_of_sharers_may_be_at_any_distance)
+{
+	struct crew c;
+
+	begin_at_a_distance(&c, BIZLOCK_SHARED);
+	crew_all_together(&c);
+	all_have_the_fences_of_their_rows(&c);
+	crew_release_held(&c);
+	crew_end(&c);
+}
