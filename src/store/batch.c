@@ -154,14 +154,14 @@ static void note_first(struct batch *b, uint64_t first, uint64_t inserted)
 	b->in_order = first > 0 && b->step > 0 && inserted == b->inserts;
 }
 
-/* Of a compound, which has come to its end because all was inserted. */
+/* Of a compound, which has come past COMMIT because all was inserted. */
 void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields)
 {
 	bl_batch_read_step(b, fields[1]);
 	note_first(b, fields[0] ? strtoull(fields[0], NULL, 10) : 0, b->inserts);
 }
 
-static void read_look(struct batch *b, struct bl_rows *rows)
+static void read_fences(struct batch *b, struct bl_rows *rows)
 {
 	MYSQL_ROW row = rows->columns == BL_BATCH_FENCES_COLUMNS ? bl_rows_next(rows) : NULL;
 
@@ -187,7 +187,7 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	else if (rows && b->shared)
 		bl_sharers_read(b, rows);
 	else if (rows)
-		read_look(b, rows);
+		read_fences(b, rows);
 	else if (b->inserts > 0 && !b->compound && statement == b->insert)
 		note_first(b, mysql_insert_id(b->s->mysql), mysql_affected_rows(b->s->mysql));
 }
@@ -255,10 +255,10 @@ static bool is_refused(struct batch *b, const struct bl_err *err)
 {
 	if (b->answered != b->commit)
 		return b->answered < b->commit;
-	if (b->compound) /* the look behind COMMIT, too, may have waited in vain */
+	if (b->compound) /* the sharers' look behind COMMIT, too, may have waited in vain */
 		return bl_before_commit(err) || is_open(b);
-	if (b->single)
-		return !bl_may_have_run(err); /* as of one row: attempt.c */
+	if (b->single) /* as of one row; an error that leaves a doubt has cost the session */
+		return true;
 	return bl_classify(err->native) == BL_CLASS_RETRY;
 }
 

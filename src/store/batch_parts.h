@@ -17,15 +17,16 @@ struct batch {
 	size_t acquisitions, releases, inserts;
 	bool at_once;  /* all in one packet, or nothing */
 	bool compound; /* as one statement of MariaDB's; see struct bl_server */
-	bool single;   /* one INSERT, which commits itself */
+	bool single;   /* no releases, and no compound: its INSERT commits itself */
 
 	/* OF THE PACKET THAT CHANGES THE ROWS */
-	unsigned answers;  /* how many it has */
-	unsigned insert;   /* index of INSERT's. A compound has none */
-	unsigned commit;   /* index of COMMIT's. A compound has none: 0, for its first answer comes
-	                      from behind COMMIT */
-	bool looks;        /* one of them is a look behind COMMIT */
-	unsigned needed;   /* how many tell all about the rows */
+	unsigned answers; /* how many it has */
+	unsigned insert;  /* index of INSERT's; not used for a compound, which has none */
+	unsigned commit;  /* index of COMMIT's, or of a single INSERT's. A compound has none: 0, for
+	                     its first answer comes from behind COMMIT */
+	bool looks;       /* one of them has rows, from behind COMMIT: of sharers a look at slots 0,
+	                     of a compound what tells the fences */
+	unsigned needed;  /* how many tell all about the rows */
 	unsigned answered; /* how many were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
 	uint64_t step;     /* from one fence to the next; 0: not known */
@@ -44,7 +45,7 @@ bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
 
 /* All of them fill s->text. */
 void bl_batch_first(struct batch *b);
-void bl_batch_second(struct batch *b); /* and sets answers, commit, looks, needed */
+void bl_batch_second(struct batch *b); /* and sets single, and what it says of the packet */
 void bl_batch_undo(struct batch *b);
 void bl_batch_read(struct batch *b); /* all that was inserted */
 

@@ -7,7 +7,7 @@
  * and those that would have to wait are left out. Slots 0 are looked at again once the rows are
  * committed (see shared.h, for why):
  *
- *     ...; COMMIT; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
+ *     ...; commit; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
  *
  * A cluster's member looks only after it has caught up with the others. */
 #include <inttypes.h>
@@ -221,7 +221,7 @@ static int look_at_all(struct batch *b, struct bl_err *err)
 	return bl_session_each(b->s, UINT_MAX, read_all, b, err);
 }
 
-/* The last row, which the look has because some row must bring the fences of a compound. */
+/* The look has the last row, because a compound needs a row that brings the fences along. */
 static bool are_in_order(const struct batch *b)
 {
 	const struct bl_entry *last = NULL;

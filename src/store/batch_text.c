@@ -24,7 +24,7 @@
  * lost it. Such a row may be fenced by a transaction, and the INSERT would wait for that. A
  * compound does not wait for locks, and is refused; all others look at the rows first.
  *
- * Rows are locked within one packet alone, which ends with COMMIT: a client that stands
+ * Rows are locked within one packet alone, until it commits: a client that stands
  * still between the two keeps nobody from a row. Of the rows that it deletes, none is fenced by
  * a transaction, for only their owner's client could have done so: it knows, and leaves them out.
  *
@@ -32,7 +32,8 @@
  * that is. Then each goes alone.
  *
  * Without releases there is no need for START TRANSACTION and COMMIT, whose answers cost more than
- * what they do. A compound has none, and needs them to undo what it did.
+ * what they do: the INSERT commits itself. A compound keeps them: they have no answers there, and
+ * it may have to be undone behind its INSERT.
  *
  * Fences are drawn behind all the doorbells, as those of a set. One INSERT of several rows gets
  * them in order, at a distance that the session's auto_increment_increment tells, if all rows are

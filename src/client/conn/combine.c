@@ -22,8 +22,7 @@
  *
  * Between two calls a thread is outside for a moment, so the calls of 8 threads are 7 now and then.
  * Whoever went to another connection just then would leave its doorbell there, and so release
- * alone, too. So a crowd remains one for a while: CROWD_NS, several times as long as a batch may
- * take. */
+ * alone, too. So a crowd remains one for CROWD_NS, from its last batch or acquisition on. */
 #define CROWD 8
 #define CROWD_NS (BL_NS_PER_MS * 2)
 
@@ -110,6 +109,12 @@ static void batch_answer(const struct job_batch *batch, struct bl_job *job, int 
 	job->state = BL_JOB_DONE;
 }
 
+static void note_crowd(struct bizlock *b)
+{
+	if (b->calls >= CROWD)
+		b->pool.crowd_until = bl_now() + CROWD_NS;
+}
+
 static void batch_run(struct bizlock *b, struct job_batch *batch)
 {
 	struct bl_err err;
@@ -123,6 +128,7 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
 	                  &batch->sent, &err);
 	bl_lock(b);
+	note_crowd(b);
 	if (batch->of_threads && rc == BIZLOCK_OK)
 		bl_gather_expect(batch->conn, (unsigned)batch->n, batch->rung);
 	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
@@ -270,21 +276,13 @@ static int job_join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 
 /* ---- what goes by any connection ----------------------------------------------------- */
 
-static bool is_crowd(struct bizlock *b)
-{
-	bl_time now = bl_now();
-
-	if (b->calls >= CROWD)
-		b->pool.crowd_until = now + CROWD_NS;
-	return now < b->pool.crowd_until;
-}
-
 /* Are as many connections at work as there should be? */
 static bool is_crowded(struct bizlock *b)
 {
-	unsigned most = is_crowd(b) ? 1 : b->pool.size - b->pool.at_bells;
+	unsigned most = b->pool.size - b->pool.at_bells;
 
-	return b->pool.open >= most;
+	note_crowd(b);
+	return b->pool.open >= (bl_passed(b->pool.crowd_until) ? most : 1);
 }
 
 /* Always the first that will do: a few connections then have all the doorbells, and the

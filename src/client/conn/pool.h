@@ -66,7 +66,7 @@ struct bl_pool {
 	unsigned size;
 	unsigned open;        /* lent, and open for jobs */
 	unsigned at_bells;    /* lent to threads that wait at a doorbell, which can last */
-	bl_time crowd_until;  /* calls were that many until shortly before: see combine.c */
+	bl_time crowd_until;  /* until then CROWD applies: see combine.c */
 	unsigned watchers;    /* lent to the watch thread (lock/watch.c), */
 	bool keep;            /* which wants one more, and found none idle; */
 	struct bl_conn *kept; /* it is lent to that thread */

@@ -332,7 +332,7 @@ Test(combining_stalls, an_error_behind_the_commit)
 	                             "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO=1205;DO 1 ");
 }
 
-Test(combining_stalls, a_look_that_does_not_tell_the_fences)
+Test(combining_stalls, a_compound_that_does_not_tell_the_fences)
 {
 	goes_wrong_behind_the_commit("LAST_INSERT_ID()", "NULLIF(1, 1)    ");
 }
