@@ -50,8 +50,10 @@ void bl_batch_undo(struct batch *b);
 void bl_batch_read(struct batch *b); /* all that was inserted */
 
 /* What tells the fences, as columns; and where these were read. An INSERT of a compound has no
- * answer that would tell the first one. */
-#define BL_BATCH_STEP "@@auto_increment_increment"
+ * answer that would tell the first one. A counter that passes an offset larger than the increment
+ * makes one step that is smaller, so there the step is not known. */
+#define BL_BATCH_STEP                                                                              \
+	"IF(@@auto_increment_offset<=@@auto_increment_increment,@@auto_increment_increment,0)"
 #define BL_BATCH_FENCES "LAST_INSERT_ID()," BL_BATCH_STEP
 enum { BL_BATCH_FENCES_COLUMNS = 2 };
 void bl_batch_read_step(struct batch *b, const char *field);

@@ -37,8 +37,7 @@
  *
  * Fences are drawn behind all the doorbells, as those of a set. One INSERT of several rows gets
  * them in order, at a distance that the session's auto_increment_increment tells, if all rows are
- * new: InnoDB takes as many numbers at once as there are rows, and nobody else's are among them.
- * So no row has to be read. */
+ * new: InnoDB draws as many numbers at once as there are rows. So no row has to be read. */
 #include <stdio.h>
 #include <string.h>
 

@@ -5,8 +5,9 @@
  * Without a row: what changes speed, logs, warnings or the wording of messages; what has an effect
  * only on statements that bizlock does not send; limits of memory and of time between statements,
  * which are the administrator's; auto_increment_increment and _offset, which Galera sets, and with
- * which fences grow as well; time_zone, for all times are UTC. What a plain user may not set, such
- * as sql_log_bin and binlog_format, cannot be set here either: the doctor names it. */
+ * which fences grow as well (batches ask for them); time_zone, for all times are UTC. What a plain
+ * user may not set, such as sql_log_bin and binlog_format, cannot be set here either: the doctor
+ * names it. */
 #include "store/settings.h"
 
 #include <string.h>

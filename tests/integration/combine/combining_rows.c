@@ -126,11 +126,11 @@ static void all_have_the_fences_of_their_rows(const struct crew *c)
 }
 
 /* Numbers are drawn as in a cluster, where several servers do so by turns. */
-static void begin_at_a_distance(struct crew *c, uint32_t flags)
+static void begin_at_a_distance(struct crew *c, const char *settings, uint32_t flags)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 
-	proxy_replace(p, "group_concat_max_len = 1024", "auto_increment_increment =7");
+	proxy_replace(p, "max_sort_length = 1024, group_concat_max_len = 1024", settings);
 	crew_begin_by(c, p, OPTIONS("max_connections", "1", "combine", "on"));
 	cr_assert_gt(proxy_replaced(p), 0);
 	c->flags = flags;
@@ -154,7 +154,7 @@ static void goes_at_once_and_in_two(uint32_t flags, uint32_t in_way)
 {
 	struct crew c;
 
-	begin_at_a_distance(&c, flags);
+	begin_at_a_distance(&c, "auto_increment_increment=7, auto_increment_offset=3", flags);
 	goes_in(&c, 1);
 	stranger_holds(&c, 0, in_way);
 	c.wait_ms = 0;
@@ -174,4 +174,17 @@ Test(combining_rows, fences_may_be_at_any_distance)
 Test(combining_rows, fences_of_sharers_may_be_at_any_distance)
 {
 	goes_at_once_and_in_two(BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE);
+}
+
+/* Where the offset is larger than the increment, one distance is smaller: that at the offset. */
+Test(combining_rows, fences_need_not_be_at_one_distance)
+{
+	struct crew c;
+
+	begin_at_a_distance(&c, "auto_increment_increment=7,auto_increment_offset=99", 0);
+	db_run(world.admin, "ALTER TABLE biz_lock AUTO_INCREMENT = 70");
+	crew_all_together(&c);
+	all_have_the_fences_of_their_rows(&c);
+	crew_release_held(&c);
+	crew_end(&c);
 }
