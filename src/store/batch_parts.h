@@ -30,7 +30,7 @@ struct batch {
 	unsigned answered; /* how many were read */
 	uint64_t first;    /* fence of what was inserted; 0: nothing was */
 	uint64_t step;     /* from one fence to the next; 0: not known */
-	bool in_order;     /* all was inserted: so first and step tell the fences */
+	bool in_order;     /* all was inserted, and first and step tell the fences */
 };
 
 #define BL_BATCH_READ "biz_id, biz_type, owner, fence"
