@@ -76,6 +76,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
                     bizlock_grant *ret)
 {
 	struct bl_err *err = bl_door_error();
+	bl_time begun = bl_now();
 	bizlock_acquire_opts o;
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	struct bl_request request;
@@ -90,7 +91,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
 	checked.shared = o.flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
-	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, &grant);
+	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, begun, &grant);
 	if (!deeper) {
 		memset(&m, 0, sizeof(m));
 		rc = bl_door_begin(&m.call, b, &checked, &who, o.wait_ms, "acquire", err);
@@ -107,6 +108,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *ret_depth)
 {
 	struct bl_err *err = bl_door_error();
+	bl_time begun = bl_now();
 	struct bl_owner who;
 	struct bl_key checked;
 	struct bl_call call;
@@ -116,7 +118,7 @@ int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *re
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "release", err, rc);
-	shallower = bl_client_shallower(b, &checked, &who, &depth);
+	shallower = bl_client_shallower(b, &checked, &who, begun, &depth);
 	if (!shallower) {
 		rc = bl_door_begin(&call, b, &checked, &who, 0, "release", err);
 		if (rc != BIZLOCK_OK)

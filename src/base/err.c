@@ -85,10 +85,3 @@ int bl_err_wrap(struct bl_err *e, const char *fmt, ...)
 	memcpy(e->msg, whole, strlen(whole) + 1);
 	return e->code;
 }
-
-void bl_err_clear(struct bl_err *e)
-{
-	e->code = BIZLOCK_OK;
-	e->native = 0;
-	e->msg[0] = '\0';
-}

@@ -19,6 +19,11 @@ int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
 int bl_err_wrap(struct bl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* OK, no number, no message. */
-void bl_err_clear(struct bl_err *e);
+static inline void bl_err_clear(struct bl_err *e)
+{
+	e->code = BIZLOCK_OK;
+	e->native = 0;
+	e->msg[0] = '\0';
+}
 
 #endif

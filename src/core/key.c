@@ -66,17 +66,6 @@ int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b)
-{
-	return a->hash == b->hash && a->type_len == b->type_len && a->id_len == b->id_len &&
-	       memcmp(a->type, b->type, a->type_len) == 0 && memcmp(a->id, b->id, a->id_len) == 0;
-}
-
-bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
-{
-	return a->shared == b->shared && bl_key_same_name(a, b);
-}
-
 int bl_type_check(const char *biz_type, struct bl_err *err)
 {
 	uint8_t len;

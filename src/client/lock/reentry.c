@@ -16,9 +16,14 @@ static const char *mixed(const struct bl_hold *h, uint32_t flags)
 	return NULL;
 }
 
-static bool deepen_in_memory(struct bl_hold *h, uint32_t flags)
+static bool is_valid(const struct bl_hold *h, bl_time now)
 {
-	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY && bl_hold_left_ms(h) > 0;
+	return h->state == BL_HOLD_HELD && h->expires > now;
+}
+
+static bool deepen_in_memory(struct bl_hold *h, uint32_t flags, bl_time now)
+{
+	bool local = (h->flags | flags) & BIZLOCK_LOCAL_REENTRY && is_valid(h, now);
 
 	h->depth += local;
 	return local;
@@ -34,14 +39,15 @@ static struct bl_hold *idle_hold(struct bizlock *b, const struct bl_key *key,
 }
 
 bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                      uint32_t lease_ms, uint32_t flags, bizlock_grant *ret)
+                      uint32_t lease_ms, uint32_t flags, bl_time now, bizlock_grant *ret)
 {
 	struct bl_hold *h;
 	bool done;
 
 	bl_lock(b);
 	h = idle_hold(b, key, owner);
-	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) && deepen_in_memory(h, flags);
+	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) &&
+	       deepen_in_memory(h, flags, now);
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
@@ -51,14 +57,14 @@ bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct 
 }
 
 bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                         uint32_t *ret_depth)
+                         bl_time now, uint32_t *ret_depth)
 {
 	struct bl_hold *h;
 	bool done;
 
 	bl_lock(b);
 	h = idle_hold(b, key, owner);
-	done = h && h->stored < h->depth && bl_hold_left_ms(h) > 0;
+	done = h && h->stored < h->depth && is_valid(h, now);
 	if (done)
 		*ret_depth = --h->depth;
 	bl_unlock(b);
@@ -87,7 +93,7 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
 	/* The others of a set may keep the call waiting, even when this one needs no statement. */
 	bl_hold_let_renew(call->client, h);
-	if (deepen_in_memory(h, request->flags))
+	if (deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
 	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, &matched, &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
