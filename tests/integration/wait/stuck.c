@@ -160,7 +160,7 @@ Test(stuck, a_lost_doorbell_does_not_give_the_lock_away)
 Test(stuck, a_doorbell_lost_before_the_row_is_taken_is_rung_again)
 {
 	struct fault cut = {.what = FAULT_CUT, .side = FAULT_REQUESTS};
-	struct peer next = peer_start(&world, NULL); /* a fork, and so before there are threads */
+	struct peer next = peer_start(&world, NULL);
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *holder = client(NULL), *b = client_through(p, NULL);
 	struct call call;
