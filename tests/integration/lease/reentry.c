@@ -1,5 +1,6 @@
 /* The same owner, deeper and back. */
 #define _GNU_SOURCE 1
+#include "client/lock/reentry.h"
 #include "cr_test.h"
 
 TestSuite(reentry, .init = world_begin, .fini = world_end, .timeout = 240);
@@ -123,4 +124,28 @@ Test(reentry, local_and_stored_levels_mix)
 		cr_assert_eq(left, depth);
 	}
 	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+/* A process that stood still for longer than its lease may ask before its own threads have noticed.
+ * So the clock decides, and it is told a time here. */
+Test(reentry, levels_in_memory_end_with_the_lease)
+{
+	bizlock *b = client(NULL);
+	struct bl_key key;
+	struct bl_owner owner;
+	struct bl_err err;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bl_time end;
+	uint32_t depth;
+
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
+	cr_assert_eq(bl_key_make(&key, KEY("k"), &err), BIZLOCK_OK);
+	cr_assert_eq(bl_owner_make(&owner, NULL, &err), BIZLOCK_OK);
+	end = bl_deadline_in_ms(600000);
+	cr_assert_not(bl_client_deeper(b, &key, &owner, 0, BIZLOCK_LOCAL_REENTRY, end, &grant));
+	cr_assert(bl_client_deeper(b, &key, &owner, 0, BIZLOCK_LOCAL_REENTRY, bl_now(), &grant));
+	cr_assert_eq(grant.depth, 2);
+	cr_assert_not(bl_client_shallower(b, &key, &owner, end, &depth));
+	cr_assert(bl_client_shallower(b, &key, &owner, bl_now(), &depth));
+	cr_assert_eq(depth, 1);
 }
