@@ -48,7 +48,8 @@ static bool others_sleep(void)
 	if (!tasks)
 		die("/proc/self/task cannot be read");
 	for (const struct dirent *d; quiet && (d = readdir(tasks)) != NULL;)
-		quiet = d->d_name[0] == '.' || atoi(d->d_name) == gettid() || sleeps(d->d_name);
+		quiet = d->d_name[0] == '.' || strtol(d->d_name, NULL, 10) == gettid() ||
+		        sleeps(d->d_name);
 	closedir(tasks);
 	return quiet;
 }
