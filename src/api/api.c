@@ -72,6 +72,25 @@ void bizlock_close(bizlock *b)
 		bl_client_close(b, bl_door_answer);
 }
 
+static int acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
+                   struct bl_err *err, bizlock_grant *ret)
+{
+	struct bl_request request;
+	struct bl_member m = {.hold = NULL};
+	struct bl_owner who;
+	struct bl_key checked;
+	int rc = bl_door_name(b, key, opts->owner, &checked, &who, err);
+
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "acquire", err, rc);
+	checked.shared = opts->flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
+	rc = bl_door_begin(&m.call, b, &checked, &who, opts->wait_ms, "acquire", err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	request = bl_args_request(opts, &b->config);
+	return bl_door_called(&m.call, "acquire", bl_client_acquire(&m, 1, &request, ret));
+}
+
 int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
                     bizlock_grant *ret)
 {
@@ -79,55 +98,44 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	bl_time begun = bl_now();
 	bizlock_acquire_opts o;
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	struct bl_request request;
-	struct bl_owner who;
-	struct bl_key checked;
-	struct bl_member m;
-	bool deeper;
 	int rc = bl_args_acquire(opts, ret, &o, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = bl_door_name(b, key, o.owner, &checked, &who, err);
+		rc = bl_door_process(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
-	checked.shared = o.flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
-	deeper = bl_client_deeper(b, &checked, &who, o.lease_ms, o.flags, begun, &grant);
-	if (!deeper) {
-		memset(&m, 0, sizeof(m));
-		rc = bl_door_begin(&m.call, b, &checked, &who, o.wait_ms, "acquire", err);
-		if (rc != BIZLOCK_OK)
-			return rc;
-		request = bl_args_request(&o, &b->config);
-		rc = bl_client_acquire(&m, 1, &request, &grant);
-	}
+	if (!bl_client_deeper(b, key, o.owner, o.lease_ms, o.flags, begun, &grant))
+		rc = acquire(b, key, &o, err, &grant);
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grant(&grant, ret);
-	return deeper ? BIZLOCK_OK : bl_door_called(&m.call, "acquire", rc);
+	return rc;
+}
+
+static int release(bizlock *b, bizlock_key key, const char *owner, struct bl_err *err,
+                   uint32_t *ret_depth)
+{
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, owner, 0, "release", err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_called(&call, "release", bl_client_release(&call, ret_depth));
 }
 
 int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *ret_depth)
 {
 	struct bl_err *err = bl_door_error();
 	bl_time begun = bl_now();
-	struct bl_owner who;
-	struct bl_key checked;
-	struct bl_call call;
 	uint32_t depth;
-	bool shallower;
-	int rc = bl_door_name(b, key, owner, &checked, &who, err);
+	int rc = bl_door_process(b, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "release", err, rc);
-	shallower = bl_client_shallower(b, &checked, &who, begun, &depth);
-	if (!shallower) {
-		rc = bl_door_begin(&call, b, &checked, &who, 0, "release", err);
-		if (rc != BIZLOCK_OK)
-			return rc;
-		rc = bl_client_release(&call, &depth);
-	}
+	if (!bl_client_shallower(b, key, owner, begun, &depth))
+		rc = release(b, key, owner, err, &depth);
 	if (rc == BIZLOCK_OK && ret_depth)
 		*ret_depth = depth;
-	return shallower ? BIZLOCK_OK : bl_door_called(&call, "release", rc);
+	return rc;
 }
 
 int bizlock_renew(bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms)

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/thread.h"
 
@@ -18,6 +19,7 @@ bool bl_held_init(struct bl_held *t)
 	t->buckets = calloc(FIRST_BUCKETS, sizeof(*t->buckets));
 	t->mask = FIRST_BUCKETS - 1;
 	t->count = 0;
+	t->latest = NULL;
 	return t->buckets != NULL;
 }
 
@@ -34,7 +36,7 @@ void bl_held_free(struct bl_held *t)
 		}
 	}
 	free(t->buckets);
-	*t = (struct bl_held){NULL, 0, 0};
+	*t = (struct bl_held){NULL, 0, 0, NULL};
 }
 
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
@@ -48,10 +50,39 @@ struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
 	return h;
 }
 
+static bool is_owned_by(const struct bl_hold *h, const char *owner)
+{
+	if (owner)
+		return h->owner.thread == 0 && strcmp(h->owner.name, owner) == 0;
+	return h->owner.thread == bl_thread_self()->serial;
+}
+
+static bool is_named(const struct bl_hold *h, bizlock_key key, const char *owner)
+{
+	return h->state != BL_HOLD_ORPHAN && strcmp(h->key.id, key.biz_id) == 0 &&
+	       strcmp(h->key.type, key.biz_type) == 0 && is_owned_by(h, owner);
+}
+
+struct bl_hold *bl_held_named(struct bl_held *t, bizlock_key key, const char *owner)
+{
+	struct bl_hold *h = t->latest;
+
+	if (!key.biz_type || !key.biz_id)
+		return NULL;
+	if (h && is_named(h, key, owner))
+		return h;
+	h = t->buckets[bl_key_hash(key) & t->mask];
+	while (h && !is_named(h, key, owner))
+		h = h->next;
+	if (h)
+		t->latest = h;
+	return h;
+}
+
 /* Without memory the table stays as it is: longer chains, nothing worse. */
 static void grow(struct bl_held *t)
 {
-	struct bl_held wide = {NULL, 2 * t->mask + 1, t->count};
+	struct bl_held wide = {NULL, 2 * t->mask + 1, t->count, t->latest};
 
 	wide.buckets = calloc(wide.mask + 1, sizeof(*wide.buckets));
 	if (!wide.buckets)
@@ -118,6 +149,8 @@ void bl_held_take_out(struct bl_held *t, struct bl_hold *h)
 		link = &(*link)->next;
 	*link = h->next;
 	t->count--;
+	if (t->latest == h)
+		t->latest = NULL;
 }
 
 void bl_held_remove(struct bl_held *t, struct bl_hold *h)

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/err.h"
 
@@ -20,17 +19,12 @@ struct bl_key {
 /* INVALID: a part is NULL, empty, too long or not UTF-8; the message says which. */
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err);
 
-/* Byte for byte. Of one name there are two keys, a plain and a shared one. */
-static inline bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b)
-{
-	return a->hash == b->hash && a->type_len == b->type_len && a->id_len == b->id_len &&
-	       memcmp(a->type, b->type, a->type_len) == 0 && memcmp(a->id, b->id, a->id_len) == 0;
-}
+/* The hash that a key of these texts has. They need not be checked, but are not NULL. */
+uint64_t bl_key_hash(bizlock_key key);
 
-static inline bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
-{
-	return a->shared == b->shared && bl_key_same_name(a, b);
-}
+/* Byte for byte. Of one name there are two keys, a plain and a shared one. */
+bool bl_key_equal(const struct bl_key *a, const struct bl_key *b);
+bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b);
 
 /* A biz_type alone, as a filter. INVALID as above. */
 int bl_type_check(const char *biz_type, struct bl_err *err);

@@ -109,6 +109,13 @@ int bl_owner_make(struct bl_owner *ret, const char *name, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
+bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b)
+{
+	if (a->thread != 0 || b->thread != 0)
+		return a->thread == b->thread;
+	return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0;
+}
+
 void bl_owner_full(const struct bl_owner *o, const struct bl_process *p, char ret[BL_OWNER_MAX + 1])
 {
 	const size_t suffix_len = strlen(p->suffix);

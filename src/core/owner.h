@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/err.h"
 
@@ -41,12 +40,7 @@ bool bl_owner_is_export(const char *text, size_t *ret_len);
  * ASCII, a space or '@', digits alone (they are threads), or the name of an exported hold. */
 int bl_owner_make(struct bl_owner *ret, const char *name, struct bl_err *err);
 
-static inline bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b)
-{
-	if (a->thread != 0 || b->thread != 0)
-		return a->thread == b->thread;
-	return a->name_len == b->name_len && memcmp(a->name, b->name, a->name_len) == 0;
-}
+bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b);
 
 /* As stored in the row. */
 void bl_owner_full(const struct bl_owner *o, const struct bl_process *p,

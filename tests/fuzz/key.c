@@ -13,6 +13,7 @@ static bool fits(const char *text, size_t min, size_t max)
 static void check_key(const char *type, const char *id)
 {
 	bool good = fits(type, 1, BIZLOCK_TYPE_MAX) && fits(id, 1, BIZLOCK_ID_MAX);
+	uint64_t hash = bl_key_hash((bizlock_key){type, id});
 	struct bl_key key, again;
 	struct bl_err err;
 	int rc;
@@ -25,6 +26,7 @@ static void check_key(const char *type, const char *id)
 		assert(fuzz_poisoned(&key, sizeof(key)));
 		return;
 	}
+	assert(key.hash == hash);
 	assert(strcmp(key.type, type) == 0 && key.type_len == strlen(type));
 	assert(strcmp(key.id, id) == 0 && key.id_len == strlen(id));
 	assert(bl_key_make(&again, (bizlock_key){key.type, key.id}, &err) == BIZLOCK_OK);

@@ -56,7 +56,7 @@ Test(held, an_empty_table_has_nothing)
 
 Test(held, free_takes_zero_and_twice)
 {
-	struct bl_held t = {NULL, 0, 0};
+	struct bl_held t = {NULL, 0, 0, NULL};
 
 	bl_held_free(&t);
 	t = new_table();
@@ -136,6 +136,70 @@ Test(held, colliding_keys_are_kept_apart)
 	bl_held_free(&t);
 }
 
+static struct bl_hold *named(struct bl_held *t, unsigned k, unsigned o)
+{
+	struct bl_key key = key_of(k);
+	struct bl_owner owner = owner_of(o);
+
+	return bl_held_named(t, (bizlock_key){key.type, key.id}, owner.name);
+}
+
+/* Texts that a caller may say, beside the one that is held. */
+Test(held, a_hold_is_found_by_unchecked_texts)
+{
+	static const bizlock_key others[] = {
+	        {"order", "77"}, {"order", ""},   {"", "7"},   {"orders", "7"},
+	        {"orde", "7"},   {"order", NULL}, {NULL, "7"}, {NULL, NULL},
+	};
+	static const char *const owners[] = {"task-11", "task-", "", "\xff"};
+	static const bizlock_key same = {"order", "7"};
+	struct bl_held t = new_table();
+	struct bl_key key = key_of(7);
+	struct bl_owner task = owner_of(1), thread, another;
+	struct bl_hold *of_task, *of_thread;
+	struct bl_err err;
+	char endless[1000];
+
+	memset(endless, '7', sizeof(endless) - 1);
+	endless[sizeof(endless) - 1] = '\0';
+	cr_assert_eq(bl_owner_make(&thread, NULL, &err), BIZLOCK_OK);
+	of_task = bl_held_add(&t, &key, &task);
+	of_thread = bl_held_add(&t, &key, &thread);
+	another = thread;
+	another.thread++;
+	cr_assert_not_null(bl_held_add(&t, &key, &another));
+	for (int again = 0; again < 2; again++) {
+		cr_expect_eq(bl_held_named(&t, same, "task-1"), of_task);
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+			cr_expect_null(bl_held_named(&t, others[i], "task-1"), "%zu", i);
+		cr_expect_null(bl_held_named(&t, (bizlock_key){endless, endless}, "task-1"));
+		for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+			cr_expect_null(bl_held_named(&t, same, owners[i]), "%zu", i);
+		cr_expect_null(bl_held_named(&t, same, thread.name), "a thread has no name");
+		cr_expect_eq(bl_held_named(&t, same, NULL), of_thread);
+	}
+	bl_held_free(&t);
+}
+
+/* An orphan, or one that is gone, is nobody's, also where it was found just before. */
+Test(held, the_latest_is_not_found_once_it_is_over)
+{
+	struct bl_held t = new_table();
+	struct bl_key key = key_of(7);
+	struct bl_owner owner = owner_of(1);
+	struct bl_hold *h = bl_held_add(&t, &key, &owner), *next;
+
+	cr_expect_eq(named(&t, 7, 1), h);
+	bl_hold_move(h, BL_HOLD_ORPHAN);
+	cr_expect_null(named(&t, 7, 1));
+	next = bl_held_add(&t, &key, &owner);
+	cr_expect_eq(named(&t, 7, 1), next);
+	bl_held_remove(&t, next);
+	cr_expect_null(t.latest);
+	cr_expect_null(named(&t, 7, 1));
+	bl_held_free(&t);
+}
+
 /* ---- against a model that is too simple to be wrong ---------------------- */
 
 struct model {
@@ -143,7 +207,7 @@ struct model {
 	size_t count;
 };
 
-static void expect_key(const struct bl_held *t, const struct model *m, unsigned k)
+static void expect_key(struct bl_held *t, const struct model *m, unsigned k)
 {
 	struct bl_key key = key_of(k);
 	size_t expected = 0, seen = 0;
@@ -152,6 +216,7 @@ static void expect_key(const struct bl_held *t, const struct model *m, unsigned 
 		struct bl_owner owner = owner_of(o);
 
 		cr_assert_eq(bl_held_find(t, &key, &owner), m->holds[k][o]);
+		cr_assert_eq(named(t, k, o), m->holds[k][o]);
 		expected += m->holds[k][o] != NULL;
 	}
 	for (struct bl_hold *h = bl_held_of_key(t, &key); h; h = bl_held_next_of_key(h)) {

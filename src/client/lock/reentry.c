@@ -30,16 +30,15 @@ static bool deepen_in_memory(struct bl_hold *h, uint32_t flags, bl_time now)
 }
 
 /* A hold that no call is at work on. */
-static struct bl_hold *idle_hold(struct bizlock *b, const struct bl_key *key,
-                                 const struct bl_owner *owner)
+static struct bl_hold *idle_hold(struct bizlock *b, bizlock_key key, const char *owner)
 {
-	struct bl_hold *h = b->state == BL_CLIENT_OPEN ? bl_held_find(&b->held, key, owner) : NULL;
+	struct bl_hold *h = b->state == BL_CLIENT_OPEN ? bl_held_named(&b->held, key, owner) : NULL;
 
 	return h && !h->busy ? h : NULL;
 }
 
-bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                      uint32_t lease_ms, uint32_t flags, bl_time now, bizlock_grant *ret)
+bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms,
+                      uint32_t flags, bl_time now, bizlock_grant *ret)
 {
 	struct bl_hold *h;
 	bool done;
@@ -56,8 +55,8 @@ bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct 
 	return done;
 }
 
-bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                         bl_time now, uint32_t *ret_depth)
+bool bl_client_shallower(struct bizlock *b, bizlock_key key, const char *owner, bl_time now,
+                         uint32_t *ret_depth)
 {
 	struct bl_hold *h;
 	bool done;

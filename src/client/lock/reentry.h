@@ -5,14 +5,13 @@
 #include "client/state.h"
 
 /* Levels that are counted in memory alone, without all that a call on the server takes.
- * false: nothing was done, and the row has to be written.
- * now: when the call began. A processor that has asked for the time checks the arguments while it
- * waits for the answer, which makes a level a tenth cheaper than a look at the clock behind them.
- */
-bool bl_client_deeper(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                      uint32_t lease_ms, uint32_t flags, bl_time now, bizlock_grant *ret);
-bool bl_client_shallower(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                         bl_time now, uint32_t *ret_depth);
+ * false: nothing was done, and the row has to be written. key and owner: as the caller gave them.
+ * now: when the call began. A processor that has asked for the time goes on with the call while it
+ * waits for the answer, which makes a level a tenth cheaper than a look at the clock behind all. */
+bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms,
+                      uint32_t flags, bl_time now, bizlock_grant *ret);
+bool bl_client_shallower(struct bizlock *b, bizlock_key key, const char *owner, bl_time now,
+                         uint32_t *ret_depth);
 
 /* With the mutex held: one level deeper, in memory or in the row, which also starts the lease
  * anew. h: busy. BUSY: a transaction of the application's has fenced it. LOST, LIMIT, CONN,

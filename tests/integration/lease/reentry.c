@@ -131,21 +131,17 @@ Test(reentry, local_and_stored_levels_mix)
 Test(reentry, levels_in_memory_end_with_the_lease)
 {
 	bizlock *b = client(NULL);
-	struct bl_key key;
-	struct bl_owner owner;
-	struct bl_err err;
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock_key key = KEY("k");
 	bl_time end;
 	uint32_t depth;
 
 	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
-	cr_assert_eq(bl_key_make(&key, KEY("k"), &err), BIZLOCK_OK);
-	cr_assert_eq(bl_owner_make(&owner, NULL, &err), BIZLOCK_OK);
 	end = bl_deadline_in_ms(600000);
-	cr_assert_not(bl_client_deeper(b, &key, &owner, 0, BIZLOCK_LOCAL_REENTRY, end, &grant));
-	cr_assert(bl_client_deeper(b, &key, &owner, 0, BIZLOCK_LOCAL_REENTRY, bl_now(), &grant));
+	cr_assert_not(bl_client_deeper(b, key, NULL, 0, BIZLOCK_LOCAL_REENTRY, end, &grant));
+	cr_assert(bl_client_deeper(b, key, NULL, 0, BIZLOCK_LOCAL_REENTRY, bl_now(), &grant));
 	cr_assert_eq(grant.depth, 2);
-	cr_assert_not(bl_client_shallower(b, &key, &owner, end, &depth));
-	cr_assert(bl_client_shallower(b, &key, &owner, bl_now(), &depth));
+	cr_assert_not(bl_client_shallower(b, key, NULL, end, &depth));
+	cr_assert(bl_client_shallower(b, key, NULL, bl_now(), &depth));
 	cr_assert_eq(depth, 1);
 }
