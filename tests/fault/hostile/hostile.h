@@ -1,7 +1,7 @@
 /* The parts of the program hostile: what stands between a client and the server (relay.c, link.c),
  * what the packets of a reply are (reply.c), which lies there are (lies.c) and how they are told
- * (tell.c), what is done meanwhile (scenario.c, looks.c, run.c), and what must be true afterwards
- * (truth.c). */
+ * (tell.c), what is done meanwhile (scenario.c, asks.c, looks.c, run.c), and what must be true
+ * afterwards (truth.c). */
 #ifndef TEST_HOSTILE_H
 #define TEST_HOSTILE_H
 
@@ -161,7 +161,7 @@ struct run {
 	unsigned serial;
 	char id[16]; /* its key, and what its other keys begin with */
 	bizlock_grant grant;
-	struct keyset set;
+	struct keyset set, more;
 	struct row before;
 	char text[BIZLOCK_EXPORT_MAX];
 	uint64_t shown; /* by callbacks */
@@ -197,6 +197,10 @@ int do_waiters(struct run *r);
 int do_doctor(struct run *r);
 int do_each_migration(struct run *r);
 
+int do_ask(struct run *r); /* asks.c */
+int do_ask_to_release(struct run *r);
+int do_ask_for_both(struct run *r);
+
 struct row row_now(const struct run *r, const char *id);
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret);
 
@@ -207,6 +211,7 @@ bool row_is_alive(struct run *r);
 bool row_is_gone(struct run *r);
 bool set_is_mine(struct run *r);
 bool set_is_gone(struct run *r);
+bool set_is_gone_and_more_are_mine(struct run *r);
 bool all_were_seen(struct run *r);
 bool one_was_seen(struct run *r);
 bool sharer_was_seen(struct run *r);

@@ -74,19 +74,29 @@ bool row_is_gone(struct run *r)
 	return true;
 }
 
-bool set_is_mine(struct run *r)
+static bool are_mine(struct run *r, const struct keyset *set)
 {
-	for (int i = 0; i < SET; i++)
-		if (!is_mine(r, r->set.ids[i], r->set.grants[i].fence, 1))
+	for (size_t i = 0; i < set->n; i++)
+		if (!is_mine(r, set->ids[i], set->grants[i].fence, 1))
 			return false;
 	return true;
 }
 
+bool set_is_mine(struct run *r)
+{
+	return are_mine(r, &r->set);
+}
+
 bool set_is_gone(struct run *r)
 {
-	for (int i = 0; i < SET; i++)
+	for (size_t i = 0; i < r->set.n; i++)
 		must(!row_now(r, r->set.ids[i]).there);
 	return true;
+}
+
+bool set_is_gone_and_more_are_mine(struct run *r)
+{
+	return set_is_gone(r) && are_mine(r, &r->more);
 }
 
 bool all_were_seen(struct run *r)
