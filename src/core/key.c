@@ -5,8 +5,7 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 
-static int check_text(const char *what, const char *text, size_t max, size_t *ret_len,
-                      struct bl_err *err)
+static int check_text(const char *what, const char *text, size_t max, struct bl_err *err)
 {
 	size_t len = strnlen(text, max + 1);
 
@@ -14,19 +13,17 @@ static int check_text(const char *what, const char *text, size_t max, size_t *re
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is longer than %zu bytes", what, max);
 	if (!bl_utf8_valid(text, len))
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is not valid UTF-8", what);
-	*ret_len = len;
 	return BIZLOCK_OK;
 }
 
-static int check_part(const char *what, const char *text, size_t max, size_t *ret_len,
-                      struct bl_err *err)
+static int check_part(const char *what, const char *text, size_t max, struct bl_err *err)
 {
 	if (!text)
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is NULL", what);
 	if (!text[0])
 		return bl_err_set(err, BIZLOCK_INVALID, "%s is empty: 1 to %zu bytes are needed",
 		                  what, max);
-	return check_text(what, text, max, ret_len, err);
+	return check_text(what, text, max, err);
 }
 
 static uint64_t hash_part(const char *text, size_t max)
@@ -47,20 +44,19 @@ uint64_t bl_key_hash(bizlock_key key)
 
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 {
-	size_t type_len, id_len;
-	int rc = check_part("biz_type", key.biz_type, BIZLOCK_TYPE_MAX, &type_len, err);
+	int rc = bl_type_check(key.biz_type, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, &id_len, err);
+		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	ret->hash = bl_key_hash(key);
 	ret->shared = false;
 	ret->slot = 0;
-	ret->type_len = (uint8_t)type_len;
-	ret->id_len = (uint8_t)id_len;
-	memcpy(ret->type, key.biz_type, type_len + 1);
-	memcpy(ret->id, key.biz_id, id_len + 1);
+	ret->type_len = (uint8_t)strlen(key.biz_type);
+	ret->id_len = (uint8_t)strlen(key.biz_id);
+	memcpy(ret->type, key.biz_type, ret->type_len + 1u);
+	memcpy(ret->id, key.biz_id, ret->id_len + 1u);
 	return BIZLOCK_OK;
 }
 
@@ -77,14 +73,10 @@ bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
 
 int bl_type_check(const char *biz_type, struct bl_err *err)
 {
-	size_t len;
-
-	return check_part("biz_type", biz_type, BIZLOCK_TYPE_MAX, &len, err);
+	return check_part("biz_type", biz_type, BIZLOCK_TYPE_MAX, err);
 }
 
 int bl_note_check(const char *note, struct bl_err *err)
 {
-	size_t len;
-
-	return note ? check_text("note", note, BIZLOCK_NOTE_MAX, &len, err) : BIZLOCK_OK;
+	return note ? check_text("note", note, BIZLOCK_NOTE_MAX, err) : BIZLOCK_OK;
 }
