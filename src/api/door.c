@@ -136,11 +136,11 @@ int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
 int bl_door_name(const bizlock *b, bizlock_key key, const char *owner, struct bl_key *ret_key,
                  struct bl_owner *ret_owner, struct bl_err *err)
 {
-	int rc = bl_key_make(ret_key, key, err);
+	int rc = bl_door_process(b, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = bl_owner_make(ret_owner, owner, err);
-	return rc == BIZLOCK_OK ? bl_door_process(b, err) : rc;
+		rc = bl_key_make(ret_key, key, err);
+	return rc == BIZLOCK_OK ? bl_owner_make(ret_owner, owner, err) : rc;
 }
 
 int bl_door_begin(struct bl_call *call, bizlock *b, const struct bl_key *key,

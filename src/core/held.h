@@ -76,7 +76,7 @@ struct bl_hold {
 struct bl_held {
 	struct bl_hold **buckets; /* a power of two of them */
 	size_t mask, count;
-	struct bl_hold *latest; /* that bl_held_named() has found, or NULL */
+	struct bl_hold *latest; /* what bl_held_named() found last; it may be an orphan by now */
 };
 
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
@@ -87,9 +87,9 @@ void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 
-/* The same by what a caller says, unchecked, NULL or not: a text that equals a checked one needs no
- * check and no copy. Where the latest hold is meant again, it needs no hash either, and a level
- * deeper takes a third less. */
+/* The same by unchecked texts: one that equals a checked text needs no check and no copy. A part of
+ * the key that is NULL finds nothing; owner NULL is the calling thread. The hold that was found
+ * last is tried first, without a hash. */
 struct bl_hold *bl_held_named(struct bl_held *t, bizlock_key key, const char *owner);
 
 /* A new hold, ACQUIRING and otherwise zero. The pair must not be in the table.

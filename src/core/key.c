@@ -42,6 +42,15 @@ uint64_t bl_key_hash(bizlock_key key)
 	       hash_part(key.biz_id, BIZLOCK_ID_MAX);
 }
 
+static uint8_t copy_part(char *to, const char *text, size_t max)
+{
+	size_t len = strnlen(text, max);
+
+	memcpy(to, text, len);
+	to[len] = '\0';
+	return (uint8_t)len;
+}
+
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 {
 	int rc = bl_type_check(key.biz_type, err);
@@ -53,10 +62,8 @@ int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 	ret->hash = bl_key_hash(key);
 	ret->shared = false;
 	ret->slot = 0;
-	ret->type_len = (uint8_t)strlen(key.biz_type);
-	ret->id_len = (uint8_t)strlen(key.biz_id);
-	memcpy(ret->type, key.biz_type, ret->type_len + 1u);
-	memcpy(ret->id, key.biz_id, ret->id_len + 1u);
+	ret->type_len = copy_part(ret->type, key.biz_type, BIZLOCK_TYPE_MAX);
+	ret->id_len = copy_part(ret->id, key.biz_id, BIZLOCK_ID_MAX);
 	return BIZLOCK_OK;
 }
 

@@ -82,6 +82,9 @@ static void explore(unsigned scenario)
 	run_plan(&bench, &scenarios[scenario], &(struct plan){.lie = NULL}, &run);
 	if (run.why[0])
 		die("%s: %s", scenarios[scenario].name, run.why);
+	if (scenarios[scenario].client == TOGETHER && run.seen.requests >= MANY)
+		die("%s: %u requests do not travel together", scenarios[scenario].name,
+		    run.seen.requests);
 	if (run.seen.trace.count == TRACE_MAX)
 		die("%s: too many packets", scenarios[scenario].name);
 	for (unsigned i = 0; i < run.seen.trace.count; i++)

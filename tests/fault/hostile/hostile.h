@@ -1,6 +1,6 @@
 /* The parts of the program hostile: what stands between a client and the server (relay.c, link.c),
  * what the packets of a reply are (reply.c), which lies there are (lies.c) and how they are told
- * (tell.c), what is done meanwhile (scenario.c, asks.c, looks.c, run.c), and what must be true
+ * (tell.c), what is done meanwhile (scenario.c, together.c, looks.c, run.c), and what must be true
  * afterwards (truth.c). */
 #ifndef TEST_HOSTILE_H
 #define TEST_HOSTILE_H
@@ -118,7 +118,8 @@ struct trace {
 /* Since it was armed. */
 struct seen {
 	unsigned shots;
-	unsigned told;  /* 1 << kind: of which packets the lie was told */
+	unsigned told; /* 1 << kind: of which packets the lie was told */
+	unsigned requests;
 	bool swallowed; /* a client took whatever it was sent */
 	struct trace trace;
 };
@@ -142,6 +143,8 @@ struct seen relay_seen(struct relay *relay);
 #define CLOSE_LIMIT_MS (IO_MS + 8000)   /* on a busy machine */
 #define ROWS_THERE 300                  /* more than one page */
 #define SET 3
+#define MANY 8     /* requests, most of which travel together */
+#define THREADS 16 /* so many for FEW_CONNECTIONS that some of their calls do, too */
 #define ME "me"
 
 struct bench {
@@ -179,7 +182,16 @@ struct scenario {
 	void (*prepare)(struct run *);
 	int (*act)(struct run *);
 	bool (*truth)(struct run *); /* of BIZLOCK_OK */
-	enum { PLAIN, QUEUE_OFF, UNPREPARED, CLOSED, FAST_RENEWAL } client;
+	/* TOGETHER: an honest server gets fewer requests than there are keys. */
+	enum {
+		PLAIN,
+		QUEUE_OFF,
+		UNPREPARED,
+		CLOSED,
+		FAST_RENEWAL,
+		FEW_CONNECTIONS,
+		TOGETHER
+	} client;
 	int rc; /* of an honest server */
 	/* Of a shared lock: how the client takes it. A stranger has it in another way. */
 	uint32_t mode, limit;
@@ -197,7 +209,9 @@ int do_waiters(struct run *r);
 int do_doctor(struct run *r);
 int do_each_migration(struct run *r);
 
-int do_ask(struct run *r); /* asks.c */
+int do_crowd(struct run *r); /* together.c */
+int do_crowd_release(struct run *r);
+int do_ask(struct run *r);
 int do_ask_to_release(struct run *r);
 int do_ask_for_both(struct run *r);
 

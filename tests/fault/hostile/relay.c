@@ -141,7 +141,7 @@ static bool take_reply(struct relay *relay, struct link *l)
 	return !l->broken;
 }
 
-static bool take_request(struct link *l)
+static bool take_request(struct relay *relay, struct link *l)
 {
 	char chunk[CHUNK];
 	ssize_t n = recv(l->client, chunk, sizeof(chunk), MSG_DONTWAIT);
@@ -156,6 +156,9 @@ static bool take_request(struct link *l)
 		l->shift = number == 0 ? 0 : l->shift;
 		reply_asked(&l->at, number, l->request.data + HEADER, len);
 		drop_front(&l->request, HEADER + len);
+		pthread_mutex_lock(&relay->mu);
+		relay->seen.requests++;
+		pthread_mutex_unlock(&relay->mu);
 	}
 	return send(l->server, chunk, (size_t)n, MSG_NOSIGNAL) == n;
 }
@@ -223,7 +226,7 @@ static bool serve_link(struct relay *relay, struct link *l, const struct pollfd 
 	if (fds[0].revents & POLLOUT)
 		alive = flood(relay, l);
 	else if (fds[0].revents)
-		alive = !l->flood.on && take_request(l);
+		alive = !l->flood.on && take_request(relay, l);
 	if (alive && fds[1].revents)
 		alive = take_reply(relay, l);
 	return alive;

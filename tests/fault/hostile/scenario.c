@@ -89,6 +89,30 @@ static void i_hold_set(struct run *r)
 	          "the set");
 }
 
+/* One after the other, so that the first connection has all the doorbells. */
+static void hold(struct run *r, size_t n)
+{
+	keyset_make(&r->set, n, r->id);
+	for (size_t i = 0; i < n; i++)
+		must_work(r->b, take(r, r->b, r->set.ids[i], PATIENCE_MS, &r->set.grants[i]),
+		          "one of several");
+}
+
+static void i_hold_as_a_crowd(struct run *r)
+{
+	hold(r, THREADS);
+}
+
+static void i_hold_many(struct run *r)
+{
+	hold(r, MANY);
+}
+
+static void i_hold_half(struct run *r)
+{
+	hold(r, MANY / 2);
+}
+
 static void stranger_holds(struct run *r)
 {
 	must_work(r->bench->stranger, take(r, r->bench->stranger, r->id, 0, &r->grant),
@@ -242,41 +266,6 @@ static int do_release_set(struct run *r)
 	return keyset_release(r->b, &r->set, ME);
 }
 
-static int join_all(struct run *r, struct call calls[SET])
-{
-	int rc = BIZLOCK_OK;
-
-	for (int i = 0; i < SET; i++) {
-		int one = call_join(&calls[i]);
-
-		r->set.grants[i] = calls[i].grant;
-		rc = rc == BIZLOCK_OK ? one : rc;
-	}
-	return rc;
-}
-
-/* Threads whose requests travel together. */
-static int do_crowd(struct run *r)
-{
-	struct call calls[SET];
-
-	keyset_make(&r->set, SET, r->id);
-	for (int i = 0; i < SET; i++)
-		call_start(&calls[i], r->b, r->set.ids[i], .wait_ms = WAIT_MS, .owner = ME);
-	return join_all(r, calls);
-}
-
-static int do_crowd_release(struct run *r)
-{
-	struct call calls[SET];
-
-	for (int i = 0; i < SET; i++) {
-		call_prepare(&calls[i], r->b, r->set.ids[i], .owner = ME);
-		call_start_release(&calls[i]);
-	}
-	return join_all(r, calls);
-}
-
 static int do_break(struct run *r)
 {
 	return bizlock_break(r->b, KEY(r->id), r->grant.fence);
@@ -343,13 +332,15 @@ const struct scenario scenarios[] = {
         {"verify", i_hold, do_verify, row_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
         {"set", nothing, do_acquire_set, set_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
         {"set-release", i_hold_set, do_release_set, set_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
-        {"crowd", nothing, do_crowd, set_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
-        {"crowd-release", i_hold_set, do_crowd_release, set_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
-        {"ask", nothing, do_ask, set_is_mine, PLAIN, BIZLOCK_OK, 0, 0},
-        {"ask-release", i_hold_set, do_ask_to_release, set_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
-        {"ask-both", i_hold_set, do_ask_for_both, set_is_gone_and_more_are_mine, PLAIN, BIZLOCK_OK,
-         0, 0},
-        {"share-ask", nothing, do_ask, set_is_mine, PLAIN, BIZLOCK_OK, S, 0},
+        {"crowd", nothing, do_crowd, set_is_mine, FEW_CONNECTIONS, BIZLOCK_OK, 0, 0},
+        {"crowd-release", i_hold_as_a_crowd, do_crowd_release, set_is_gone, FEW_CONNECTIONS,
+         BIZLOCK_OK, 0, 0},
+        {"ask", nothing, do_ask, set_is_mine, TOGETHER, BIZLOCK_OK, 0, 0},
+        {"ask-release", i_hold_many, do_ask_to_release, set_is_gone, TOGETHER, BIZLOCK_OK, 0, 0},
+        {"ask-both", i_hold_half, do_ask_for_both, set_is_gone_and_more_are_mine, TOGETHER,
+         BIZLOCK_OK, 0, 0},
+        {"share-crowd-release", i_hold_as_a_crowd, do_crowd_release, set_is_gone, FEW_CONNECTIONS,
+         BIZLOCK_OK, S, 0},
         {"each", many_hold, do_each, all_were_seen, PLAIN, BIZLOCK_OK, 0, 0},
         {"each-type", many_hold, do_each_of_type, all_were_seen, PLAIN, BIZLOCK_OK, 0, 0},
         {"each-text", many_hold, do_each, all_were_seen, UNPREPARED, BIZLOCK_OK, 0, 0},

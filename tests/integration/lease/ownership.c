@@ -180,25 +180,32 @@ static int ignore(void *arg, const bizlock_info *info)
 	return 0;
 }
 
+static int deeper_in_memory(bizlock *b)
+{
+	return acquire_with(b, BIZLOCK_LOCAL_REENTRY, (struct acquire_args){.id = "k"});
+}
+
 /* In a forked child: 0, or the number of the call that was not refused. */
 static int use_the_parents_client(bizlock *b)
 {
 	if (bizlock_acquire(b, KEY("other"), NULL, NULL) != BIZLOCK_MISUSE)
 		return 1;
-	if (bizlock_release(b, KEY("k"), NULL, NULL) != BIZLOCK_MISUSE)
+	if (deeper_in_memory(b) != BIZLOCK_MISUSE)
 		return 2;
-	if (bizlock_renew(b, KEY("k"), NULL, 0) != BIZLOCK_MISUSE)
+	if (bizlock_release(b, KEY("k"), NULL, NULL) != BIZLOCK_MISUSE)
 		return 3;
-	if (bizlock_verify(b, KEY("k"), NULL) != BIZLOCK_MISUSE)
+	if (bizlock_renew(b, KEY("k"), NULL, 0) != BIZLOCK_MISUSE)
 		return 4;
-	if (bizlock_each(b, NULL, ignore, NULL) != BIZLOCK_MISUSE)
+	if (bizlock_verify(b, KEY("k"), NULL) != BIZLOCK_MISUSE)
 		return 5;
-	if (bizlock_break(b, KEY("k"), 1) != BIZLOCK_MISUSE)
+	if (bizlock_each(b, NULL, ignore, NULL) != BIZLOCK_MISUSE)
 		return 6;
-	if (bizlock_left_ms(b, KEY("k"), NULL) > 0)
+	if (bizlock_break(b, KEY("k"), 1) != BIZLOCK_MISUSE)
 		return 7;
-	if (!bizlock_errmsg(b)[0])
+	if (bizlock_left_ms(b, KEY("k"), NULL) > 0)
 		return 8;
+	if (!bizlock_errmsg(b)[0])
+		return 9;
 	bizlock_close(b);
 	return 0;
 }
@@ -226,9 +233,11 @@ Test(ownership, a_forked_child_cannot_use_or_harm_the_parents_client)
 	bizlock *b = client(NULL), *stranger = client(NULL);
 	char *links_before, *links_after;
 	const char *before;
+	uint32_t depth;
 	pid_t pid;
 
 	expect(OK, b, acquire(b, "k"));
+	expect(OK, b, deeper_in_memory(b));
 	before = row_text("k");
 	links_before = connections();
 	pid = fork();
@@ -241,6 +250,8 @@ Test(ownership, a_forked_child_cannot_use_or_harm_the_parents_client)
 	cr_assert_str_eq(row_text("k"), before);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(BUSY, stranger, acquire(stranger, "k"));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &depth));
+	cr_assert_eq(depth, 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	free(links_before);
 	free(links_after);
