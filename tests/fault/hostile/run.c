@@ -17,7 +17,7 @@ static bizlock *client_to_deceive(const struct bench *bench, const struct scenar
 	return client_new(&detour,
 	                  OPTIONS("queue", s->client == QUEUE_OFF ? "off" : "auto",
 	                          "max_connections", s->client == FEW_CONNECTIONS ? "4" : "16",
-	                          "io_timeout_ms", io, "connect_timeout_ms", io));
+	                          "combine", "on", "io_timeout_ms", io, "connect_timeout_ms", io));
 }
 
 void bench_open(struct bench *bench)
