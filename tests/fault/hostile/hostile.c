@@ -44,17 +44,21 @@ static unsigned seed;
 
 /* ---- finding them ---------------------------------------------------------------------- */
 
-/* How long an answer may take on the caller's own connection, is the caller's affair. */
-static bool can_be_told(const struct lie *lie, enum kind kind, bool in_transaction)
+/* How long an answer may take on the caller's own connection, is the caller's affair. Requests that
+ * a batch leaves in doubt are asked for one after the other, each in a time of its own. */
+static bool can_be_told(const struct lie *lie, enum kind kind, const struct run *honest)
 {
-	return lie->kinds & 1u << kind && !(lie_trickles(lie) && in_transaction);
+	bool has_time = honest->tx || honest->scenario->client == TOGETHER;
+
+	return lie->kinds & 1u << kind && !(lie_trickles(lie) && has_time);
 }
 
-static void add_lies(unsigned scenario, unsigned packet, enum kind kind, bool in_transaction)
+static void add_lies(unsigned scenario, unsigned packet, const struct run *honest)
 {
+	enum kind kind = honest->seen.trace.kinds[packet];
+
 	for (unsigned lie = 0; lie < lie_count; lie++)
-		for (int ever = 0; can_be_told(&lies[lie], kind, in_transaction) && ever < 2;
-		     ever++) {
+		for (int ever = 0; can_be_told(&lies[lie], kind, honest) && ever < 2; ever++) {
 			if (board->count == POINTS_MAX)
 				die("more than %d lies", POINTS_MAX);
 			board->points[board->count++] =
@@ -103,7 +107,7 @@ static void explore(unsigned scenario)
 	run_honestly(scenario, &run);
 	for (unsigned i = 0; i < run.seen.trace.count; i++)
 		if (is_of_use(&run.seen.trace, i))
-			add_lies(scenario, i, run.seen.trace.kinds[i], run.tx != NULL);
+			add_lies(scenario, i, &run);
 }
 
 static void find_lies(void *arg)
