@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# A file fits on a few screens, a function on one.
+# A file fits on a few screens, a function on one: ceilings, not knives. A file is cut by its idea.
+# Public headers are manuals, and as long as what they have to say.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-file_limit=400
+file_limit=600
 function_limit=60
 
-for file in $(c_files include src tests examples); do
+for file in $(c_files src tests examples); do
 	lines=$(wc -l <"$file")
 	((lines <= file_limit)) || object "$file:1: $lines lines; the limit is $file_limit"
 done
