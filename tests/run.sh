@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# tests/run.sh [--server SERVER] [--long] [--label LABEL] [-- ARGUMENTS_OF_CTEST]
+# tests/run.sh [--all | --label LABEL] [--long] [--server SERVER] [-- ARGUMENTS_OF_CTEST]
 #
-# Installs what is missing (Debian, Ubuntu), builds, starts a private server,
-# runs the tests, cleans up. Labels: unit, integration, fault, stress, chaos, cli, package,
-# man, check, model. --long: stress tests take a minute each, those of chaos an hour, fault tests
-# try everything, and what they saw is printed.
+# Installs what is missing (Debian, Ubuntu), builds, starts a private server, runs the tests,
+# cleans up. The last line says how many passed, and what was left out. Without --all or --label
+# it runs unit, integration, cli, man and check: one server, no root, 5 minutes.
+#
+# --all: every label. These are the others: cluster (several servers), fault, stress, chaos,
+# package, model. They need root, or more packages, or time.
+# --long: stress tests take a minute each, those of chaos an hour, fault tests try everything,
+# and what they saw is printed.
 #
 # Without --server it is the server that is installed, or else MariaDB. SERVER:
 #   mariadb        MariaDB, of this system's packages
@@ -16,16 +20,27 @@
 #   BIZLOCK_TEST_HOST or _SOCKET, _PORT, _USER, _PASSWORD    an existing server instead
 #   BIZLOCK_BUILD_DIR=build    BIZLOCK_CMAKE_ARGS="-DBIZLOCK_CONNECTOR=mysql ..."
 #   BIZLOCK_SKIPS_FAIL=1       a skipped test is a failure
-#   CRITERION_TEST_PATTERN=wait/*   some of the unit and integration tests
+#   BIZLOCK_AGAIN=1            a test that failed has a second try, and is named if it needed that
+#   CRITERION_TEST_PATTERN=wait/*   some of the tests of unit, integration and cluster
+#   TMPDIR                     where servers have their data; without it /dev/shm, where that is
+#                              large enough: a disk that others use, too, stands still for seconds
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/support/setup.sh"
 source "$root/tests/support/roots.sh"
 
+default_labels="unit integration cli man check"
+other_labels="cluster fault stress chaos package model"
+
+refuse() {
+	echo "tests/run.sh: $* (see --help)" >&2
+	exit 2
+}
+
 arguments=("$@")
+labels=$default_labels
 ctest_args=()
 long=
 server=
-label=
 while (($#)); do
 	case $1 in
 	-h | --help)
@@ -34,10 +49,8 @@ while (($#)); do
 		;;
 	--server)
 		server=${2:-none}
-		[[ $server == mariadb ]] || root_suite "$server" >/dev/null || {
-			echo "tests/run.sh: unknown server: $server (see --help)" >&2
-			exit 2
-		}
+		[[ $server == mariadb ]] || root_suite "$server" >/dev/null ||
+			refuse "unknown server: $server"
 		shift
 		;;
 	--long)
@@ -45,30 +58,24 @@ while (($#)); do
 		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
 		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1 BIZLOCK_CHAOS_LONG=1
 		;;
+	--all) labels="$default_labels $other_labels" ;;
 	--label)
-		[[ " unit integration fault stress chaos cli package man check model " == *" ${2:-} "* ]] || {
-			echo "tests/run.sh: unknown label: ${2:-none} (see --help)" >&2
-			exit 2
-		}
-		ctest_args+=(--label-regex "^$2\$")
-		label=$2
+		labels=${2:-none}
+		[[ " $default_labels $other_labels " == *" $labels "* ]] || refuse "unknown label: $labels"
 		shift
 		;;
 	--)
-		ctest_args+=("${@:2}")
+		ctest_args=("${@:2}")
 		break
 		;;
-	*)
-		echo "tests/run.sh: unknown argument: $1 (see --help; what is ctest's goes after --)" >&2
-		exit 2
-		;;
+	*) refuse "unknown argument: $1; what is ctest's goes after --" ;;
 	esac
 	shift
 done
 
-things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3 criterion c++ ctags mandoc man groff openssl libuv)
-servers=(server galera flock faketime ip mount haproxy)
-packaging=(dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
+wants() {
+	[[ " $labels " == *" $1 "* ]]
+}
 
 if [[ $server == mariadb ]]; then
 	export BIZLOCK_TEST_SERVER=mariadbd
@@ -78,13 +85,26 @@ cd "$root"
 export BIZLOCK_BUILD_DIR=${BIZLOCK_BUILD_DIR:-build${server:+-$server}}
 mkdir -p "$BIZLOCK_BUILD_DIR"
 BIZLOCK_BUILD_DIR=$(cd "$BIZLOCK_BUILD_DIR" && pwd)
+if [[ -z ${TMPDIR:-} ]]; then
+	TMPDIR=$(folder_for_servers)
+	export TMPDIR
+fi
+
+things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3
+	criterion c++ ctags mandoc man groff openssl)
+servers=(server flock faketime)
+for_clusters=(galera haproxy ip mount)
+for_packages=(libuv dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
+
 if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
-	enter_root "$server" "${things[*]} ${servers[*]} ${packaging[*]}" \
+	enter_root "$server" "${things[*]} ${servers[*]} ${for_clusters[*]} ${for_packages[*]}" \
 		bash "$root/tests/run.sh" "${arguments[@]}"
 fi
 
 # The model is of no server: it is looked at on this system alone.
-[[ -n ${BIZLOCK_TEST_ROOT:-} || ${label:-model} != model ]] || things+=(spin)
+[[ -n ${BIZLOCK_TEST_ROOT:-} ]] || ! wants model || things+=(spin)
+! wants package || things+=("${for_packages[@]}")
+! wants cluster && ! wants chaos || servers+=("${for_clusters[@]}")
 server_is_given || things+=("${servers[@]}")
 need "${things[@]}"
 build=$BIZLOCK_BUILD_DIR
@@ -94,18 +114,40 @@ cmake --build "$build" -j "$(nproc)"
 
 begin_server
 ! has server || export BIZLOCK_SERVER_SH="$root/tests/support/server.sh"
-export BIZLOCK_SKIP_LOG=$build/skipped.txt
-: >"$BIZLOCK_SKIP_LOG"
+export BIZLOCK_TALLY=$build/tally.txt
+: >"$BIZLOCK_TALLY"
 
 code=0
-ctest --test-dir "$build" --parallel 4 --output-on-failure --no-tests=error "${ctest_args[@]}" || code=$?
+ctest --test-dir "$build" --parallel 4 --output-on-failure --no-tests=error \
+	--label-regex "^(${labels// /|})\$" "${ctest_args[@]}" || code=$?
 if [[ -n $long ]]; then
 	awk '/^[0-9]+\/[0-9]+ Test: (fault|stress|chaos|model)\./ { show = 1 }
 		/^<end of output>/ { show = 0 }
 		show && !/^(Command|Directory|Output|-+$)/' "$build/Testing/Temporary/LastTest.log"
 fi
-if [[ -s $BIZLOCK_SKIP_LOG ]]; then
-	echo "Skipped:"
-	sed 's/^/  /' "$BIZLOCK_SKIP_LOG"
-fi
+
+# ---- what there is to say at the end -----------------------------------------
+
+lines_of() {
+	sed -n "s/^$1 //p" "$BIZLOCK_TALLY"
+}
+
+sum_of() {
+	lines_of "$1" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# list WORD HEADING: the lines of this kind, below a heading, if there are any.
+list() {
+	[[ -z $(lines_of "$1") ]] || printf '%s\n%s\n' "$2" "$(lines_of "$1" | sed 's/^/  /')"
+}
+
+left_out=
+for label in $default_labels $other_labels; do
+	wants "$label" || left_out+="${left_out:+, }$label"
+done
+list skipped "Skipped:"
+list again "Passed only at the second try:"
+echo "$(sum_of passed) passed, $(sum_of failed) failed, $(lines_of skipped | wc -l) skipped," \
+	"$(lines_of again | wc -l) at the second try, in $SECONDS s;" \
+	"left out: ${left_out:-nothing}${left_out:+ (--all)}${ctest_args[*]:+, and what ctest was told}"
 exit "$code"

@@ -23,7 +23,7 @@ check_test() {
 	case $2 in
 	std::* | bizlock::*) ;; # names of C++
 	cli.*::*) grep -qE "^${test//\*/.*}\(\)" "tests/cli/test_${suite#cli.}.sh" ;;
-	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration tests/unit ;;
+	*::*) grep -rqE "\b(Test|[A-Z_]+)\($suite, ${test//\*/.*}" tests/integration tests/cluster tests/unit ;;
 	*) compgen -G "tests/${2%%.*}/${2#*.}*" >/dev/null ;;
 	esac || object "$file: there is no test $2"
 }

@@ -3,13 +3,16 @@
 # what its exit code does not tell:
 #   - reports of the sanitizers: Criterion calls a test passed that leaked, and
 #     nobody looks at the exit code of a grandchild;
-#   - skipped tests: shown, kept in $BIZLOCK_SKIP_LOG, a failure where
-#     BIZLOCK_SKIPS_FAIL=1, unless the reason begins with "not here: ": nothing that could
-#     be installed would help. A plain program says "skipped" by exit code 77;
+#   - skipped tests: shown, counted, a failure where BIZLOCK_SKIPS_FAIL=1, unless the reason
+#     begins with "not here: ": nothing that could be installed would help. A plain program says
+#     "skipped" by exit code 77;
 #   - programs of Criterion in which no test ran;
 #   - processes it left behind, which are killed.
 # BIZLOCK_AGAIN=1: what failed is run once more and decides; of a program of Criterion only those
-# tests, where it names them.
+# tests, where it names them. What needed that is a fault of the test, and is told as one.
+# BIZLOCK_TALLY, a file, gets lines for tests/run.sh to add up: `passed N`, `failed N`,
+# `skipped NAME: WHY`, `again NAME`. A program that is not of Criterion, nor one of the scripts that
+# count their tests, is one test.
 # Of Criterion's output only what failed is shown, or all if the program was killed:
 # then it tells which tests had begun.
 set -u
@@ -67,13 +70,13 @@ fail() {
 
 # Runs the program, and judges it: sets code.
 attempt() {
-	local pid watcher= passed report skips
+	local pid watcher= passed report
 
-	rm -f "$work"/*
+	rm -f "$work"/{output,report*}
 	BIZLOCK_HARNESS=$work setsid timeout -s KILL "$limit" "${prefix[@]}" "$@" \
 		</dev/null >"$work/output" 2>&1 &
 	pid=$!
-	if [[ $name == integration ]]; then
+	if [[ $name == @(integration|cluster) ]]; then
 		end_lonely "$pid" >/dev/null 2>&1 &
 		watcher=$!
 	fi
@@ -101,11 +104,31 @@ attempt() {
 		! grep -q 'Synthesis: Tested: 0 ' "$work/output" ||
 		fail "no test ran"
 	((code == 77)) && skips=$(tail -n 1 "$work/output")
-	if [[ -n $skips ]]; then
-		sed "s/^/$name: /" <<<"$skips" >>"${BIZLOCK_SKIP_LOG:-/dev/null}"
-		[[ ${BIZLOCK_SKIPS_FAIL:-} != 1 ]] || ! grep -v 'not here: ' <<<"$skips" ||
-			fail "skips are not allowed here"
-	fi
+	[[ -z $skips || ${BIZLOCK_SKIPS_FAIL:-} != 1 ]] || ! grep -v 'not here: ' <<<"$skips" ||
+		fail "skips are not allowed here"
+}
+
+# add_up N: the lines of BIZLOCK_TALLY, where N tests have failed, at the last try.
+add_up() {
+	local tested
+	tested=$(sed -nE 's/.*Synthesis: Tested: ([0-9]+) .*/\1/p
+		s/^([0-9]+) passed, ([0-9]+) failed$/\1 + \2/p' "$work/first" "$work/output" | head -n 1)
+	tested=$((${tested:-$((code != 77))}))
+	echo "passed $((tested > $1 ? tested - $1 : 0))"
+	echo "failed $1"
+	[[ -z $skips ]] || sed "s/^/skipped $name: /" <<<"$skips"
+	((!again || $1)) || echo "again $name: ${failed:-all of it}"
+}
+
+count_failed() {
+	local n
+	((code != 0 && code != 77)) || {
+		echo 0
+		return
+	}
+	n=$(sed -nE 's/.*Synthesis: .*Failing: ([0-9]+) .*/\1/p
+		s/^[0-9]+ passed, ([0-9]+) failed$/\1/p' "$work/output" | tail -n 1)
+	echo "$((${n:-0} > 0 ? n : 1))"
 }
 
 # Those of Criterion's tests that failed, as its pattern; fails where they do not tell all: a program
@@ -119,11 +142,15 @@ failed_tests() {
 }
 
 trap 'end_all; exit 1' INT TERM
-failed=
+failed= again=0 skips=
+: >"$work/first"
 attempt "$@"
 if ((code != 0 && code != 77)) && [[ ${BIZLOCK_AGAIN:-} == 1 ]]; then
 	! failed=$(failed_tests) || export CRITERION_TEST_PATTERN=$failed
+	again=1
+	cp "$work/output" "$work/first"
 	echo "harness: $name: once more: ${failed:-all}"
 	attempt "$@"
 fi
+[[ -z ${BIZLOCK_TALLY:-} ]] || add_up "$(count_failed)" >>"$BIZLOCK_TALLY"
 exit "$code"

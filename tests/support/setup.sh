@@ -156,6 +156,22 @@ server_is_given() {
 	[[ -n ${BIZLOCK_TEST_HOST:-}${BIZLOCK_TEST_SOCKET:-} ]]
 }
 
+# Dozens of servers start at a time, and a disk that is full of others' work lets each of them wait
+# for seconds, while leases end. In memory, if there is enough: a run may need 4 GB.
+folder_for_servers() {
+	local free_kb
+	free_kb=$(df -t tmpfs --output=avail /dev/shm 2>/dev/null | tail -n 1)
+	if [[ -w /dev/shm ]] && ((${free_kb:-0} > 6000000 && $(free_memory_kb) > 8000000)); then
+		echo /dev/shm
+	else
+		echo /tmp
+	fi
+}
+
+free_memory_kb() {
+	sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo
+}
+
 # Unless a server is given: starts one, exports where it is, and stops it at the end.
 begin_server() {
 	server_is_given && return
