@@ -33,6 +33,7 @@ struct bl_dial {
 struct entry {
 	struct bl_dial *dial; /* under way, or ended and not looked at yet */
 	bool tried;           /* in this round */
+	bool refused;         /* once at least */
 };
 
 /* One wish for a connection. */
@@ -183,6 +184,17 @@ static void dial_here(struct race *r, struct bl_dial *d)
 	r->end += r->next_at - begun;
 }
 
+/* Without this end, hosts that answer, but each later than MOMENT_NS, would be asked round after
+ * round, and the caller would be told that nobody answers. */
+static bool all_refused(const struct race *r)
+{
+	unsigned i = 0;
+
+	while (i < r->failover->n && r->entries[i].refused)
+		i++;
+	return i == r->failover->n && r->under_way == 0;
+}
+
 /* CONN: all have failed; the last one said why. */
 static int start_next(struct race *r)
 {
@@ -190,7 +202,7 @@ static int start_next(struct race *r)
 	unsigned i = next_target(r);
 	struct bl_dial *stray, *d;
 
-	if (i == f->n && r->under_way == 0)
+	if (all_refused(r))
 		return BIZLOCK_CONN;
 	if (i == f->n) {
 		if (f->n > 1)
@@ -203,7 +215,8 @@ static int start_next(struct race *r)
 	d = stray ? stray : dial_new(f, &f->targets[i]);
 	if (!d)
 		return bl_err_set(r->err, BIZLOCK_NOMEM, "out of memory");
-	r->entries[i] = (struct entry){.dial = d, .tried = true};
+	r->entries[i].dial = d;
+	r->entries[i].tried = true;
 	r->under_way++;
 	r->next_at = bl_now() + MOMENT_NS;
 	if (stray)
@@ -232,6 +245,7 @@ static int judge(struct race *r)
 			r->ret->host = r->failover->n > 1 ? &d->target->host : NULL;
 		} else {
 			*r->err = d->err;
+			r->entries[i].refused = true;
 		}
 		free(d);
 	}

@@ -1,8 +1,11 @@
 /* Several servers in the option host. Servers that are down, do not answer or refuse writes are
  * skipped. When the server in use is lost, the next one is used. */
 #define _GNU_SOURCE 1
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <bizlock_ops.h>
@@ -77,6 +80,40 @@ Test(host_list, one_that_does_not_answer_is_passed_by)
 	struct mute m = mute_start();
 
 	works_with(list("127.0.0.1:%u,%s", m.port, good()));
+	mute_stop(&m);
+}
+
+/* Each connection ends after a while, without a word. */
+static void *refuse_late(void *arg)
+{
+	struct mute *m = arg;
+	int fd;
+
+	for (; (fd = accept(m->fd, NULL, NULL)) >= 0 || errno == EAGAIN; pause_ms(1))
+		if (fd >= 0) {
+			pause_ms(400);
+			close(fd);
+		}
+	return NULL;
+}
+
+/* Hosts that are asked anew while others have not answered would be asked for ever. */
+Test(host_list, if_all_refuse_and_are_slow_they_are_believed)
+{
+	struct mute m = mute_start();
+	char text[512];
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, refuse_late, &m) != 0)
+		die("no thread");
+	cr_assert_eq(try_open(&world,
+	                      OPTIONS("host", list(DEAD ",127.0.0.1:%u", m.port),
+	                              "connect_timeout_ms", "20000"),
+	                      text),
+	             BIZLOCK_CONN, "%s", text);
+	cr_assert(!strstr(text, "no answer in time"), "%s", text);
+	shutdown(m.fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
 	mute_stop(&m);
 }
 
