@@ -56,7 +56,8 @@ while (($#)); do
 	--long)
 		long=1
 		export BIZLOCK_STRESS_SECONDS=${BIZLOCK_STRESS_SECONDS:-60}
-		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1 BIZLOCK_CHAOS_LONG=1
+		export BIZLOCK_CHAOS_SECONDS=${BIZLOCK_CHAOS_SECONDS:-3600}
+		export BIZLOCK_FAULT_LONG=1 BIZLOCK_MODEL_LONG=1
 		;;
 	--all) labels="$default_labels $other_labels" ;;
 	--label)
@@ -126,28 +127,10 @@ if [[ -n $long ]]; then
 		show && !/^(Command|Directory|Output|-+$)/' "$build/Testing/Temporary/LastTest.log"
 fi
 
-# ---- what there is to say at the end -----------------------------------------
-
-lines_of() {
-	sed -n "s/^$1 //p" "$BIZLOCK_TALLY"
-}
-
-sum_of() {
-	lines_of "$1" | awk '{ n += $1 } END { print n + 0 }'
-}
-
-# list WORD HEADING: the lines of this kind, below a heading, if there are any.
-list() {
-	[[ -z $(lines_of "$1") ]] || printf '%s\n%s\n' "$2" "$(lines_of "$1" | sed 's/^/  /')"
-}
-
 left_out=
 for label in $default_labels $other_labels; do
 	wants "$label" || left_out+="${left_out:+, }$label"
 done
-list skipped "Skipped:"
-list again "Passed only at the second try:"
-echo "$(sum_of passed) passed, $(sum_of failed) failed, $(lines_of skipped | wc -l) skipped," \
-	"$(lines_of again | wc -l) at the second try, in $SECONDS s;" \
-	"left out: ${left_out:-nothing}${left_out:+ (--all)}${ctest_args[*]:+, and what ctest was told}"
+tell_tally "$BIZLOCK_TALLY" "left out: ${left_out:-nothing}${left_out:+ (--all)}${ctest_args[*]:+,\
+ and what ctest was told}"
 exit "$code"

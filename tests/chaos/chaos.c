@@ -7,7 +7,7 @@
  * --three     a kill, a freeze of 20 s, and a switch of the primary where there is one. Otherwise
  *             faults are drawn at random
  * --several   a group in which each node is a primary
- * --seconds   60, and 3600 of random faults where BIZLOCK_CHAOS_LONG=1; the last fault may
+ * --seconds   60, or BIZLOCK_CHAOS_SECONDS of random faults; the last fault may
  *             take longer
  * --seed      repeats the faults of that run, in their order */
 #define _GNU_SOURCE 1
@@ -211,7 +211,7 @@ static bool read_options(int argc, char **argv, struct options *ret)
 	                                      {"seconds", required_argument, NULL, 's'},
 	                                      {"seed", required_argument, NULL, 'e'},
 	                                      {NULL, 0, NULL, 0}};
-	const char *is_long = getenv("BIZLOCK_CHAOS_LONG");
+	const char *random_seconds = getenv("BIZLOCK_CHAOS_SECONDS");
 	int c;
 
 	*ret = (struct options){.seconds = 0};
@@ -233,8 +233,10 @@ static bool read_options(int argc, char **argv, struct options *ret)
 		default:
 			return false;
 		}
+	if (!ret->seconds && !ret->three && random_seconds)
+		ret->seconds = (unsigned)strtoul(random_seconds, NULL, 10);
 	if (!ret->seconds)
-		ret->seconds = !ret->three && is_long && strcmp(is_long, "1") == 0 ? 3600 : 60;
+		ret->seconds = 60;
 	return optind == argc;
 }
 

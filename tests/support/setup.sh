@@ -150,6 +150,21 @@ need() {
 	done
 }
 
+# ---- the result --------------------------------------------------------------
+
+# tell_tally FILE WORDS: what harness.sh has noted there, in short; the last line ends with WORDS.
+tell_tally() {
+	local passed failed
+	passed=$(awk '$1 == "passed" { n += $2 } END { print n + 0 }' "$1")
+	failed=$(awk '$1 == "failed" { n += $2 } END { print n + 0 }' "$1")
+	! grep -q '^skipped ' "$1" || sed -n '1i Skipped:
+		s/^skipped /  /p' "$1"
+	! grep -q '^again ' "$1" || sed -n '1i Passed only at the second try:
+		s/^again /  /p' "$1"
+	echo "$passed passed, $failed failed, $(grep -c '^skipped ' "$1") skipped," \
+		"$(grep -c '^again ' "$1") at the second try, in $SECONDS s; $2"
+}
+
 # ---- the server --------------------------------------------------------------
 
 server_is_given() {
