@@ -55,7 +55,7 @@ rule=$(git log --diff-filter=A --format=%H -- tests/check/commits.sh | tail -n 1
 [[ -n $rule ]] || skip "not here: no commit has added the rule yet"
 
 # No message has the characters that end a commit and a field.
-log=$(git -c core.quotePath=false log --no-merges --ancestry-path --name-only \
+log=$(git -c core.quotePath=false log --no-merges --ancestry-path --name-only --no-renames \
 	--format=$'\x1e%h\x1f%s\x1f%b\x1f' "$rule..HEAD")
 while IFS=$'\x1f' read -r -d $'\x1e' hash subject body paths; do
 	[[ -z $hash ]] || check "$hash" "$subject" "$body" "${paths##*([[:space:]])}"
