@@ -1,3 +1,4 @@
+/* The names and texts of the errors, from the one list in bizlock.h. */
 #include "bizlock.h"
 
 const char *bizlock_strerror(int err)

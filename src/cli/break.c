@@ -1,3 +1,4 @@
+/* bizlock break: frees a lock in place of its holder. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

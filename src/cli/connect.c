@@ -1,3 +1,4 @@
+/* Opens the client of a command: options of the connection, the password, errors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* bizlock doctor: the findings as a table, or as JSON. */
 #include <libsmartcols.h>
 #include <stdio.h>
 #include <stdlib.h>

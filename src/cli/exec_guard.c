@@ -1,3 +1,4 @@
+/* The guard of bizlock exec: kills the command when the wrapper no longer can. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* Starts the command of bizlock exec: open files, environment, process group. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

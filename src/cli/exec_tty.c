@@ -1,3 +1,4 @@
+/* The terminal of bizlock exec: lent to the command, and taken back. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

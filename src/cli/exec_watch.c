@@ -1,3 +1,4 @@
+/* What bizlock exec does while its command runs: minds the lease, passes signals on. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* The help of every command, made of its table. */
 #include <stdio.h>
 #include <string.h>
 

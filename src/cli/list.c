@@ -1,3 +1,4 @@
+/* bizlock list: all locks, or those that were asked for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reads the options of any command from its table, and says what is wrong with them. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Asks for a password at the terminal, and leaves the terminal as it was. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* bizlock reap: progress, signals, and what was removed. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* What a command says: lines on stderr, and whether its output arrived. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* bizlock show: one lock, and who waits for it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Numbers and durations, read and shown; the name nearest to a misspelt one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

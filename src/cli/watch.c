@@ -1,3 +1,4 @@
+/* bizlock watch: the list of locks, shown anew until a key is pressed. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,12 +1,24 @@
 #!/usr/bin/env bash
-# map.sh [--write]: CONTRIBUTING.md lists what each file is for, in the words with which the
-# file begins; --write makes that list anew.
+# map.sh [--write]: docs/files.md lists what each file of src/ is for, in the words with which the
+# file begins; --write makes that list anew. And CONTRIBUTING.md names the folders that there are.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-rooms=(src/client src/client/{ops,lock,hold,conn} src/store src/core)
-heading="## What each file is for"
-text=CONTRIBUTING.md
+export LC_ALL=C # sorts alike everywhere
+
+text=docs/files.md
+folders_text=CONTRIBUTING.md
+folders_heading="## Where things go"
+
+# The layers from above, each with the rooms in it.
+rooms() {
+	local layer room
+	for layer in cli api client store core base; do
+		while read -r room; do
+			! compgen -G "$room/*.[ch]" >/dev/null || echo "$room"
+		done < <(find "src/$layer" -type d | sort)
+	done
+}
 
 # The first sentence of the comment that FILE begins with; nothing where there is none.
 purpose() {
@@ -21,20 +33,22 @@ purpose() {
 	}' "$1"
 }
 
-# A .c and its .h are one line: that of the .h, which newcomers read first.
-list() {
-	local room file says
-	for room in "${rooms[@]}"; do
-		echo "$room/"
-		for file in "$room"/*.[ch]; do
-			[[ $file != *.h || ! -e ${file%.h}.c ]] || continue
-			says=$file
-			[[ ! -e ${file%.c}.h ]] || says=${file%.c}.h
-			printf '%s\t%s\n' "${file##*/}" "$(purpose "$says")"
-		done
-	done | awk -F '\t' '
-	NF < 2 { print; next }
-	{
+# FILE and its purpose, for each of ROOM. A .c and its .h are one: that of the .h, which newcomers
+# read first.
+purposes() {
+	local file says
+	for file in "$1"/*.[ch]; do
+		[[ $file != *.h || ! -e ${file%.h}.c ]] || continue
+		says=$file
+		[[ ! -e ${file%.c}.h ]] || says=${file%.c}.h
+		printf '%s\t%s\n' "$file" "$(purpose "$says")"
+	done
+}
+
+# The same as lines of up to 120 characters.
+set_out() {
+	awk -F '\t' '{
+		sub(/.*\//, "", $1)
 		line = sprintf("  %-17s ", $1)
 		n = split($2, words, " ")
 		for (i = 1; i <= n; i++) {
@@ -47,24 +61,39 @@ list() {
 	}'
 }
 
-# The text with LIST in the place of the block below the heading.
+# The text with LIST in the place of its block.
 renewed() {
-	list="$1" awk -v heading="$heading" '
-	$0 == heading { below = 1 }
-	below && /^```$/ { below = inside = 0 }
+	list="$1" awk '
+	/^```$/ { inside = 0 }
 	!inside { print }
-	below && /^```text$/ { print ENVIRON["list"]; inside = 1 }' "$text"
+	/^```text$/ { print ENVIRON["list"]; inside = 1 }' "$text"
 }
 
-grep -qxF -- "$heading" "$text" || object "$text: no heading \"$heading\""
-while read -r file; do
-	[[ -n $(purpose "$file") ]] || object "$file:1: begins with no comment that says what it is for"
-done < <(for room in "${rooms[@]}"; do
-	for file in "$room"/*.[ch]; do
-		[[ $file == *.c && -e ${file%.c}.h ]] || echo "$file"
-	done
-done)
-new=$(renewed "$(list)" && echo end)
+# The folders of src/, tests/ and tests/integration/ that the text names, one a line; what is in
+# tests/integration/ is indented below it.
+named_folders() {
+	awk -v heading="$folders_heading" '
+	/^#/ { below = ($0 == heading) }
+	below && /^[a-z]+\/[a-z\/]* / { parent = $1; if ($1 ~ /^(src|tests)\//) print $1 }
+	below && /^  [a-z]+\/ / { print parent $1 }' "$folders_text" | sort
+}
+
+while read -r side folder; do
+	case $side in
+	'<') object "$folders_text: \"$folders_heading\" does not name $folder" ;;
+	'>') object "$folders_text: there is no $folder" ;;
+	esac
+done < <(diff <(printf '%s\n' src/*/ tests/*/ tests/integration/*/ | sort) <(named_folders))
+
+list=
+for room in $(rooms); do
+	lines=$(purposes "$room")
+	while IFS=$'\t' read -r file says; do
+		[[ -n $says ]] || object "$file:1: begins with no comment that says what it is for"
+	done <<<"$lines"
+	list+=$room/$'\n'$(set_out <<<"$lines")$'\n'
+done
+new=$(renewed "${list%$'\n'}" && echo end)
 if [[ ${1:-} == --write ]]; then
 	printf '%s' "${new%end}" >"$text"
 else

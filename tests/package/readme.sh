@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # readme.sh: runs the commands of README.md and then of docs/, the blocks marked sh, as one
-# script in a copy of the tree. A command that fails ends it. Needs a server in BIZLOCK_TEST_*
+# script in a copy of the tree, without `bash tests/run.sh`: the tests would run within what tests
+# them. A command that fails ends it. Needs a server in BIZLOCK_TEST_*
 # (begin_server of tests/support/setup.sh), and says where that is in an option file, as the
 # README asks for.
 set -euo pipefail
@@ -15,7 +16,8 @@ tar -C "$root" --exclude=.git --exclude='./build*' -cf - . | tar -C "$work/tree"
 
 {
 	echo 'set -euxo pipefail'
-	awk '/^```/ { inside = ($0 == "```sh"); next } inside' "${texts[@]}"
+	awk '/^```/ { inside = ($0 == "```sh"); next }
+		inside && !/^bash tests\/run\.sh( |$)/' "${texts[@]}"
 } >"$work/commands.sh"
 (($(wc -l <"$work/commands.sh") > 1)) || {
 	echo "readme: README.md holds no command" >&2
