@@ -172,15 +172,7 @@ void write_file(char path[32], const char *text)
 
 void kill_connections(void)
 {
-	char *ids = db_text(world.admin,
-	                    "SELECT ID FROM information_schema.PROCESSLIST"
-	                    " WHERE DB = '%s' AND ID <> CONNECTION_ID()",
-	                    world.schema);
-	char *rest;
-
-	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
-		db_try(world.admin, "KILL %s", id); /* the connection may have ended */
-	free(ids);
+	world_kill_connections(&world);
 }
 
 void lease_is_over(const char *id)

@@ -30,9 +30,31 @@ void world_migrate(const struct world *w)
 	bizlock_close(b);
 }
 
+void world_kill_connections(const struct world *w)
+{
+	char *ids = db_text(w->admin,
+	                    "SELECT ID FROM information_schema.PROCESSLIST"
+	                    " WHERE DB = '%s' AND ID <> CONNECTION_ID()",
+	                    w->schema);
+	char *rest;
+
+	for (char *id = strtok_r(ids, "\n", &rest); id; id = strtok_r(NULL, "\n", &rest))
+		db_try(w->admin, "KILL %s", id); /* the connection may have ended */
+	free(ids);
+}
+
 void world_drop(struct world *w)
 {
-	db_run(w->admin, "DROP DATABASE `%s`", w->schema);
+	int64_t end = now_ms() + 2 * PATIENCE_MS;
+
+	/* A test that failed may have left a transaction open, which would keep the tables for
+	 * ever. */
+	db_run(w->admin, "SET SESSION lock_wait_timeout = 5, SESSION innodb_lock_wait_timeout = 5");
+	while (!db_try(w->admin, "DROP DATABASE `%s`", w->schema)) {
+		if (!pause_before(end))
+			die("DROP DATABASE: %s", mysql_error(w->admin));
+		world_kill_connections(w);
+	}
 	mysql_close(w->admin);
 	w->admin = NULL;
 }

@@ -23,6 +23,9 @@ void world_make(struct world *w, const struct server *at);
 void world_migrate(const struct world *w);
 void world_drop(struct world *w);
 
+/* Ends every connection to the schema but w->admin. */
+void world_kill_connections(const struct world *w);
+
 /* A client of this schema that is not open. options: may be NULL; they are set after those that
  * lead to the server. */
 bizlock *client_new(const struct world *w, const char *const *options);
