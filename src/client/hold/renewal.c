@@ -182,20 +182,6 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
 	return rc;
 }
 
-static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
-                        struct bl_renewed *ret, struct bl_err *err)
-{
-	struct bl_renewer *r = &b->renewer;
-	struct bl_renewal renewal = {items, n, b->process.suffix, lease_ms, !r->plain};
-	int rc = bl_renew_many(&r->session, &renewal, ret, err);
-
-	if (rc != BIZLOCK_DB || r->plain || bl_classify(err->native) != BL_CLASS_OTHER)
-		return rc;
-	r->plain = true;
-	renewal.skip_locked = false;
-	return bl_renew_many(&r->session, &renewal, ret, err);
-}
-
 /* Leaves out what was given back meanwhile. To look for each of those as for a hold that is lost
  * takes a dozen statements: a client that gives back thousands would lose the others. */
 static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
@@ -215,16 +201,17 @@ static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
 static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint32_t lease_ms,
                        struct bl_err *err)
 {
+	struct bl_renewal renewal = {items, 0, b->process.suffix, lease_ms};
 	struct bl_renewed got;
 	bl_time sent;
 	int rc;
 
-	n = still_held(b, items, n);
+	renewal.n = n = still_held(b, items, n);
 	if (n == 0)
 		return BIZLOCK_OK;
 	set_patience(b);
 	sent = bl_now();
-	rc = send_renewal(b, items, n, lease_ms, &got, err);
+	rc = bl_renew_many(&b->renewer.session, &renewal, &got, err);
 	if (rc == BIZLOCK_OK) {
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {

@@ -21,7 +21,6 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_session session;
 	bl_time connected_at;
 	bl_time used_at;    /* when it was last sent something */
-	bool plain;         /* the server does not take the statement that skips locked rows */
 	int64_t offset_us;  /* server's clock less ours, 0: not known yet */
 	int64_t vague_us;   /* how wrong that may be */
 	int64_t step_us;    /* how far the server's clock was found set the last time, */
