@@ -20,14 +20,6 @@ static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 	return bl_held_with_fence(&b->held, &item->key, item->fence);
 }
 
-static void close_session(struct bizlock *b)
-{
-	bl_lock(b);
-	b->renewer.socket.fd = -1;
-	bl_unlock(b);
-	bl_session_close(&b->renewer.session);
-}
-
 /* Is it renewed by this statement, or due before another connection has to be tried? */
 static bool waits_for_this(const struct bl_hold *h, bl_time now)
 {
@@ -55,41 +47,120 @@ static bl_time patience(struct bizlock *b)
 static void set_patience(struct bizlock *b)
 {
 	bl_lock(b);
-	b->renewer.session.answer_by = patience(b);
-	bl_worker_by(b->pool.watch, b->renewer.session.answer_by);
+	b->renewer.at->answer_by = patience(b);
+	bl_worker_by(b->pool.watch, b->renewer.at->answer_by);
 	bl_unlock(b);
 	b->renewer.used_at = bl_now();
+}
+
+/* ---- on which connection ------------------------------------------------------------------- */
+
+/* How long to wait for one of the pool's where none can be made. */
+#define BORROW_NS (250 * BL_NS_PER_MS)
+
+/* With the mutex held. */
+static void use_session(struct bizlock *b, struct bl_session *session)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	r->at = session;
+	r->socket = bl_socket_of(session ? bl_connector_fd(session->mysql) : -1);
+	if (r->worker.stop)
+		bl_socket_shut(r->socket);
 }
 
 static bool is_useless(struct bizlock *b)
 {
 	struct bl_renewer *r = &b->renewer;
 
-	return bl_session_ended(&r->session) ||
+	return r->session.gone || bl_session_ended(&r->session) ||
 	       bl_failover_noted_since(b->failover, &r->session, r->used_at) ||
 	       bl_failover_prefers_another(b->failover, &r->session, r->connected_at);
 }
 
-static int connect_session(struct bizlock *b, struct bl_err *err)
+/* Until then the holds can do without it. */
+static int make_own(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
-	int rc = BIZLOCK_OK;
+	bl_time until;
+	int rc;
 
-	if (r->session.mysql && is_useless(b))
-		close_session(b);
-	if (r->session.mysql)
-		return rc;
-	rc = bl_failover_connect(b->failover, &b->sql, &r->session, err);
+	bl_lock(b);
+	until = patience(b);
+	bl_unlock(b);
+	rc = bl_failover_connect(b->failover, &b->sql, until, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	r->connected_at = bl_now();
+	r->connected_at = r->used_at = bl_now();
 	bl_lock(b);
-	r->socket = bl_socket_of(bl_connector_fd(r->session.mysql));
-	if (r->worker.stop)
-		bl_socket_shut(r->socket);
+	use_session(b, &r->session);
+	r->own = true;
+	b->pool.reserve = false;
 	bl_unlock(b);
 	return rc;
 }
+
+static void leave_own(struct bizlock *b)
+{
+	struct bl_session *s = &b->renewer.session;
+
+	if (s->away || s->silent)
+		bl_failover_note(b->failover, s);
+	bl_lock(b);
+	use_session(b, NULL);
+	b->renewer.own = false;
+	b->pool.reserve = true;
+	bl_unlock(b);
+	bl_session_close(s);
+}
+
+static bool borrow(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+	bl_time until = bl_now() + BORROW_NS;
+	struct bl_err ignored;
+
+	bl_lock(b);
+	if (bl_pool_borrow(&b->pool, until, &r->borrowed, &ignored) == BIZLOCK_OK)
+		use_session(b, &r->borrowed->session);
+	bl_unlock(b);
+	return r->borrowed != NULL;
+}
+
+static void give_back(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	bl_lock(b);
+	use_session(b, NULL);
+	r->borrowed->session.answer_by = BL_NEVER;
+	bl_pool_put(&b->pool, r->borrowed);
+	r->borrowed = NULL;
+	bl_unlock(b);
+}
+
+static int obtain_session(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc;
+
+	if (r->session.mysql && is_useless(b))
+		leave_own(b);
+	if (r->session.mysql)
+		return BIZLOCK_OK;
+	rc = make_own(b, err);
+	return rc == BIZLOCK_OK || borrow(b) ? BIZLOCK_OK : rc;
+}
+
+static void put_session(struct bizlock *b)
+{
+	if (b->renewer.borrowed)
+		give_back(b);
+	else if (b->renewer.session.gone)
+		leave_own(b);
+}
+
+/* ---- what is known of the server's clock ---------------------------------------------------- */
 
 /* Leases are the server's time: a clock that was set ends them early or late. The server read
  * it at some moment of the statement, nobody knows which: so a slow answer is no step. */
@@ -116,6 +187,8 @@ static int64_t step_within(const struct bl_renewer *r, uint32_t lease_ms)
 {
 	return bl_passed(r->stepped_at + lease_ms * BL_NS_PER_MS) ? 0 : r->step_us;
 }
+
+/* ---- what was answered ---------------------------------------------------------------------- */
 
 static void count_renewal(struct bizlock *b, const struct bl_hold *h)
 {
@@ -169,10 +242,10 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
 	int rc;
 
 	set_patience(b);
-	rc = bl_lock_catch_up(&b->renewer.session, &caught_up, err);
+	rc = bl_lock_catch_up(b->renewer.at, &caught_up, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_many_count(&b->renewer.session, item, 1, b->process.suffix, true, &there, err);
+	rc = bl_many_count(b->renewer.at, item, 1, b->process.suffix, true, &there, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (there)
@@ -211,7 +284,7 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 		return BIZLOCK_OK;
 	set_patience(b);
 	sent = bl_now();
-	rc = bl_renew_many(&b->renewer.session, &renewal, &got, err);
+	rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
 	if (rc == BIZLOCK_OK) {
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {
@@ -231,15 +304,10 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 
 int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
 {
-	struct bl_renewer *r = &b->renewer;
-	int rc = connect_session(b, err);
+	int rc = obtain_session(b, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = renew_items(b, r->items, n, lease_ms, err);
-	if (r->session.gone) {
-		if (r->session.away || r->session.silent)
-			bl_failover_note(b->failover, &r->session);
-		close_session(b);
-	}
+		rc = renew_items(b, b->renewer.items, n, lease_ms, err);
+	put_session(b);
 	return rc;
 }

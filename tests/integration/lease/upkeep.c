@@ -2,6 +2,8 @@
  */
 #define _GNU_SOURCE 1
 #include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "cr_numbers.h"
 #include "cr_tx.h"
@@ -138,4 +140,141 @@ Test(upkeep, is_not_told_by_affected_rows)
 	outlives_its_lease(b, 3000);
 	db_run(world.admin, "DELETE FROM biz_lock");
 	eventually(losses.count == 1);
+}
+
+/* ---- it needs no connection that has yet to be made ------------------------------------------ */
+
+#define PASSWORD "c0rrect-horse"
+#define LEASE_MS 2400
+
+static void alter_user(const char *what)
+{
+	db_run(world.admin, "ALTER USER '%s'@'%%' %s", world.schema, what);
+	db_run(world.admin, "ALTER USER '%s'@'localhost' %s", world.schema, what);
+}
+
+/* How many connections its user may have; 0: any number. */
+static bizlock *client_of_user(unsigned connections)
+{
+	static const char *const hosts[] = {"%", "localhost"};
+
+	for (int i = 0; i < 2; i++) {
+		db_run(world.admin,
+		       "CREATE USER '%s'@'%s' IDENTIFIED BY '" PASSWORD
+		       "' WITH MAX_USER_CONNECTIONS %u",
+		       world.schema, hosts[i], connections);
+		db_run(world.admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO '%s'@'%s'",
+		       world.schema, world.schema, hosts[i]);
+	}
+	return watched_client(OPTIONS("user", world.schema, "password", PASSWORD));
+}
+
+static void end_user(void)
+{
+	db_run(world.admin, "DROP USER IF EXISTS '%s'@'%%', '%s'@'localhost'", world.schema,
+	       world.schema);
+	world_end();
+}
+
+TestSuite(upkeep_crowded, .init = world_begin, .fini = end_user, .timeout = 240);
+
+Test(upkeep_crowded, a_user_with_no_connection_left_keeps_its_lock)
+{
+	bizlock *b = client_of_user(1);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	outlives_its_lease(b, LEASE_MS);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+Test(upkeep_crowded, a_password_that_was_changed_costs_no_lock)
+{
+	bizlock *b = client_of_user(0);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	alter_user("IDENTIFIED BY 'another'");
+	outlives_its_lease(b, LEASE_MS);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+Test(upkeep_crowded, an_account_that_was_locked_costs_no_lock)
+{
+	bizlock *b = client_of_user(0);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	alter_user("ACCOUNT LOCK");
+	outlives_its_lease(b, LEASE_MS);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+Test(upkeep_crowded, a_process_without_descriptors_keeps_its_lock)
+{
+	bizlock *b = client_of_user(0);
+	struct rlimit all, few;
+	int lowest;
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	lowest = dup(0);
+	close(lowest);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = (struct rlimit){(rlim_t)lowest, all.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	outlives_its_lease(b, LEASE_MS);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+#define CROWD 12
+#define OF_USER 4
+
+/* Threads of the client want keys that another one has, and would sleep on every connection that
+ * there is: that of a hold without a doorbell, too. */
+static void outlives_a_crowd_of_its_own(uint32_t flags)
+{
+	bizlock *b = client_of_user(OF_USER), *other = client(NULL);
+	struct call calls[CROWD];
+	char ids[CROWD][8];
+
+	for (int i = 0; i < CROWD; i++) {
+		snprintf(ids[i], sizeof(ids[i]), "w%d", i);
+		expect(OK, other, acquire_as(other, ids[i], "holder"));
+	}
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = LEASE_MS, .flags = flags), NULL));
+	for (int i = 0; i < CROWD; i++)
+		call_start(&calls[i], b, ids[i], .wait_ms = 3 * LEASE_MS);
+	outlives_its_lease(b, LEASE_MS);
+	for (int i = 0; i < CROWD; i++)
+		call_join(&calls[i]);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+Test(upkeep_crowded, waiters_of_the_same_client_cost_no_lock)
+{
+	outlives_a_crowd_of_its_own(0);
+}
+
+Test(upkeep_crowded, waiters_of_the_same_client_cost_no_lock_without_a_doorbell)
+{
+	outlives_a_crowd_of_its_own(BIZLOCK_NO_QUEUE);
+}
+
+Test(upkeep_crowded, waiters_of_the_same_client_cost_no_shared_lock)
+{
+	outlives_a_crowd_of_its_own(BIZLOCK_SHARED);
+}
+
+/* What is idle for long is ended, unless it may be needed: nobody could make it anew. */
+Test(own_upkeep, the_last_connection_does_not_become_idle)
+{
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 24000, .flags = BIZLOCK_NO_QUEUE);
+	bizlock *b;
+
+	begin_own_world("--wait-timeout=4");
+	db_run(world.admin, "SET wait_timeout = 600");
+	b = client_of_user(1);
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	outlives_its_lease(b, 8000);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert_eq(numbers_of(b).reconnects, 0);
 }
