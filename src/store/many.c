@@ -65,7 +65,7 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 	bl_buf_addf(&s->text,
 	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)", table);
 	bl_many_holds(&s->text, items, n, suffix);
-	bl_sql_join_free(&s->text, table, false, (uint32_t)n);
+	bl_sql_join_selected(&s->text, table, false, (uint32_t)n, true);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	return bl_session_run(s, s->text.data, s->text.len, ret_dropped, err);

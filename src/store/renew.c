@@ -18,7 +18,7 @@ static void add_update(struct bl_session *s, const struct bl_renewal *r)
 	            key->shared ? ", slot" : "", table);
 	bl_many_holds(&s->text, r->items, r->n, r->suffix);
 	bl_sql_living(&s->text);
-	bl_sql_join_free(&s->text, table, key->shared, (uint32_t)r->n);
+	bl_sql_join_selected(&s->text, table, key->shared, (uint32_t)r->n, !r->queue);
 	bl_buf_adds(&s->text,
 	            " SET l.timeout = GREATEST(l.timeout, " END "), l.gmt_modified = " NOW ";");
 }

@@ -16,6 +16,8 @@ struct bl_renewal {
 	size_t n;
 	const char *suffix; /* what all owners of the client end with */
 	uint32_t lease_ms;  /* a lease that is longer stays so */
+	bool queue;         /* of one item: waits for a row that is locked, for a second at most, in
+	                       turn with others; else a row that is locked is left out */
 };
 
 int bl_renew_many(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,

@@ -136,8 +136,10 @@ void bl_sql_living(struct bl_buf *ret);
  * rows that it finds, n at most, those that nobody has locked are ours alone until the statement is
  * committed, and what follows changes them, as `l`, and touches no others. There is no UPDATE, and
  * no DELETE, that skips locked rows by itself. It is one statement: were it two, everybody would
- * wait for the rows while a client stands still between them. */
-void bl_sql_join_free(struct bl_buf *ret, const char *table, bool shared, uint32_t n);
+ * wait for the rows while a client stands still between them. skip_locked false: for one row, which
+ * is waited for. */
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+                          bool skip_locked);
 
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);

@@ -36,12 +36,14 @@ void bl_sql_living(struct bl_buf *ret)
 
 /* STRAIGHT_JOIN: the other way round the server would lock the whole table. LIMIT: without one
  * MySQL merges the two tables into one, which is then refused. */
-void bl_sql_join_free(struct bl_buf *ret, const char *table, bool shared, uint32_t n)
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+                          bool skip_locked)
 {
 	bl_buf_addf(ret,
-	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
+	            " LIMIT %" PRIu32 " FOR UPDATE%s) AS old STRAIGHT_JOIN %s AS l ON "
 	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s",
-	            n, table, shared ? " AND l.slot = old.slot" : "");
+	            n, skip_locked ? " SKIP LOCKED" : "", table,
+	            shared ? " AND l.slot = old.slot" : "");
 }
 
 void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,

@@ -27,7 +27,7 @@ void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)
 
 void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret)
 {
-	bl_sql_join_free(ret, sql->row_table, false, 1);
+	bl_sql_join_selected(ret, sql->row_table, false, 1, true);
 	bl_buf_adds(ret, " SET l.gmt_create = " NOW);
 }
 
@@ -71,6 +71,7 @@ void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_
 {
 	bl_buf_adds(ret, ") AND ");
 	add_old(ret, table, older_us);
-	bl_sql_join_free(ret, bl_sql_reap_table(sql, table), table == BL_REAP_SHARED_LOCKS, n);
+	bl_sql_join_selected(ret, bl_sql_reap_table(sql, table), table == BL_REAP_SHARED_LOCKS, n,
+	                     true);
 	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")");
 }

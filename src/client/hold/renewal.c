@@ -14,6 +14,17 @@
 /* What an answer may take at least: twice this after a failure, four times after two, ... */
 #define PATIENCE_NS (50 * BL_NS_PER_MS)
 
+/* What it has that waits for a row: the server lets it wait for a second. */
+#define QUEUE_NS (1500 * BL_NS_PER_MS)
+
+/* How long one round may wait for rows, but for the last one. */
+#define QUEUES_NS (250 * BL_NS_PER_MS)
+
+static bl_time later(bl_time a, bl_time b)
+{
+	return a > b ? a : b;
+}
+
 /* What an item stands for, if it is still there. */
 static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 {
@@ -29,25 +40,29 @@ static bool waits_for_this(const struct bl_hold *h, bl_time now)
 
 /* Until when an answer is waited for: as long as for any, while there is time to renew by another
  * connection. But a server that is slow, and not gone, would be given up again and again: each
- * failure in a row doubles what it gets at least, up to 1.6 s. */
-static bl_time patience(struct bizlock *b)
+ * failure in a row doubles what it gets at least, up to 1.6 s. queues: the one hold of which the
+ * statement waits for the row, which another connection could not do sooner; or NULL. */
+static bl_time patience(struct bizlock *b, const struct bl_hold *queues)
 {
 	bl_time now = bl_now();
 	bl_time give_up = now + bl_config_answer_ms(&b->config) * BL_NS_PER_MS;
 	unsigned doublings = b->renewer.failures < 5 ? b->renewer.failures : 5;
 	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
 
-	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		bl_time end = h == queues ? now + QUEUE_NS : now;
+
 		if (waits_for_this(h, now))
-			give_up =
-			        bl_earlier(give_up, bl_lease_give_up(now, h->expires, h->lease_ms));
-	return give_up > least ? give_up : least;
+			give_up = bl_earlier(give_up, later(end, bl_lease_give_up(now, h->expires,
+			                                                          h->lease_ms)));
+	}
+	return later(give_up, least);
 }
 
 static void set_patience(struct bizlock *b)
 {
 	bl_lock(b);
-	b->renewer.at->answer_by = patience(b);
+	b->renewer.at->answer_by = patience(b, NULL);
 	bl_worker_by(b->pool.watch, b->renewer.at->answer_by);
 	bl_unlock(b);
 	b->renewer.used_at = bl_now();
@@ -86,7 +101,7 @@ static int make_own(struct bizlock *b, struct bl_err *err)
 	int rc;
 
 	bl_lock(b);
-	until = patience(b);
+	until = patience(b, NULL);
 	bl_unlock(b);
 	rc = bl_failover_connect(b->failover, &b->sql, until, &r->session, err);
 	if (rc != BIZLOCK_OK)
@@ -211,6 +226,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 		if (!h || h->state != BL_HOLD_HELD)
 			continue;
 		if (matched) {
+			h->locked = false;
 			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy || h->stays) { /* else a release took it away */
@@ -227,8 +243,10 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 
 	bl_lock(b);
 	h = item_hold(b, item);
-	if (h && h->state == BL_HOLD_HELD)
+	if (h && h->state == BL_HOLD_HELD) {
 		h->due = bl_now() + bl_lease_early(lease_ms);
+		h->locked = true;
+	}
 	bl_unlock(b);
 }
 
@@ -274,7 +292,7 @@ static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
 static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint32_t lease_ms,
                        struct bl_err *err)
 {
-	struct bl_renewal renewal = {items, 0, b->process.suffix, lease_ms};
+	struct bl_renewal renewal = {items, 0, b->process.suffix, lease_ms, false};
 	struct bl_renewed got;
 	bl_time sent;
 	int rc;
@@ -302,12 +320,63 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 	return rc;
 }
 
+/* ---- a row that is always locked ------------------------------------------------------------ */
+
+/* Transactions that fence the row by turns leave no moment at which it is not locked. So once half
+ * of the lease is gone the renewal queues for it, unless other holds cannot wait for that. */
+static bool begin_to_queue(struct bizlock *b, const struct bl_item *item)
+{
+	struct bl_hold *h;
+	bl_time now = bl_now(), until;
+	bool queue;
+
+	bl_lock(b);
+	h = item_hold(b, item);
+	queue = h && h->state == BL_HOLD_HELD && h->locked &&
+	        now >= h->expires - h->lease_ms * BL_NS_PER_MS / 2;
+	until = patience(b, h);
+	queue = queue && until >= now + QUEUE_NS;
+	if (queue) {
+		b->renewer.at->answer_by = until;
+		bl_worker_by(b->pool.watch, until);
+	}
+	bl_unlock(b);
+	b->renewer.used_at = now;
+	return queue;
+}
+
+static int renew_queueing(struct bizlock *b, const struct bl_item *item, uint32_t lease_ms,
+                          struct bl_err *err)
+{
+	struct bl_renewal renewal = {item, 1, b->process.suffix, lease_ms, true};
+	struct bl_renewed got;
+	bl_time sent = bl_now();
+	int rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
+
+	if (rc == BIZLOCK_OK && got.matched == 1)
+		answered(b, item, 1, sent, lease_ms, true);
+	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_RETRY ? BIZLOCK_OK : rc;
+}
+
+static int queue_for_locked(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
+{
+	bl_time until = bl_now() + QUEUES_NS;
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; rc == BIZLOCK_OK && i < n && !bl_passed(until); i++)
+		if (begin_to_queue(b, &b->renewer.items[i]))
+			rc = renew_queueing(b, &b->renewer.items[i], lease_ms, err);
+	return rc;
+}
+
 int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
 {
 	int rc = obtain_session(b, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = renew_items(b, b->renewer.items, n, lease_ms, err);
+	if (rc == BIZLOCK_OK)
+		rc = queue_for_locked(b, n, lease_ms, err);
 	put_session(b);
 	return rc;
 }
