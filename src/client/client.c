@@ -61,7 +61,7 @@ static bool find_bells(const struct bizlock *b, struct bl_session *s)
 static int inspect(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_session s;
-	int rc = bl_failover_connect(b->failover, NULL, &s, err);
+	int rc = bl_failover_connect(b->failover, NULL, BL_NEVER, &s, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -7,7 +7,8 @@
  *     connections that keep the others busy for too long (conn/cut.c). While it is in the user's
  *     function, which may send, another thread stands in for that;
  *   - the renewer (hold/renewer.c) sends renewals and nothing else, on a connection of its
- *     own: whatever else it waited for would cost leases;
+ *     own, or, as long as it has none, on one of the pool: whatever else it waited for would
+ *     cost leases;
  *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
  *     connections alive, and asks whether the server is there while others sleep. It may hang
  *     as long as the network does, and costs nobody a lease;

@@ -44,6 +44,7 @@ struct bl_hold {
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
 	bool stays;              /* busy, and renewed nevertheless: see client/state.h */
+	bool locked;             /* its row was, when it was last to be renewed */
 	bool renewing;           /* its row is in a statement of the renewer's: see there */
 	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
 	                            have it still; set at any time, by the call that fences */

@@ -24,9 +24,15 @@ static int status_number(struct bl_doctor *d, const char *name, long long *ret, 
 	return rc;
 }
 
+/* The renewer has a connection of its own. */
+static long long connections_of(const struct bl_doctor *d)
+{
+	return (long long)d->config->max_connections + 1;
+}
+
 int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	long long ours = d->config->max_connections, used = 0;
+	long long ours = connections_of(d), used = 0;
 	long long all = bl_variable_number(d, "max_connections");
 	long long of_user = bl_variable_number(d, "max_user_connections");
 	int rc = status_number(d, "Threads_connected", &used, err);
@@ -42,7 +48,7 @@ int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 		bl_advise(f, BIZLOCK_WARN,
 		          "set the client's option max_connections to %lld or less, or "
 		          "max_user_connections to more: who gets none answers CONN",
-		          of_user);
+		          of_user > 1 ? of_user - 1 : 1);
 	if (all - used < ours)
 		bl_advise(f, BIZLOCK_WARN,
 		          "set the server's max_connections to more, or the client's option of "
@@ -50,10 +56,9 @@ int bl_check_connections(struct bl_doctor *d, struct bl_finding *f, struct bl_er
 	return BIZLOCK_OK;
 }
 
-/* The renewer has a connection of its own. */
 int bl_check_statements(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	long long ours = BL_STMT_COUNT * ((long long)d->config->max_connections + 1), used = 0;
+	long long ours = BL_STMT_COUNT * connections_of(d), used = 0;
 	long long all = bl_variable_number(d, "max_prepared_stmt_count");
 	int rc = status_number(d, "Prepared_stmt_count", &used, err);
 

@@ -63,6 +63,8 @@ static const struct {
         {GROUP_NOT_BEGUN, BL_CLASS_AWAY},
         {ER_LOCK_DEADLOCK, BL_CLASS_RETRY}, /* also Galera's certification failure */
         {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
+        {ER_AUTOINC_READ_FAILED, BL_CLASS_RETRY}, /* it waited in vain for the table's counter,
+                                                     which an INSERT ... SELECT has, or a backup */
         {GROUP_ROLLED_BACK, BL_CLASS_RETRY},
         {FENCE_CONFLICT, BL_CLASS_RETRY}, /* the row has come from another member meanwhile, and its
                                              fence is in the step of the counter drawn here */

@@ -158,10 +158,10 @@ int bl_failover_dial(struct bl_failover *f, const struct bl_host *host, bool in_
 	                : dial_the_only_one(f, in_group, ret, err);
 }
 
-int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct bl_session *ret,
-                        struct bl_err *err)
+int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time until,
+                        struct bl_session *ret, struct bl_err *err)
 {
-	int rc = bl_race(f, ret, err);
+	int rc = bl_race(f, until, ret, err);
 
 	if (rc == BIZLOCK_OK)
 		ret->sql = sql;
@@ -178,7 +178,7 @@ int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl
 		return rc;
 	f->any = any;
 	f->io_ms = config->io_timeout_ms;
-	rc = bl_failover_connect(f, NULL, ret, err);
+	rc = bl_failover_connect(f, NULL, BL_NEVER, ret, err);
 	bl_failover_free(f, false);
 	if (rc != BIZLOCK_OK)
 		return rc;

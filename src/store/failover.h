@@ -56,10 +56,11 @@ void bl_failover_leads_to(struct bl_failover *f, const char *server);
 /* To which server connections lead now. "": any. */
 void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1]);
 
-/* Connects to the first host that is of use, within connect_timeout_ms. sql may be NULL for a
- * session that runs no prepared statement. CONN, NOMEM; DB when the settings are refused. */
-int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, struct bl_session *ret,
-                        struct bl_err *err);
+/* Connects to the first host that is of use, within connect_timeout_ms, and not after `until`. sql
+ * may be NULL for a session that runs no prepared statement. CONN, NOMEM; DB when the settings are
+ * refused. */
+int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time until,
+                        struct bl_session *ret, struct bl_err *err);
 
 /* The same with a failover of its own, for somebody who connects once, and whose statements may
  * take long: each read has io_timeout_ms, however many hosts there are. The session is guarded, and

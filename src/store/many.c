@@ -56,7 +56,6 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
 	return bl_session_ask(s, s->text.data, s->text.len, NULL, ret, err);
 }
 
-/* In the form of bl_sql_end_reap(), for the same reasons. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err)
 {
@@ -66,10 +65,7 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 	bl_buf_addf(&s->text,
 	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)", table);
 	bl_many_holds(&s->text, items, n, suffix);
-	bl_buf_addf(&s->text,
-	            " LIMIT %zu FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
-	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type",
-	            n, table);
+	bl_sql_join_selected(&s->text, table, false, (uint32_t)n, true);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	return bl_session_run(s, s->text.data, s->text.len, ret_dropped, err);

@@ -5,10 +5,10 @@
 #include "core/key.h"
 #include "store/session.h"
 
-/* Enough for few statements, and few enough for the server's limits on the size
- * of a packet and on the memory of the range optimizer. */
+/* Enough for few statements, and few enough for the server's limits on the size of a packet and on
+ * the memory of the range optimizer. A renewal names each key twice, as hexadecimal digits. */
 #define BL_MANY_MAX 2000
-#define BL_MANY_BYTES (256 * 1024)
+#define BL_MANY_BYTES (160 * 1024)
 /* MariaDB makes a join of an IN with 1,000 numbers and texts; a row has two. */
 #define BL_DROP_MAX 400
 

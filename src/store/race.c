@@ -317,12 +317,12 @@ static bl_time race_end_at(const struct bl_failover *f)
 	return end > all_tried ? end : all_tried;
 }
 
-int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err)
+int bl_race(struct bl_failover *f, bl_time until, struct bl_session *ret, struct bl_err *err)
 {
 	struct race r = {.failover = f, .ret = ret, .err = err};
 	int rc;
 
-	r.end = race_end_at(f);
+	r.end = bl_earlier(until, race_end_at(f));
 	r.entries = calloc(f->n, sizeof(*r.entries));
 	if (!r.entries)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

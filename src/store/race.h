@@ -4,8 +4,7 @@
 
 #include "store/failover.h"
 
-/* Connects to the first host that is of use. The mutex is free. CONN, NOMEM; DB when the settings
- * are refused. */
-int bl_race(struct bl_failover *f, struct bl_session *ret, struct bl_err *err);
+/* Connects to the first host that is of use. The mutex is free. As bl_failover_connect(). */
+int bl_race(struct bl_failover *f, bl_time until, struct bl_session *ret, struct bl_err *err);
 
 #endif

@@ -6,7 +6,8 @@
 #include "store/many.h"
 
 struct bl_renewed {
-	uint64_t matched;  /* rows that live, and were renewed */
+	uint64_t
+	        matched; /* rows whose leases last as long now; not those that others have locked */
 	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
 };
 
@@ -15,7 +16,8 @@ struct bl_renewal {
 	size_t n;
 	const char *suffix; /* what all owners of the client end with */
 	uint32_t lease_ms;  /* a lease that is longer stays so */
-	bool skip_locked;   /* see renew.c */
+	bool queue;         /* of one item: waits for a row that is locked, for a second at most, in
+	                       turn with others; else a row that is locked is left out */
 };
 
 int bl_renew_many(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,

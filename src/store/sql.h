@@ -132,6 +132,15 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
 
+/* Around the WHERE of a subquery of keys, "... (SELECT biz_id, biz_type[, slot] FROM table": of the
+ * rows that it finds, n at most, those that nobody has locked are ours alone until the statement is
+ * committed, and what follows changes them, as `l`, and touches no others. There is no UPDATE, and
+ * no DELETE, that skips locked rows by itself. It is one statement: were it two, everybody would
+ * wait for the rows while a client stands still between them. skip_locked false: for one row, which
+ * is waited for. */
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+                          bool skip_locked);
+
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
@@ -171,7 +180,7 @@ void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_
 
 /* Around the WHERE: brings it up to date, unless the row is locked. */
 void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret);
-void bl_sql_end_used(struct bl_buf *ret);
+void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret);
 
 /* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
 struct bl_sql_row {

@@ -34,14 +34,27 @@ void bl_sql_living(struct bl_buf *ret)
 	bl_buf_adds(ret, " AND timeout > " NOW);
 }
 
+/* STRAIGHT_JOIN: the other way round the server would lock the whole table. LIMIT: without one
+ * MySQL merges the two tables into one, which is then refused. */
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+                          bool skip_locked)
+{
+	bl_buf_addf(ret,
+	            " LIMIT %" PRIu32 " FOR UPDATE%s) AS old STRAIGHT_JOIN %s AS l ON "
+	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s",
+	            n, skip_locked ? " SKIP LOCKED" : "", table,
+	            shared ? " AND l.slot = old.slot" : "");
+}
+
 void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *new_owner, uint32_t depth, int64_t lease_us)
 {
-	const char *table = bl_sql_table(sql, key);
-
-	bl_buf_addf(ret, "UPDATE %s SET owner = ", table);
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", bl_sql_table(sql, key));
 	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
-	bl_buf_addf(ret, ", bell = 0, reentrant = %" PRIu32 ", " RENEWED, depth, table, lease_us);
+	bl_buf_addf(ret,
+	            ", bell = 0, reentrant = %" PRIu32 ", timeout = GREATEST(timeout, " NOW
+	            " + INTERVAL %" PRId64 " MICROSECOND), gmt_modified = " NOW,
+	            depth, lease_us);
 }
 
 /* The lease was lease_us then, or longer already. */

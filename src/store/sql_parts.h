@@ -7,11 +7,6 @@
 #define NOW "UTC_TIMESTAMP(6)"
 #define OVER "timeout <= " NOW
 
-/* A lease that is longer already stays so. */
-#define RENEWED                                                                                    \
-	"timeout = GREATEST(%s.timeout, " NOW " + INTERVAL %" PRId64                               \
-	" MICROSECOND), gmt_modified = " NOW
-
 /* Behind "fence = IF(", and who has the row until now, in an INSERT that may find it: the row goes
  * from giver to owner, as by a release and an acquisition; or stays with its owner, taken from whom
  * it was. Only a fence that is new here is that of VALUES(), so what follows it knows by it whether

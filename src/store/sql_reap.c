@@ -20,18 +20,15 @@ static void add_old(struct bl_buf *ret, enum bl_reap_table table, int64_t older_
 	            older_us + (row_locks ? BL_SQL_USED_US : 0));
 }
 
-/* In the form of bl_sql_begin_renewal(), for the same reasons. */
 void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)
 {
-	bl_buf_addf(ret,
-	            "INSERT INTO %s (biz_id, biz_type, gmt_create) SELECT biz_id, biz_type, "
-	            "gmt_create FROM %s AS old",
-	            sql->row_table, sql->row_table);
+	bl_buf_addf(ret, "UPDATE (SELECT biz_id, biz_type FROM %s", sql->row_table);
 }
 
-void bl_sql_end_used(struct bl_buf *ret)
+void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " FOR UPDATE SKIP LOCKED ON DUPLICATE KEY UPDATE gmt_create = " NOW);
+	bl_sql_join_selected(ret, sql->row_table, false, 1, true);
+	bl_buf_adds(ret, " SET l.gmt_create = " NOW);
 }
 
 /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
@@ -69,21 +66,12 @@ void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_rea
 	        slot, bl_sql_reap_table(sql, table), slot);
 }
 
-/* There is no DELETE ... SKIP LOCKED. But rows that are selected so are ours alone, and
- * the DELETE that is joined to them touches no others. One statement, and so one
- * transaction without us in the middle of it: were it two, everybody would wait for
- * the rows while a reaper stands still between them. STRAIGHT_JOIN: the other way round
- * it would lock the whole table. LIMIT: without one MySQL merges the two tables into
- * one, which is then refused. */
 void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
                      int64_t older_us, uint32_t n)
 {
 	bl_buf_adds(ret, ") AND ");
 	add_old(ret, table, older_us);
-	bl_buf_addf(ret,
-	            " LIMIT %" PRIu32 " FOR UPDATE SKIP LOCKED) AS old STRAIGHT_JOIN %s AS l ON "
-	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s;"
-	            "SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")",
-	            n, bl_sql_reap_table(sql, table),
-	            table == BL_REAP_SHARED_LOCKS ? " AND l.slot = old.slot" : "");
+	bl_sql_join_selected(ret, bl_sql_reap_table(sql, table), table == BL_REAP_SHARED_LOCKS, n,
+	                     true);
+	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")");
 }

@@ -103,7 +103,7 @@ static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_er
 	bl_buf_reset(&s->text);
 	bl_sql_begin_used(s->sql, &s->text);
 	bl_sql_key(&s->text, key);
-	bl_sql_end_used(&s->text);
+	bl_sql_end_used(s->sql, &s->text);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);

@@ -173,6 +173,9 @@ def alone(t, f):
     t.add("acquire p50 with 1,000,000 rows against 10", 1.2, growth_ratios(f, 1000000), at_most=True)
     t.add("32 keys in a set against 32 singles", 6,
           [line["together_s"] / line["one_by_one_s"] for line in f.alone("sets", keys=32)])
+    for combine in ("on", "off"):
+        t.add(f"24 threads, own keys, a binary log, combine={combine}: beside a hold that is renewed every second", 0.9,
+              [line["beside_s"] / line["alone_s"] for line in f.alone("beside_renewal", combine=combine)])
     t.add("statements of 64 waiters in 10 s, nothing happening", 10,
           [line["requests"] for line in f.alone("rest", contender="bizlock")], at_most=True)
 
@@ -257,6 +260,9 @@ def alone_tables(f):
              a_minute(line, "client_cpu_ms", 1000)] for line in f.alone("renewing")]
     out += table(["held and renewed", "lease", "renewals a minute", "statements", "CPU s of the server",
                   "CPU s of the client"], rows)
+    rows = [[line["combine"], number(line["alone_s"]), number(line["beside_s"]), number(line["beside_s"] / line["alone_s"])]
+            for line in middle(f.alone("beside_renewal"), "combine", "beside_s")]
+    out += table(["combine", "pairs/s of 24 threads, with a binary log", "beside a hold that is renewed", "ratio"], rows)
     rows = [[count(line["rows"]), duration(line["acquire_us"]["p50"]), duration(line["acquire_us"]["p99"]),
              duration(line["pair_us"]["p50"])] for line in middle(f.alone("growth"), "rows", "p50")]
     out += table(["rows of others", "acquire p50", "acquire p99", "pair p50"], rows)

@@ -100,7 +100,7 @@ plan_alone() {
 		jobs+=("1 bizlock lock_bench bizlock rest 64 10000")
 		jobs+=("1 bizlock renewing 1000 6000" "1 bizlock footprint 1 1000")
 		jobs+=("1 bizlock growth $rounds $ms 10 100000" "1 bizlock sets $rounds $((ms / 2))")
-		jobs+=("1 bizlock purging 20000 $ms")
+		jobs+=("1 bizlock purging 20000 $ms" "1 bizlock beside_renewal $rounds $((4 * ms))")
 		return
 	fi
 	for name in "${waiting[@]}"; do
@@ -109,7 +109,7 @@ plan_alone() {
 	jobs+=("1 bizlock renewing 1000 30000" "1 bizlock renewing 10000 30000")
 	jobs+=("1 bizlock footprint 1 1000 10000")
 	jobs+=("1 bizlock growth $rounds $ms 10 10000 1000000" "1 bizlock sets $rounds $((ms / 3))")
-	jobs+=("1 bizlock purging 200000 $ms")
+	jobs+=("1 bizlock purging 200000 $ms" "1 bizlock beside_renewal $rounds $((4 * ms))")
 }
 
 # NAMES KIND LANES [N]: side by side, the plain locks next to what they are compared with.
@@ -314,10 +314,11 @@ build=$BIZLOCK_BUILD_DIR
 if [[ $server == mysql && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
 	enter_root mysql-bench "${things[*]}" bash "$root/tests/bench/run.sh" "${arguments[@]}"
 fi
-export BIZLOCK_TEST_SERVER=${programs[$server]}
+export BIZLOCK_TEST_SERVER=${programs[$server]} BIZLOCK_SERVER_SH=$root/tests/support/server.sh
 need "${things[@]}"
 cmake -S . -B "$build" -DBUILD_TESTING=ON >"$build/cmake.log"
-benches=(lock_bench reentry renewing footprint growth sets shared purging waits waits_fair)
+benches=(lock_bench reentry renewing footprint growth sets shared purging waits waits_fair
+	beside_renewal)
 cmake --build "$build" -j "$(nproc)" --target "${benches[@]/#/bench_}" >"$build/make.log"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/bizlock-bench.XXXXXX")

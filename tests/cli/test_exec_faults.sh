@@ -77,4 +77,18 @@ test_a_server_that_hangs_for_a_moment_is_lived_through() {
 	expect_no_err
 }
 
+# Its user has one connection, and the lock is renewed by that.
+test_a_server_that_is_full_costs_no_lock() {
+	local host
+	for host in % localhost; do
+		sql "CREATE USER '$database'@'$host' IDENTIFIED BY 'c0rrect-horse' WITH MAX_USER_CONNECTIONS 1"
+		sql "GRANT SELECT, INSERT, UPDATE, DELETE ON $database.* TO '$database'@'$host'"
+	done
+	run env BIZLOCK_USER="$database" BIZLOCK_PASSWORD=c0rrect-horse \
+		"$program" exec --lease 2s job a -- sleep 5
+	sql "DROP USER '$database'@'%', '$database'@'localhost'"
+	expect_equal "$code" 0
+	expect_no_err
+}
+
 run_tests

@@ -19,7 +19,7 @@ void bl_conn_leave_if_useless(const struct bl_pool *p, struct bl_conn *c)
 		return;
 	useless = bl_failover_noted_since(f, &c->session, c->lent_at);
 	if (c->bells == 0)
-		useless |= bl_passed(bl_conn_stale_at(c)) ||
+		useless |= (bl_passed(bl_conn_stale_at(c)) && !p->reserve) ||
 		           bl_failover_prefers_another(f, &c->session, c->connected_at);
 	if (useless)
 		bl_session_leave(&c->session);

@@ -13,6 +13,7 @@
 struct bl_pool_waiter {
 	struct bl_pool_waiter *next;
 	uint64_t id; /* wants this connection; 0: any */
+	bool first;  /* see struct bl_patience */
 	pthread_cond_t served;
 	struct bl_conn *got;
 	bool gone; /* the wanted connection is no more */
@@ -110,6 +111,8 @@ static void set_lent(struct bl_pool *p, struct bl_conn *c)
 
 static bool satisfies(const struct bl_conn *c, struct bl_pool_waiter *w, const struct bl_pool *p)
 {
+	if (w->first)
+		return c->id != 0;
 	w->gone = w->id && !bl_pool_find(p, w->id);
 	return w->gone || !w->id || w->id == c->id;
 }
@@ -166,17 +169,26 @@ int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *pat
 	return BIZLOCK_OK;
 }
 
+static void line_up(struct bl_pool *p, struct bl_pool_waiter *w)
+{
+	struct bl_pool_waiter **at = w->first ? &p->first : p->last;
+
+	w->next = *at;
+	*at = w;
+	if (!w->next)
+		p->last = &w->next;
+}
+
 /* *ret: lent to us, or NULL when the wanted connection is gone. */
 static int wait_in_turn(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                         struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_pool_waiter w = {.id = id};
+	struct bl_pool_waiter w = {.id = id, .first = patience.first};
 	int rc = BIZLOCK_OK;
 
 	if (bl_cond_init(&w.served) != 0)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	*p->last = &w;
-	p->last = &w.next;
+	line_up(p, &w);
 	while (!w.got && !w.gone && rc == BIZLOCK_OK) {
 		bl_cond_wait_until(&w.served, p->mu, bl_pool_next_look(&patience));
 		if (!w.got && !w.gone)
@@ -195,7 +207,7 @@ static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err 
 		c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (c->wake_fd < 0)
 		return bl_err_set(err, BIZLOCK_CONN, "connect: no file descriptor left");
-	return bl_failover_connect(p->failover, p->sql, &c->session, err);
+	return bl_failover_connect(p->failover, p->sql, BL_NEVER, &c->session, err);
 }
 
 static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
@@ -306,10 +318,53 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 	return BIZLOCK_OK;
 }
 
+/* An idle one that is there. NULL: none. */
+static struct bl_conn *pick_connected(struct bl_pool *p)
+{
+	for (unsigned i = 0; i < p->size; i++) {
+		struct bl_conn *c = &p->conns[i];
+
+		if (c->lent || !c->id)
+			continue;
+		bl_conn_leave_if_useless(p, c);
+		set_lent(p, c);
+		if (!bl_session_ended(&c->session))
+			return c;
+		bl_pool_put(p, c);
+	}
+	return NULL;
+}
+
+static bool any_is_awake(const struct bl_pool *p)
+{
+	for (unsigned i = 0; i < p->size; i++)
+		if (p->conns[i].id && !p->conns[i].at_bell)
+			return true;
+	return false;
+}
+
+/* What lost ones before it have sent is no business of a renewal. */
+int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_patience patience = {.first = true};
+	int rc = BIZLOCK_OK;
+
+	*ret = pick_connected(p);
+	while (!*ret && rc == BIZLOCK_OK) {
+		patience.end = any_is_awake(p) ? until : 0;
+		rc = wait_in_turn(p, 0, patience, ret, err);
+		if (*ret && bl_session_ended(&(*ret)->session)) {
+			bl_pool_put(p, *ret);
+			*ret = NULL;
+		}
+	}
+	return rc;
+}
+
 /* Keeps a connection for the watch thread, which comes for it. */
 static bool keep(struct bl_pool *p, struct bl_conn *c)
 {
-	if (!p->keep || c->bells > 0)
+	if (!p->keep || c->bells > 0 || bl_pool_is_reserve(p, c))
 		return false;
 	p->keep = false;
 	p->kept = c;
@@ -344,9 +399,11 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	}
 	c->lent = false;
 	c->jobs_were_first = jobs_first;
-	if (!c->jobs.first && keep(p, c))
+	if (p->first && p->first->first)
+		serve(p, c);
+	if (!c->lent && !c->jobs.first && keep(p, c))
 		return;
-	if (jobs_first)
+	if (!c->lent && jobs_first)
 		serve_job(p, c);
 	if (!c->lent)
 		serve(p, c);

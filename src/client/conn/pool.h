@@ -70,7 +70,9 @@ struct bl_pool {
 	unsigned watchers;    /* lent to the watch thread (lock/watch.c), */
 	bool keep;            /* which wants one more, and found none idle; */
 	struct bl_conn *kept; /* it is lent to that thread */
-	bl_time beat_at;      /* of the last heartbeat */
+	bool reserve;    /* the renewer has holds to renew, and no connection of its own: so one
+	                    that is there does not go to sleep, and is kept alive */
+	bl_time beat_at; /* of the last heartbeat */
 	uint64_t last_id;
 	struct bl_pool_waiter *first, **last;
 };
@@ -92,6 +94,7 @@ struct bl_patience {
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	unsigned bells;           /* how many doorbells it is to take; 0 is as 1 */
 	bool open;                /* others may put jobs into its line */
+	bool first; /* before all others that wait, and only a connection that is there */
 };
 
 /* When to look again whether the patience is over; and is it? OK: no. CANCELLED, TIMEOUT. */
@@ -109,6 +112,10 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
  * be ended first. */
 int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                     struct bl_conn **ret, struct bl_err *err);
+
+/* For the renewer: a connection that is there, before all others that wait for it. TIMEOUT: none is
+ * idle, or becomes so until `until`; NOMEM. */
+int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struct bl_err *err);
 
 struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
 

@@ -13,6 +13,32 @@ bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot)
 	return p->at_bells + (hot ? 1 : 2) * bl_pool_watchers_max(p) + 1 < p->size;
 }
 
+bool bl_pool_is_reserve(const struct bl_pool *p, const struct bl_conn *c)
+{
+	bool last = p->reserve && c->id;
+
+	for (unsigned i = 0; last && i < p->size; i++) {
+		const struct bl_conn *other = &p->conns[i];
+
+		last = other == c || !other->id || other->at_bell;
+	}
+	return last;
+}
+
+/* One without doorbells. In place of the reserve one that has yet to be made; NULL: there is none.
+ */
+static struct bl_conn *pick_to_sleep(struct bl_pool *p)
+{
+	struct bl_conn *c = bl_pool_pick_idle(p, BL_BELLS_MAX, false);
+
+	if (!c || !bl_pool_is_reserve(p, c))
+		return c;
+	for (unsigned i = 0; i < p->size; i++)
+		if (!p->conns[i].lent && !p->conns[i].id)
+			return &p->conns[i];
+	return NULL;
+}
+
 /* For a sleep that can last. *count: of such connections. */
 static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
                          struct bl_conn **ret, struct bl_err *err)
@@ -25,7 +51,7 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	rc = bl_pool_lend(p, c, ret, err);
 	if (rc != BIZLOCK_OK) {
 		(*count)--;
-		return rc;
+		return p->reserve ? BIZLOCK_OK : rc;
 	}
 	c->at_bell = true;
 	bl_worker_by(p->janitor, bl_heartbeat_at(p));
@@ -37,13 +63,13 @@ int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, str
 	*ret = NULL;
 	if (!bl_pool_has_room_at_bells(p, hot))
 		return BIZLOCK_OK;
-	return take_to_sleep(p, bl_pool_pick_idle(p, BL_BELLS_MAX, false), &p->at_bells, ret, err);
+	return take_to_sleep(p, pick_to_sleep(p), &p->at_bells, ret, err);
 }
 
 /* Threads that need a connection for a statement would always be there before it. */
 int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_conn *c = p->kept ? p->kept : bl_pool_pick_idle(p, BL_BELLS_MAX, false);
+	struct bl_conn *c = p->kept ? p->kept : pick_to_sleep(p);
 
 	*ret = NULL;
 	p->kept = NULL;

@@ -80,6 +80,7 @@ void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 	} else {
 		bl_held_remove(&b->held, h);
 	}
+	b->pool.reserve &= b->held.count > 0;
 	pthread_cond_broadcast(&b->changed);
 }
 
@@ -117,6 +118,7 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 
 	h->expires = expires > h->expires ? expires : h->expires;
 	h->due = renewed ? due : BL_NEVER;
+	b->pool.reserve |= renewed && !b->renewer.own;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
 	bl_worker_by(&b->renewer.worker, h->due);
 }

@@ -146,10 +146,10 @@ static bl_time cut_late(struct bizlock *b)
 	struct bl_renewer *r = &b->renewer;
 	bl_time next = bl_pool_cut_late(&b->pool), wanted, soon = bl_now() + CUT_NS;
 
-	if (!r->worker.at_work || r->socket.fd < 0)
+	if (!r->worker.at_work || !r->at)
 		return next;
-	wanted = r->session.answer_by;
-	next = bl_earlier(next, bl_session_cut_late(&r->session, r->socket));
+	wanted = r->at->answer_by;
+	next = bl_earlier(next, bl_session_cut_late(r->at, r->socket));
 	return bl_earlier(next, wanted > soon ? wanted : soon);
 }
 

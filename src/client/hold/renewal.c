@@ -14,18 +14,21 @@
 /* What an answer may take at least: twice this after a failure, four times after two, ... */
 #define PATIENCE_NS (50 * BL_NS_PER_MS)
 
+/* What it has that waits for a row: the server lets it wait for a second. */
+#define QUEUE_NS (1500 * BL_NS_PER_MS)
+
+/* How long one round may wait for rows, but for the last one. */
+#define QUEUES_NS (250 * BL_NS_PER_MS)
+
+static bl_time later(bl_time a, bl_time b)
+{
+	return a > b ? a : b;
+}
+
 /* What an item stands for, if it is still there. */
 static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 {
 	return bl_held_with_fence(&b->held, &item->key, item->fence);
-}
-
-static void close_session(struct bizlock *b)
-{
-	bl_lock(b);
-	b->renewer.socket.fd = -1;
-	bl_unlock(b);
-	bl_session_close(&b->renewer.session);
 }
 
 /* Is it renewed by this statement, or due before another connection has to be tried? */
@@ -37,59 +40,142 @@ static bool waits_for_this(const struct bl_hold *h, bl_time now)
 
 /* Until when an answer is waited for: as long as for any, while there is time to renew by another
  * connection. But a server that is slow, and not gone, would be given up again and again: each
- * failure in a row doubles what it gets at least, up to 1.6 s. */
-static bl_time patience(struct bizlock *b)
+ * failure in a row doubles what it gets at least, up to 1.6 s. queues: the one hold of which the
+ * statement waits for the row, which another connection could not do sooner; or NULL. */
+static bl_time patience(struct bizlock *b, const struct bl_hold *queues)
 {
 	bl_time now = bl_now();
 	bl_time give_up = now + bl_config_answer_ms(&b->config) * BL_NS_PER_MS;
 	unsigned doublings = b->renewer.failures < 5 ? b->renewer.failures : 5;
 	bl_time least = now + (doublings ? PATIENCE_NS << doublings : 0);
 
-	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;)
+	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
+		bl_time end = h == queues ? now + QUEUE_NS : now;
+
 		if (waits_for_this(h, now))
-			give_up =
-			        bl_earlier(give_up, bl_lease_give_up(now, h->expires, h->lease_ms));
-	return give_up > least ? give_up : least;
+			give_up = bl_earlier(give_up, later(end, bl_lease_give_up(now, h->expires,
+			                                                          h->lease_ms)));
+	}
+	return later(give_up, least);
 }
 
 static void set_patience(struct bizlock *b)
 {
 	bl_lock(b);
-	b->renewer.session.answer_by = patience(b);
-	bl_worker_by(b->pool.watch, b->renewer.session.answer_by);
+	b->renewer.at->answer_by = patience(b, NULL);
+	bl_worker_by(b->pool.watch, b->renewer.at->answer_by);
 	bl_unlock(b);
 	b->renewer.used_at = bl_now();
+}
+
+/* ---- on which connection ------------------------------------------------------------------- */
+
+/* How long to wait for one of the pool's where none can be made. */
+#define BORROW_NS (250 * BL_NS_PER_MS)
+
+/* With the mutex held. */
+static void use_session(struct bizlock *b, struct bl_session *session)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	r->at = session;
+	r->socket = bl_socket_of(session ? bl_connector_fd(session->mysql) : -1);
+	if (r->worker.stop)
+		bl_socket_shut(r->socket);
 }
 
 static bool is_useless(struct bizlock *b)
 {
 	struct bl_renewer *r = &b->renewer;
 
-	return bl_session_ended(&r->session) ||
+	return r->session.gone || bl_session_ended(&r->session) ||
 	       bl_failover_noted_since(b->failover, &r->session, r->used_at) ||
 	       bl_failover_prefers_another(b->failover, &r->session, r->connected_at);
 }
 
-static int connect_session(struct bizlock *b, struct bl_err *err)
+/* Until then the holds can do without it. */
+static int make_own(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
-	int rc = BIZLOCK_OK;
+	bl_time until;
+	int rc;
 
-	if (r->session.mysql && is_useless(b))
-		close_session(b);
-	if (r->session.mysql)
-		return rc;
-	rc = bl_failover_connect(b->failover, &b->sql, &r->session, err);
+	bl_lock(b);
+	until = patience(b, NULL);
+	bl_unlock(b);
+	rc = bl_failover_connect(b->failover, &b->sql, until, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	r->connected_at = bl_now();
+	r->connected_at = r->used_at = bl_now();
 	bl_lock(b);
-	r->socket = bl_socket_of(bl_connector_fd(r->session.mysql));
-	if (r->worker.stop)
-		bl_socket_shut(r->socket);
+	use_session(b, &r->session);
+	r->own = true;
+	b->pool.reserve = false;
 	bl_unlock(b);
 	return rc;
 }
+
+static void leave_own(struct bizlock *b)
+{
+	struct bl_session *s = &b->renewer.session;
+
+	if (s->away || s->silent)
+		bl_failover_note(b->failover, s);
+	bl_lock(b);
+	use_session(b, NULL);
+	b->renewer.own = false;
+	b->pool.reserve = true;
+	bl_unlock(b);
+	bl_session_close(s);
+}
+
+static bool borrow(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+	bl_time until = bl_now() + BORROW_NS;
+	struct bl_err ignored;
+
+	bl_lock(b);
+	if (bl_pool_borrow(&b->pool, until, &r->borrowed, &ignored) == BIZLOCK_OK)
+		use_session(b, &r->borrowed->session);
+	bl_unlock(b);
+	return r->borrowed != NULL;
+}
+
+static void give_back(struct bizlock *b)
+{
+	struct bl_renewer *r = &b->renewer;
+
+	bl_lock(b);
+	use_session(b, NULL);
+	r->borrowed->session.answer_by = BL_NEVER;
+	bl_pool_put(&b->pool, r->borrowed);
+	r->borrowed = NULL;
+	bl_unlock(b);
+}
+
+static int obtain_session(struct bizlock *b, struct bl_err *err)
+{
+	struct bl_renewer *r = &b->renewer;
+	int rc;
+
+	if (r->session.mysql && is_useless(b))
+		leave_own(b);
+	if (r->session.mysql)
+		return BIZLOCK_OK;
+	rc = make_own(b, err);
+	return rc == BIZLOCK_OK || borrow(b) ? BIZLOCK_OK : rc;
+}
+
+static void put_session(struct bizlock *b)
+{
+	if (b->renewer.borrowed)
+		give_back(b);
+	else if (b->renewer.session.gone)
+		leave_own(b);
+}
+
+/* ---- what is known of the server's clock ---------------------------------------------------- */
 
 /* Leases are the server's time: a clock that was set ends them early or late. The server read
  * it at some moment of the statement, nobody knows which: so a slow answer is no step. */
@@ -117,6 +203,8 @@ static int64_t step_within(const struct bl_renewer *r, uint32_t lease_ms)
 	return bl_passed(r->stepped_at + lease_ms * BL_NS_PER_MS) ? 0 : r->step_us;
 }
 
+/* ---- what was answered ---------------------------------------------------------------------- */
+
 static void count_renewal(struct bizlock *b, const struct bl_hold *h)
 {
 	bl_time late = bl_now() - h->due;
@@ -138,6 +226,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 		if (!h || h->state != BL_HOLD_HELD)
 			continue;
 		if (matched) {
+			h->locked = false;
 			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy || h->stays) { /* else a release took it away */
@@ -154,8 +243,10 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 
 	bl_lock(b);
 	h = item_hold(b, item);
-	if (h && h->state == BL_HOLD_HELD)
+	if (h && h->state == BL_HOLD_HELD) {
 		h->due = bl_now() + bl_lease_early(lease_ms);
+		h->locked = true;
+	}
 	bl_unlock(b);
 }
 
@@ -169,10 +260,10 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
 	int rc;
 
 	set_patience(b);
-	rc = bl_lock_catch_up(&b->renewer.session, &caught_up, err);
+	rc = bl_lock_catch_up(b->renewer.at, &caught_up, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_many_count(&b->renewer.session, item, 1, b->process.suffix, true, &there, err);
+	rc = bl_many_count(b->renewer.at, item, 1, b->process.suffix, true, &there, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (there)
@@ -180,20 +271,6 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
 	else
 		answered(b, item, 1, sent, lease_ms, false);
 	return rc;
-}
-
-static int send_renewal(struct bizlock *b, const struct bl_item *items, size_t n, uint32_t lease_ms,
-                        struct bl_renewed *ret, struct bl_err *err)
-{
-	struct bl_renewer *r = &b->renewer;
-	struct bl_renewal renewal = {items, n, b->process.suffix, lease_ms, !r->plain};
-	int rc = bl_renew_many(&r->session, &renewal, ret, err);
-
-	if (rc != BIZLOCK_DB || r->plain || bl_classify(err->native) != BL_CLASS_OTHER)
-		return rc;
-	r->plain = true;
-	renewal.skip_locked = false;
-	return bl_renew_many(&r->session, &renewal, ret, err);
 }
 
 /* Leaves out what was given back meanwhile. To look for each of those as for a hold that is lost
@@ -215,16 +292,17 @@ static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
 static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint32_t lease_ms,
                        struct bl_err *err)
 {
+	struct bl_renewal renewal = {items, 0, b->process.suffix, lease_ms, false};
 	struct bl_renewed got;
 	bl_time sent;
 	int rc;
 
-	n = still_held(b, items, n);
+	renewal.n = n = still_held(b, items, n);
 	if (n == 0)
 		return BIZLOCK_OK;
 	set_patience(b);
 	sent = bl_now();
-	rc = send_renewal(b, items, n, lease_ms, &got, err);
+	rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
 	if (rc == BIZLOCK_OK) {
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {
@@ -242,17 +320,63 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 	return rc;
 }
 
+/* ---- a row that is always locked ------------------------------------------------------------ */
+
+/* Transactions that fence the row by turns leave no moment at which it is not locked. So once half
+ * of the lease is gone the renewal queues for it, unless other holds cannot wait for that. */
+static bool begin_to_queue(struct bizlock *b, const struct bl_item *item)
+{
+	struct bl_hold *h;
+	bl_time now = bl_now(), until;
+	bool queue;
+
+	bl_lock(b);
+	h = item_hold(b, item);
+	queue = h && h->state == BL_HOLD_HELD && h->locked &&
+	        now >= h->expires - h->lease_ms * BL_NS_PER_MS / 2;
+	until = patience(b, h);
+	queue = queue && until >= now + QUEUE_NS;
+	if (queue) {
+		b->renewer.at->answer_by = until;
+		bl_worker_by(b->pool.watch, until);
+	}
+	bl_unlock(b);
+	b->renewer.used_at = now;
+	return queue;
+}
+
+static int renew_queueing(struct bizlock *b, const struct bl_item *item, uint32_t lease_ms,
+                          struct bl_err *err)
+{
+	struct bl_renewal renewal = {item, 1, b->process.suffix, lease_ms, true};
+	struct bl_renewed got;
+	bl_time sent = bl_now();
+	int rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
+
+	if (rc == BIZLOCK_OK && got.matched == 1)
+		answered(b, item, 1, sent, lease_ms, true);
+	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_RETRY ? BIZLOCK_OK : rc;
+}
+
+static int queue_for_locked(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
+{
+	bl_time until = bl_now() + QUEUES_NS;
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; rc == BIZLOCK_OK && i < n && !bl_passed(until); i++)
+		if (begin_to_queue(b, &b->renewer.items[i]))
+			rc = renew_queueing(b, &b->renewer.items[i], lease_ms, err);
+	return rc;
+}
+
 int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err)
 {
-	struct bl_renewer *r = &b->renewer;
-	int rc = connect_session(b, err);
+	int rc = obtain_session(b, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = renew_items(b, r->items, n, lease_ms, err);
-	if (r->session.gone) {
-		if (r->session.away || r->session.silent)
-			bl_failover_note(b->failover, &r->session);
-		close_session(b);
-	}
+		rc = renew_items(b, b->renewer.items, n, lease_ms, err);
+	if (rc == BIZLOCK_OK)
+		rc = queue_for_locked(b, n, lease_ms, err);
+	put_session(b);
 	return rc;
 }

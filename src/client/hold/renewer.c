@@ -129,6 +129,8 @@ static void *renew_always(void *arg)
 	while (!w->stop) {
 		struct bl_hold *h = first_due(b, &w->at);
 
+		if (!h)
+			b->pool.reserve = false;
 		if (w->at > bl_now())
 			bl_worker_sleep(w, &b->mu);
 		else

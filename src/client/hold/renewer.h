@@ -1,6 +1,10 @@
 /* The thread that renews leases: all that are due by one statement, on its own connection.
  * It does nothing else, because whatever it waits for costs leases. A connection that gives no
- * answer is given up while there is time to renew by another one: see bl_lease_give_up(). */
+ * answer is given up while there is time to renew by another one: see bl_lease_give_up().
+ *
+ * Its own connection, which is made for the first renewal, may be refused: by a server that is full,
+ * or that knows another password by now. Then the renewer borrows one of the pool for each round,
+ * before all others. As long as it has none of its own, one of the pool is kept for that. */
 #ifndef BL_CLIENT_HOLD_RENEWER_H
 #define BL_CLIENT_HOLD_RENEWER_H
 
@@ -13,15 +17,17 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_worker worker;
 	bl_time not_before;      /* after a failure */
 	unsigned failures;       /* in a row */
-	struct bl_socket socket; /* of the connection, to be cut off */
+	bool own;                /* it has a connection of its own */
+	struct bl_session *at;   /* what the round under way uses: its own, or one of the pool's */
+	struct bl_socket socket; /* of that connection, to be cut off */
 	struct bl_item *items;
 	size_t room;
 
 	/* Its own. */
 	struct bl_session session;
+	struct bl_conn *borrowed; /* for this round, or NULL */
 	bl_time connected_at;
 	bl_time used_at;    /* when it was last sent something */
-	bool plain;         /* the server does not take the statement that skips locked rows */
 	int64_t offset_us;  /* server's clock less ours, 0: not known yet */
 	int64_t vague_us;   /* how wrong that may be */
 	int64_t step_us;    /* how far the server's clock was found set the last time, */

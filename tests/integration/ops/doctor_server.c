@@ -135,16 +135,16 @@ Test(own_doctor, limits_of_connections)
 
 	begin_own_world("--max-user-connections=200");
 	f = look(NULL);
-	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 16");
+	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 17");
 	db_run(world.admin, "SET GLOBAL max_connections = 16");
 	f = look(NULL);
 	expect_finding(&f, "connections", BIZLOCK_WARN, "the server's max_connections");
 	f = look(OPTIONS("max_connections", "8"));
-	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 8");
+	expect_finding(&f, "connections", BIZLOCK_GOOD, "up to 9");
 	db_run(world.admin, "SET GLOBAL max_connections = 100, GLOBAL max_user_connections = 10");
 	f = look(NULL);
-	expect_finding(&f, "connections", BIZLOCK_WARN, "option max_connections to 10");
-	f = look(OPTIONS("max_connections", "10"));
+	expect_finding(&f, "connections", BIZLOCK_WARN, "option max_connections to 9");
+	f = look(OPTIONS("max_connections", "9"));
 	expect_finding(&f, "connections", BIZLOCK_GOOD, "max_user_connections=10");
 }
 

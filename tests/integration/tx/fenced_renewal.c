@@ -301,3 +301,54 @@ TX_TEST(fenced_renewal, a_row_that_was_locked_by_hand_is_told_in_time)
 	expect_message(b, OPEN_FENCE);
 	cr_assert_lt(now_ms() - start, PROMPT_MS);
 }
+
+/* ---- short transactions, one over the other ------------------------------------------------- */
+
+#define WORKERS 4
+#define SHORT_MS 60
+
+struct worker {
+	pthread_t thread;
+	bizlock *b;
+	MYSQL *tx;
+	unsigned done;
+};
+
+static void *works_in_short_transactions(void *arg)
+{
+	struct worker *w = arg;
+
+	while (!over) {
+		db_run(w->tx, "START TRANSACTION");
+		if (bizlock_fence(w->b, KEY("k"), "task-1", w->tx) != BIZLOCK_OK)
+			die("%s", bizlock_errmsg(w->b));
+		pause_ms(SHORT_MS);
+		db_run(w->tx, "COMMIT");
+		w->done++;
+	}
+	return NULL;
+}
+
+/* There is no moment at which no transaction has locked the row. */
+Test(fenced_renewal, is_not_starved_by_short_transactions)
+{
+	bizlock *b = client(NULL);
+	struct worker workers[WORKERS];
+
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = 4000, .owner = "task-1"), NULL));
+	for (int i = 0; i < WORKERS; i++) {
+		workers[i] = (struct worker){.b = b, .tx = tx_open()};
+		cr_assert_eq(pthread_create(&workers[i].thread, NULL, works_in_short_transactions,
+		                            &workers[i]),
+		             0);
+		pause_ms(SHORT_MS / WORKERS);
+	}
+	steadily(bizlock_left_ms(b, KEY("k"), "task-1") > 0, 3 * 4000);
+	over = true;
+	for (int i = 0; i < WORKERS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		cr_assert_gt(workers[i].done, 10);
+	}
+	expect(OK, b, bizlock_release(b, KEY("k"), "task-1", NULL));
+}
