@@ -156,7 +156,9 @@ extern "C" {
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
  * NOMEM        out of memory
- * UNSUPPORTED  a server that bizlock cannot work with */
+ * UNSUPPORTED  a server that bizlock cannot work with
+ * STALE        the transaction reads what was there before this owner had the lock: it began too
+ *              early (bizlock_tx.h); roll back, and begin it anew */
 #define BIZLOCK_ERRORS(X)                                                                          \
 	X(OK, 0, "done")                                                                           \
 	X(BUSY, 1, "held by somebody else")                                                        \
@@ -172,7 +174,8 @@ extern "C" {
 	X(MISUSE, 11, "call out of order")                                                         \
 	X(LIMIT, 12, "a limit was reached")                                                        \
 	X(NOMEM, 13, "out of memory")                                                              \
-	X(UNSUPPORTED, 14, "not supported by this server")
+	X(UNSUPPORTED, 14, "not supported by this server")                                         \
+	X(STALE, 15, "the transaction reads what was there before the lock was acquired")
 
 enum bizlock_error {
 #define BIZLOCK_ENUM_(name, number, text) BIZLOCK_##name = number,

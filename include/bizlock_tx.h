@@ -14,6 +14,12 @@
  * fenced transaction  bizlock_acquire(), then bizlock_commit() in place of each
  *                     COMMIT: a lease lock whose stale holder cannot commit.
  *
+ * Acquire first, then begin the transaction: acquire, START TRANSACTION, SELECT, UPDATE,
+ * bizlock_commit(), release. In REPEATABLE READ, the servers' default, the first SELECT of a
+ * transaction takes a snapshot of everything. One that was taken before the lock was granted does
+ * not show what the holder before has written, and an UPDATE made from it would undo that: a lost
+ * update, although the lock is held. So bizlock_fence() and bizlock_commit() answer STALE then.
+ *
  * For what is stored elsewhere the fence of the grant does the same, wherever the
  * store can compare numbers:
  *     UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
@@ -60,16 +66,18 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_row_lock(bizlock *, bizlock_key, MYSQ
 /* Makes sure, in the transaction of tx, that this owner holds the lock, by its fence
  * and on the server's clock. OK: until the transaction ends nobody can take the
  * lock over, even if the lease runs out meanwhile; so what the transaction commits
- * is a holder's. LOST, NOT_OWNER: it is not held; roll back.
+ * is a holder's. LOST, NOT_OWNER: it is not held; roll back. STALE: it is held, but
+ * the transaction's snapshot is older than the grant; roll back, and begin it anew.
+ * A transaction that has no snapshot yet gets one.
  * INVALID, MISUSE, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const char *owner,
                                                  MYSQL *tx);
 
 /* bizlock_fence(), then COMMIT; in one packet when tx was connected with
  * CLIENT_MULTI_STATEMENTS. Whatever the session's completion_type: after it, no
- * transaction is open, and the connection is. OK: committed. LOST, NOT_OWNER, DB: rolled back,
- * nothing of it is visible. UNKNOWN: the connection was lost before COMMIT was answered, and it may
- * have been done. INVALID, MISUSE: the transaction is still open. */
+ * transaction is open, and the connection is. OK: committed. LOST, NOT_OWNER, STALE, DB: rolled
+ * back, nothing of it is visible. UNKNOWN: the connection was lost before COMMIT was answered, and
+ * it may have been done. INVALID, MISUSE: the transaction is still open. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_commit(bizlock *, bizlock_key, const char *owner,
                                                   MYSQL *tx);
 

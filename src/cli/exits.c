@@ -25,6 +25,7 @@ enum cli_exit cli_exit_of(int bizlock_error)
 	case BIZLOCK_CANCELLED:
 	case BIZLOCK_MISUSE:
 	case BIZLOCK_LIMIT:
+	case BIZLOCK_STALE:
 	case BIZLOCK_NOMEM:
 		break;
 	}

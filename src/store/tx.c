@@ -153,35 +153,34 @@ static int ask_server(const struct bl_tx *tx, struct bl_err *err)
 	return rc;
 }
 
-int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_several, struct bl_err *err)
+int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsigned n,
+               struct bl_err *err)
 {
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	bool any, several;
-	int rc = tx_read(tx, true, ret_several ? 2 : 1, &rows, err);
+	bool any;
+	int rc = tx_read(tx, true, 1 + n, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
 	any = row != NULL;
-	several = any && ret_several && row[1] && row[1][0] == '1';
+	for (unsigned i = 0; i < n; i++)
+		ret_flags[i] = any && row[1 + i] && row[1 + i][0] == '1';
 	rc = any ? check_server(tx, row[0] ? row[0] : "", err) : BIZLOCK_OK;
 	bl_rows_free(rows);
 	if (rc == BIZLOCK_OK)
 		rc = check_still_open(tx, err);
 	if (rc == BIZLOCK_OK && !any)
 		rc = ask_server(tx, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
 	*ret_any = any;
-	if (ret_several)
-		*ret_several = several;
 	return rc;
 }
 
 /* A share lock is known to its member of a cluster alone. A change goes to all of them, and of two
  * transactions that have changed the same row at different members, one is rolled back. */
-static int touch(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err)
+static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
+                 struct bl_err *err)
 {
 	struct bl_buf text;
 	int rc;
@@ -192,37 +191,57 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, str
 	rc = bl_tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_tx_done(tx, err);
-	if (rc == BIZLOCK_OK)
-		*ret_held = mysql_affected_rows(tx->mysql) == 1;
+	if (rc == BIZLOCK_OK && mysql_affected_rows(tx->mysql) != 1)
+		*ret = BL_FENCED_NOT;
 	return rc == BIZLOCK_OK ? check_still_open(tx, err) : rc;
 }
 
-/* A group may go over from one primary to several while the client is open; it waits for the
- * transactions that are open then. *ret_several: it has. */
-static int share(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, bool *ret_several,
-                 struct bl_err *err)
+/* What the transaction reads shows no such hold. InnoDB reads a table that is not locked by the
+ * statement from the transaction's snapshot, although the same row is read around it as it is now.
+ * By owner, too, for a hold that was imported has kept its fence. */
+static void add_stale(const struct bl_tx *tx, struct bl_buf *text, struct bl_ref hold)
 {
+	bl_buf_addf(text, "NOT EXISTS(SELECT 1 FROM %s", table_of(tx, hold));
+	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
+	bl_buf_adds(text, ")");
+}
+
+/* A group may go over from one primary to several while the client is open; it waits for the
+ * transactions that are open then. *ret_several: it has. Where several are known to take writes,
+ * the row is locked as touch() needs it: two transactions of one holder that share it first would
+ * wait for each other in a circle. */
+static int look(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret, bool *ret_several,
+                struct bl_err *err)
+{
+	bool group = tx->server->group, any, flags[2] = {false, false};
 	struct bl_buf text;
 	int rc;
 
 	bl_tx_begin(tx, &text, "SELECT", "");
-	bl_buf_addf(&text, BL_IDENTITY "%s FROM %s",
-	            tx->server->group ? ", NOT @@group_replication_single_primary_mode" : "",
+	bl_buf_adds(&text, BL_IDENTITY ", ");
+	add_stale(tx, &text, hold);
+	bl_buf_addf(&text, "%s FROM %s",
+	            group ? ", NOT @@group_replication_single_primary_mode" : "",
 	            table_of(tx, hold));
 	add_fenced(&text, hold);
-	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE");
+	bl_buf_addf(&text, " LIMIT 1 %s", *ret_several ? "FOR UPDATE" : "LOCK IN SHARE MODE");
 	rc = bl_tx_send(tx, &text, err);
-	return rc == BIZLOCK_OK
-	               ? bl_tx_find(tx, ret_held, tx->server->group ? ret_several : NULL, err)
-	               : rc;
+	if (rc == BIZLOCK_OK)
+		rc = bl_tx_find(tx, &any, flags, group ? 2 : 1, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret = !any ? BL_FENCED_NOT : flags[0] ? BL_FENCED_STALE : BL_FENCED;
+	*ret_several |= flags[1];
+	return rc;
 }
 
-int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err)
+/* The change comes last: after it, the transaction would read its own version of the row. */
+int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret, struct bl_err *err)
 {
 	bool several = tx->server->several_primaries;
-	int rc = several ? BIZLOCK_OK : share(tx, hold, ret_held, &several, err);
+	int rc = look(tx, hold, ret, &several, err);
 
-	return rc == BIZLOCK_OK && several ? touch(tx, hold, ret_held, err) : rc;
+	return rc == BIZLOCK_OK && *ret == BL_FENCED && several ? touch(tx, hold, ret, err) : rc;
 }
 
 /* Whatever the caller's completion_type: COMMIT means that the transaction is over, not that the
@@ -248,22 +267,23 @@ static int commit(const struct bl_tx *tx, struct bl_err *err)
 	return bl_may_have_run(err) ? err->code = BIZLOCK_UNKNOWN : rc;
 }
 
-static int commit_in_two(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held,
+static int commit_in_two(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                          struct bl_err *err)
 {
-	int rc = bl_tx_fence(tx, hold, ret_held, err);
+	int rc = bl_tx_fence(tx, hold, ret, err);
 
-	return rc == BIZLOCK_OK && *ret_held ? commit(tx, err) : rc;
+	return rc == BIZLOCK_OK && *ret == BL_FENCED ? commit(tx, err) : rc;
 }
 
 /* The SELECT fails, by a number out of range, unless it finds the one row on the
- * right server: then the server does not go on to the COMMIT. */
+ * right server, and a snapshot that shows it: then the server does not go on to the COMMIT. */
 static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *err)
 {
 	struct bl_buf text;
 
 	bl_tx_begin(tx, &text, "SELECT", "");
-	bl_buf_adds(&text, "18446744073709551615 + (COUNT(*) <> 1");
+	bl_buf_adds(&text, "18446744073709551615 + (COUNT(*) <> 1 OR ");
+	add_stale(tx, &text, hold);
 	if (tx->identity[0]) {
 		bl_buf_adds(&text, " OR " BL_IDENTITY " <> ");
 		bl_sql_literal(&text, "_utf8mb4", tx->identity, strlen(tx->identity));
@@ -295,37 +315,39 @@ static int read_both(const struct bl_tx *tx, struct bl_err *err)
 }
 
 /* The packet failed: the statements one by one tell why. */
-static int find_out(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err)
+static int find_out(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
+                    struct bl_err *err)
 {
-	int rc = bl_tx_fence(tx, hold, ret_held, err);
+	int rc = bl_tx_fence(tx, hold, ret, err);
 
-	*ret_held = false; /* it may be held now, but nothing was committed */
+	if (*ret == BL_FENCED)
+		*ret = BL_FENCED_NOT; /* it may be held now, but nothing was committed */
 	return rc;
 }
 
-static int commit_in_one(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held,
+static int commit_in_one(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                          struct bl_err *err)
 {
 	int rc = send_both(tx, hold, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = read_both(tx, err);
-	*ret_held = rc == BIZLOCK_OK;
+	*ret = rc == BIZLOCK_OK ? BL_FENCED : BL_FENCED_NOT;
 	if (err->native == ER_DATA_OUT_OF_RANGE)
-		return find_out(tx, hold, ret_held, err);
+		return find_out(tx, hold, ret, err);
 	return rc != BIZLOCK_OK && bl_may_have_run(err) ? err->code = BIZLOCK_UNKNOWN : rc;
 }
 
-int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err)
+int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
+                 struct bl_err *err)
 {
 	bool one = tx->mysql->client_flag & CLIENT_MULTI_STATEMENTS &&
 	           !bl_server_in_cluster(tx->server);
-	int rc = one ? commit_in_one(tx, hold, ret_held, err)
-	             : commit_in_two(tx, hold, ret_held, err);
+	int rc = one ? commit_in_one(tx, hold, ret, err) : commit_in_two(tx, hold, ret, err);
 
 	/* A server that takes no writes now has kept the connection, and with it the transaction.
 	 */
-	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && !*ret_held) ||
+	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && *ret != BL_FENCED) ||
 	    (rc == BIZLOCK_CONN && !bl_may_have_run(err)))
 		bl_tx_rollback(tx);
 	return rc;

@@ -17,13 +17,22 @@ struct bl_tx {
 /* MISUSE: it cannot be used for this now; the message says why. Sends nothing. */
 int bl_tx_check(MYSQL *mysql, struct bl_err *err);
 
-/* *ret_held: the row is there, its lease is not over, and until the transaction
- * ends nobody else can change it. MISUSE (another server), CONN, DB. */
-int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err);
+enum bl_fenced {
+	BL_FENCED_NOT,  /* not held */
+	BL_FENCED,      /* the row is there, its lease is not over, and until the transaction ends
+	                   nobody else can change it */
+	BL_FENCED_STALE /* the same, but what the transaction reads is older than the grant: it
+	                   would overwrite what an earlier holder has written */
+};
 
-/* The same and COMMIT. Not held, or an error but UNKNOWN: rolled back. UNKNOWN: the
+/* MISUSE (another server), CONN, DB. */
+int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
+                struct bl_err *err);
+
+/* The same and COMMIT. Anything but FENCED, or an error but UNKNOWN: rolled back. UNKNOWN: the
  * connection was lost, perhaps after the COMMIT. */
-int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, bool *ret_held, struct bl_err *err);
+int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
+                 struct bl_err *err);
 
 void bl_tx_rollback(const struct bl_tx *tx);
 

@@ -18,9 +18,10 @@ int bl_tx_send(const struct bl_tx *tx, struct bl_buf *text, struct bl_err *err);
 /* The answer to a statement that is no query. */
 int bl_tx_done(const struct bl_tx *tx, struct bl_err *err);
 
-/* Reads a result of one row at most, whose first field is the server's identity, and whose second
- * one, unless ret_several is NULL, says that other members take writes, too. MISUSE if it is
- * another server's, or if no transaction is open. */
-int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_several, struct bl_err *err);
+/* Reads a result of one row at most, whose first field is the server's identity, and whose other n
+ * are 0 or 1: they are written to ret_flags. MISUSE if it is another server's, or if no transaction
+ * is open. */
+int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsigned n,
+               struct bl_err *err);
 
 #endif

@@ -26,7 +26,7 @@ int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	bl_buf_addf(&text, " LIMIT 1 FOR UPDATE%s", ends[how]);
 	rc = bl_tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_tx_find(tx, &any, NULL, err);
+		rc = bl_tx_find(tx, &any, NULL, 0, err);
 	if (rc == BIZLOCK_OK)
 		*ret = any ? BL_ROW_LOCKED : BL_ROW_MISSING;
 	if (rc != BIZLOCK_DB || !refused(err->native))

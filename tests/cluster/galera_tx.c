@@ -80,6 +80,27 @@ Test(galera_tx, a_stale_holder_does_not)
 	bizlock_close(b);
 }
 
+/* The check changes the row, and a transaction sees what it has changed itself, however old its
+ * snapshot is. */
+Test(galera_tx, one_that_has_read_before_the_grant_does_not)
+{
+	bizlock *b = begin(600000);
+
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	db_number(tx, "SELECT COUNT(*) FROM ledger");
+	expect(OK, b, acquire(b, "k", .lease_ms = 600000));
+	for (int i = 0; i < 2; i++)
+		expect(STALE, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	expect(STALE, b, bizlock_commit(b, KEY("k"), NULL, tx));
+	cr_assert_eq(ledger_on(0), 0);
+	db_run(tx, "START TRANSACTION");
+	db_run(tx, "INSERT INTO ledger VALUES (1)");
+	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	expect(OK, b, bizlock_commit(b, KEY("k"), NULL, tx));
+	cr_assert_eq(ledger_on(0), 1);
+	bizlock_close(b);
+}
+
 /* The takeover changes the row in a transaction on the other node. The transaction that commits
  * first wins, and the cluster rolls the other one back. */
 Test(galera_tx, one_that_was_taken_over_after_its_fence_does_not)

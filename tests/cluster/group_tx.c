@@ -70,6 +70,19 @@ static void a_stale_holder_does_not(bizlock *b)
 	cr_assert_eq(ledger_at(0, 2), 0);
 }
 
+/* A transaction sees what it has changed itself, however old its snapshot is. */
+static void one_that_has_read_before_the_grant_does_not(bizlock *b)
+{
+	begin("before", 5, 600000, b);
+	expect(OK, b, bizlock_release(b, KEY("before"), NULL, NULL));
+	db_number(tx, "SELECT COUNT(*) FROM ledger");
+	expect(OK, b, acquire(b, "before", .lease_ms = 600000));
+	for (int i = 0; i < 2; i++)
+		expect(STALE, b, bizlock_fence(b, KEY("before"), NULL, tx));
+	expect(STALE, b, bizlock_commit(b, KEY("before"), NULL, tx));
+	cr_assert_eq(ledger_at(0, 5), 0);
+}
+
 /* A deadlock has ended the transaction, and the connector does not know. A change of the lock's row
  * would be a transaction of its own, and COMMIT would say OK to nothing. */
 static void one_that_is_over_does_not(bizlock *b)
@@ -129,6 +142,7 @@ Test(group_tx, several_primaries)
 
 	a_holder_commits(b);
 	a_stale_holder_does_not(b);
+	one_that_has_read_before_the_grant_does_not(b);
 	one_that_is_over_does_not(b);
 	a_fence_holds_where_the_takeover_is_not_applied(b);
 	bizlock_close(b);
@@ -140,6 +154,7 @@ Test(group_tx, one_primary)
 	bizlock *b = begin_group("");
 
 	a_holder_commits(b);
+	one_that_has_read_before_the_grant_does_not(b);
 	free(db_text(world.admin, "SELECT group_replication_switch_to_multi_primary_mode()"));
 	a_fence_holds_where_the_takeover_is_not_applied(b);
 	bizlock_close(b);

@@ -21,8 +21,9 @@ static const char *name_of(int number)
 Test(err, numbers_are_the_documented_ones)
 {
 	static const char *const names[] = {
-	        "OK", "BUSY",   "TIMEOUT", "CANCELLED", "LOST",  "NOT_OWNER", "UNKNOWN",     "CONN",
-	        "DB", "SCHEMA", "INVALID", "MISUSE",    "LIMIT", "NOMEM",     "UNSUPPORTED",
+	        "OK",      "BUSY",  "TIMEOUT",     "CANCELLED", "LOST",    "NOT_OWNER",
+	        "UNKNOWN", "CONN",  "DB",          "SCHEMA",    "INVALID", "MISUSE",
+	        "LIMIT",   "NOMEM", "UNSUPPORTED", "STALE",
 	};
 	size_t n = sizeof(names) / sizeof(*names);
 

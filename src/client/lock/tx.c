@@ -57,26 +57,41 @@ static int lose(struct bl_call *call, uint64_t fence)
 	                  "be committed");
 }
 
+/* What the server has answered. */
+static int judge(struct bl_call *call, const struct bl_ref *ref, enum bl_fenced fenced)
+{
+	switch (fenced) {
+	case BL_FENCED:
+		return BIZLOCK_OK;
+	case BL_FENCED_STALE:
+		return bl_err_set(call->err, BIZLOCK_STALE,
+		                  "the transaction has read before the lock was acquired, and may "
+		                  "undo what was written since: acquire, then begin");
+	default:
+		return lose(call, ref->fence);
+	}
+}
+
 int bl_client_tx_fence(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
 	struct bl_ref ref = {.key = NULL};
-	bool held = false;
+	enum bl_fenced fenced = BL_FENCED_NOT;
 	int rc = bl_tx_check(mysql, call->err);
 
 	if (rc == BIZLOCK_OK)
 		rc = find_fence(call, true, &ref);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_tx_fence(&tx, ref, &held, call->err);
-	return rc == BIZLOCK_OK && !held ? lose(call, ref.fence) : rc;
+	rc = bl_tx_fence(&tx, ref, &fenced, call->err);
+	return rc == BIZLOCK_OK ? judge(call, &ref, fenced) : rc;
 }
 
 int bl_client_tx_commit(struct bl_call *call, MYSQL *mysql)
 {
 	struct bl_tx tx = tx_of(call, mysql);
 	struct bl_ref ref = {.key = NULL};
-	bool held = false;
+	enum bl_fenced fenced = BL_FENCED_NOT;
 	int rc = bl_tx_check(mysql, call->err);
 
 	if (rc != BIZLOCK_OK)
@@ -86,8 +101,8 @@ int bl_client_tx_commit(struct bl_call *call, MYSQL *mysql)
 		bl_tx_rollback(&tx);
 		return rc;
 	}
-	rc = bl_tx_commit(&tx, ref, &held, call->err);
-	return rc == BIZLOCK_OK && !held ? lose(call, ref.fence) : rc;
+	rc = bl_tx_commit(&tx, ref, &fenced, call->err);
+	return rc == BIZLOCK_OK ? judge(call, &ref, fenced) : rc;
 }
 
 struct row {

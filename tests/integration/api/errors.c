@@ -18,8 +18,9 @@ Test(errors, every_number_has_a_name_and_a_text)
 Test(errors, the_numbers_are_those_that_were_promised)
 {
 	static const char *const names[] = {
-	        "OK", "BUSY",   "TIMEOUT", "CANCELLED", "LOST",  "NOT_OWNER", "UNKNOWN",     "CONN",
-	        "DB", "SCHEMA", "INVALID", "MISUSE",    "LIMIT", "NOMEM",     "UNSUPPORTED",
+	        "OK",      "BUSY",  "TIMEOUT",     "CANCELLED", "LOST",    "NOT_OWNER",
+	        "UNKNOWN", "CONN",  "DB",          "SCHEMA",    "INVALID", "MISUSE",
+	        "LIMIT",   "NOMEM", "UNSUPPORTED", "STALE",
 	};
 
 	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
@@ -28,7 +29,7 @@ Test(errors, the_numbers_are_those_that_were_promised)
 
 Test(errors, an_unknown_number_is_safe)
 {
-	static const int unknown[] = {-1, 15, 1000, INT_MAX, INT_MIN};
+	static const int unknown[] = {-1, 16, 1000, INT_MAX, INT_MIN};
 
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		cr_assert_str_eq(bizlock_err_name(unknown[i]), "BIZLOCK_?");

@@ -52,9 +52,10 @@ TX_TEST(fenced, is_a_hold_of_any_depth)
 TX_TEST(fenced, are_several_locks_in_one_transaction)
 {
 	bizlock *b = holder("j", LONG_MS);
-	MYSQL *tx = tx_new();
+	MYSQL *tx = tx_open();
 
 	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
+	tx_begin(tx, 0);
 	expect(OK, b, bizlock_fence(b, KEY("j"), NULL, tx));
 	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
 	expect(NOT_OWNER, b, bizlock_fence(b, KEY("i"), NULL, tx));
@@ -87,18 +88,6 @@ TX_TEST(fenced, is_a_hold_that_was_renewed_after_the_snapshot)
 	tx_commits(tx, 1);
 }
 
-TX_TEST(fenced, is_a_hold_that_is_younger_than_the_snapshot)
-{
-	bizlock *b;
-	MYSQL *tx = tx_open();
-
-	tx_begin(tx, 1);
-	db_number(tx, "SELECT COUNT(*) FROM biz_lock");
-	b = holder("k", LONG_MS);
-	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
-	tx_commits(tx, 1);
-}
-
 /* The snapshot shows this owner as the holder, with the fence it has in memory. */
 TX_TEST(fenced, is_not_a_hold_that_only_the_snapshot_shows)
 {
@@ -116,15 +105,17 @@ TX_TEST(fenced, are_keys_and_named_owners_with_awkward_bytes)
 {
 	static const char *const names[] = {"'", "\\", "`\"", "a'b\\", "--", "%s", ";"};
 	bizlock *b = client(NULL);
-	MYSQL *tx = tx_new();
+	MYSQL *tx = tx_open();
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		expect(OK, b, acquire_as(b, names[i], names[i]));
+		tx_begin(tx, 0);
 		expect(OK, b, bizlock_fence(b, KEY(names[i]), names[i], tx));
 		expect(NOT_OWNER, b, bizlock_fence(b, KEY(names[i]), "another", tx));
 		expect(NOT_OWNER, b, bizlock_fence(b, KEY(names[i]), NULL, tx));
 	}
 	expect(OK, b, acquire(b, "\xf0\x9f\x94\x92 \xc3\xa1\n", .lease_ms = LONG_MS));
+	tx_begin(tx, 0);
 	expect(OK, b, bizlock_fence(b, KEY("\xf0\x9f\x94\x92 \xc3\xa1\n"), NULL, tx));
 }
 
