@@ -70,12 +70,8 @@ static void read_row(MYSQL_ROW row, struct bl_row *ret)
 	ret->left_us = bl_lock_within(bl_rows_number(row[6]));
 }
 
-/* A row of the owner's that was there before has an older fence, and a lease that began earlier: an
- * acquisition whose answer was lost may have left it. */
-static void read_insert(const struct batch *b, struct bl_entry *e, uint64_t fence)
+static void read_insert(struct bl_entry *e, uint64_t fence)
 {
-	if (b->first == 0 || fence < b->first)
-		return;
 	e->done = true;
 	e->goal->fence = fence;
 	e->goal->took_over = false;
@@ -93,7 +89,7 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		if (e->row)
 			read_row(row, e->row);
 	} else if (is_owner(e->claim.owner, row[2])) {
-		read_insert(b, e, row[3] ? strtoull(row[3], NULL, 10) : 0);
+		read_insert(e, row[3] ? strtoull(row[3], NULL, 10) : 0);
 	}
 }
 
@@ -148,17 +144,17 @@ void bl_batch_read_step(struct batch *b, const char *field)
 	b->step = step <= STEP_MAX ? step : 0;
 }
 
-static void note_first(struct batch *b, uint64_t first, uint64_t inserted)
+/* All was inserted, for else there is an error. */
+static void note_first(struct batch *b, uint64_t first)
 {
 	b->first = first;
-	b->in_order = first > 0 && b->step > 0 && inserted == b->inserts;
+	b->in_order = first > 0 && b->step > 0;
 }
 
-/* Of a compound, which has come past COMMIT because all was inserted. */
 void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields)
 {
 	bl_batch_read_step(b, fields[1]);
-	note_first(b, fields[0] ? strtoull(fields[0], NULL, 10) : 0, b->inserts);
+	note_first(b, fields[0] ? strtoull(fields[0], NULL, 10) : 0);
 }
 
 static void read_fences(struct batch *b, struct bl_rows *rows)
@@ -189,7 +185,7 @@ static void read_second(void *arg, unsigned statement, struct bl_rows *rows)
 	else if (rows)
 		read_fences(b, rows);
 	else if (b->inserts > 0 && !b->compound && statement == b->insert)
-		note_first(b, mysql_insert_id(b->s->mysql), mysql_affected_rows(b->s->mysql));
+		note_first(b, mysql_insert_id(b->s->mysql));
 }
 
 static void read_back(void *arg, unsigned statement, struct bl_rows *rows)
@@ -285,8 +281,6 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 
 	if (b->shared)
 		return bl_sharers_tell(b, err);
-	if (b->compound && b->first == 0)
-		return bl_session_lost(b->s, err, "nothing tells the fences of a batch");
 	if (!b->in_order) {
 		bl_batch_read(b);
 		return bl_session_each(b->s, UINT_MAX, read_back, b, err);

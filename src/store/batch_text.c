@@ -5,8 +5,7 @@
  *     START TRANSACTION;
  *     DELETE ... of releases;
  *     unless all were there, and all doorbells of acquisitions are given: an error;
- *     INSERT ...;
- *     unless all are new: an error (of a compound);
+ *     INSERT ..., an error unless all are new;
  *     COMMIT; DO RELEASE_LOCK(...), ...
  *
  * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
@@ -153,12 +152,6 @@ static void add_rings(struct batch *b)
 	bl_watch_add_rings(b->s, bells, bl_batch_bells(b, bells));
 }
 
-/* Follows a statement that is to have changed so many rows. */
-static void add_count(struct batch *b, size_t rows)
-{
-	bl_buf_addf(&b->s->text, "ROW_COUNT()=%zu", rows);
-}
-
 /* True if all keys of acquisitions are free. Doorbells up to the first that is not given are rung.
  */
 static void add_free(struct batch *b)
@@ -180,36 +173,25 @@ static void add_free(struct batch *b)
 	bl_buf_adds(text, ")");
 }
 
-/* Around a condition: an error unless it is true, and the step of fences if it is. It is a SELECT
- * also in a compound, because an IF would lock the rows that it reads, and so wait for them. INTO:
- * no answer. */
-static void begin_guard(struct batch *b)
-{
-	bl_buf_adds(&b->s->text, "SELECT IF(");
-}
-
-static void end_guard(struct batch *b)
-{
-	bl_buf_adds(&b->s->text, "," BL_BATCH_STEP ",EXP(999+ROW_COUNT()))");
-	bl_buf_adds(&b->s->text, b->compound ? " INTO @bizlock_fits;" : ";");
-	b->commit++;
-}
-
-/* Are all the releases' rows there, and, at once, all the others free? */
+/* An error unless all the releases' rows were there, and, at once, all the others are free; else
+ * the step of fences. It is a SELECT also in a compound, because an IF would lock the rows that it
+ * reads, and so wait for them. INTO: no answer. */
 static void add_guard(struct batch *b)
 {
 	bool asks = b->at_once && b->acquisitions > 0;
 
 	if (b->releases == 0 && !asks)
 		return;
-	begin_guard(b);
+	bl_buf_adds(&b->s->text, "SELECT IF(");
 	if (b->releases > 0)
-		add_count(b, b->releases);
+		bl_buf_addf(&b->s->text, "ROW_COUNT()=%zu", b->releases);
 	if (b->releases > 0 && asks)
 		bl_buf_adds(&b->s->text, " AND ");
 	if (asks)
 		add_free(b);
-	end_guard(b);
+	bl_buf_adds(&b->s->text, "," BL_BATCH_STEP ",EXP(999+ROW_COUNT()))");
+	bl_buf_adds(&b->s->text, b->compound ? " INTO @bizlock_fits;" : ";");
+	b->commit++;
 }
 
 /* The last one of those that are inserted. */
@@ -289,11 +271,6 @@ static void add_changes(struct batch *b)
 	if (b->inserts > 0) {
 		bl_buf_adds(text, ";");
 		b->commit++;
-	}
-	if (b->inserts > 0 && b->compound) {
-		begin_guard(b);
-		add_count(b, b->inserts);
-		end_guard(b);
 	}
 	bl_buf_adds(text, "COMMIT");
 }

@@ -99,7 +99,18 @@ bool bl_waited_in_vain(const struct bl_err *err)
 
 bool bl_before_commit(const struct bl_err *err)
 {
-	return err->native == ER_DATA_OUT_OF_RANGE || err->native == ER_LOCK_DEADLOCK;
+	return err->native == ER_DATA_OUT_OF_RANGE || err->native == ER_LOCK_DEADLOCK ||
+	       err->native == ER_BAD_NULL_ERROR;
+}
+
+bool bl_told_held(const struct bl_err *err)
+{
+	return err->native == ER_DATA_OUT_OF_RANGE;
+}
+
+bool bl_told_over(const struct bl_err *err)
+{
+	return err->native == ER_WARN_DATA_OUT_OF_RANGE;
 }
 
 bool bl_no_table(const struct bl_err *err)

@@ -7,16 +7,17 @@
 #include "base/err.h"
 
 enum bl_class {
-	BL_CLASS_OTHER,   /* the statement is refused: tell the caller */
-	BL_CLASS_GONE,    /* the connection is of no use any more; a statement may have run */
-	BL_CLASS_DOUBT,   /* the server lost the others of its cluster in a commit: it counts as not
-	                     there, and the statement may have run */
-	BL_CLASS_KILLED,  /* this connection was ended from outside; nothing has run, but for the
-	                     first  parts of a compound. The same holds for AWAY */
-	BL_CLASS_AWAY,    /* refused by a server that is leaving, not ready or read-only: it
-	                     counts as not there, and nothing has run */
-	BL_CLASS_RETRY,   /* nothing happened, and the same again may succeed */
-	BL_CLASS_NULL,    /* 1048: a NULL where none may be; in acquire: the doorbell is taken */
+	BL_CLASS_OTHER,  /* the statement is refused: tell the caller */
+	BL_CLASS_GONE,   /* the connection is of no use any more; a statement may have run */
+	BL_CLASS_DOUBT,  /* the server lost the others of its cluster in a commit: it counts as not
+	                    there, and the statement may have run */
+	BL_CLASS_KILLED, /* this connection was ended from outside; nothing has run, but for the
+	                    first  parts of a compound. The same holds for AWAY */
+	BL_CLASS_AWAY,   /* refused by a server that is leaving, not ready or read-only: it
+	                    counts as not there, and nothing has run */
+	BL_CLASS_RETRY,  /* nothing happened, and the same again may succeed */
+	BL_CLASS_NULL, /* 1048: a NULL where none may be: what the statement was to find is not so,
+	                  and it has done nothing */
 	BL_CLASS_MISSING, /* no such table or database */
 	BL_CLASS_STOPPED  /* the statement was ended from outside, or by its time limit */
 };
@@ -29,8 +30,13 @@ bool bl_class_ends_connection(enum bl_class class);
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
+/* What BL_STMT_TAKE_RING and BL_STMT_TAKE_RUNG say of a row that is there: its lease lasts, or is
+ * over. */
+bool bl_told_held(const struct bl_err *err);
+bool bl_told_over(const struct bl_err *err);
+
 /* Does nothing behind the COMMIT of a compound give this error? So with a condition of a batch that
- * does not hold (batch_text.c), and with a deadlock. */
+ * does not hold (batch_text.c), with a row that is not new, and with a deadlock. */
 bool bl_before_commit(const struct bl_err *err);
 
 /* Is its table missing, or not for this user? */

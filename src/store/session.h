@@ -128,8 +128,8 @@ int bl_session_recheck(struct bl_session *s, struct bl_err *err);
 /* A member that its group leaves behind takes writes for a moment, which nobody else will ever see.
  * So rows that were changed in a group are believed once the answer has a GTID of the group's, or,
  * where it has none, once their member is seen online after it. CONN as if the answer had been
- * lost, and the session is `gone`: it is not. */
-void bl_session_note_rows(struct bl_session *s, uint64_t affected);
+ * lost, and the session is `gone`: it is not; or an answer counts as many rows as no server has. */
+int bl_session_note_rows(struct bl_session *s, uint64_t affected, struct bl_err *err);
 int bl_session_vouch(struct bl_session *s, struct bl_err *err);
 
 /* Has the server ended it while it lay idle? Then nothing is sent, and no answer

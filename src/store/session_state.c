@@ -98,12 +98,15 @@ static void note_gtid(struct bl_session *s)
 	s->alone |= len > strlen(s->uuid) && strncasecmp(gtid, s->uuid, strlen(s->uuid)) == 0;
 }
 
-void bl_session_note_rows(struct bl_session *s, uint64_t affected)
+int bl_session_note_rows(struct bl_session *s, uint64_t affected, struct bl_err *err)
 {
+	if (affected == UINT64_MAX)
+		return bl_session_lost(s, err, "the answer does not count rows");
 	if (!s->in_group)
-		return;
+		return BIZLOCK_OK;
 	s->wrote |= !s->blind && affected > 0;
 	note_gtid(s);
+	return BIZLOCK_OK;
 }
 
 int bl_session_vouch(struct bl_session *s, struct bl_err *err)

@@ -134,9 +134,9 @@ static int read_sum(struct bl_session *s, struct sum *ret, struct bl_err *err)
 	if (rows)
 		ret->number = first_number(rows);
 	else
-		bl_session_note_rows(s, ret->affected = mysql_affected_rows(s->mysql));
+		rc = bl_session_note_rows(s, ret->affected = mysql_affected_rows(s->mysql), err);
 	bl_rows_free(rows);
-	return BIZLOCK_OK;
+	return rc;
 }
 
 /* ---- one after the other ------------------------------------------------------------------ */
@@ -244,10 +244,11 @@ static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_f
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (!rows)
-		bl_session_note_rows(s, mysql_affected_rows(s->mysql));
-	fn(arg, statement, rows);
+		rc = bl_session_note_rows(s, mysql_affected_rows(s->mysql), err);
+	if (rc == BIZLOCK_OK)
+		fn(arg, statement, rows);
 	bl_rows_free(rows);
-	return BIZLOCK_OK;
+	return rc;
 }
 
 int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err)

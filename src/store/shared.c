@@ -261,11 +261,12 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	*ret_took = BL_TOOK_NOTHING;
 	if (rc != BIZLOCK_OK || in_way)
 		return rc;
-	/* What failed may have made a row, and the next one would have another slot. That somebody
-	 * else has the slot is too rare to be told apart. */
-	*ret_took = BL_TOOK_MAYBE;
 	rc = insert(s, go, &done, err);
-	if (rc != BIZLOCK_OK || done.affected != 1)
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL)
+		return BIZLOCK_OK; /* somebody has that slot */
+	/* What failed may have made a row, and the next one would have another slot. */
+	*ret_took = BL_TOOK_MAYBE;
+	if (rc != BIZLOCK_OK)
 		return rc;
 	key.slot = 0;
 	if (bl_shared_in_cluster(s))

@@ -27,7 +27,7 @@ static void add_hand_over(struct bl_session *s, struct bl_ref hold, const struct
 	bl_buf_addf(&s->text, " > %" PRIu32 ",NULL,%" PRIu32 ") INTO @bizlock_slot;",
 	            go->wish.limit, hold.key->slot);
 	bl_shared_add_values(s, go);
-	bl_buf_adds(&s->text, "fence = IF(owner = ");
+	bl_buf_adds(&s->text, "reentrant = IF(owner = ");
 	bl_sql_literal(&s->text, "_ascii", hold.owner, strlen(hold.owner));
 	bl_buf_addf(&s->text, " AND fence = %" PRIu64 HANDED_OVER ";SELECT ", hold.fence);
 	add_slot_0(s, &go->wish);
@@ -43,12 +43,11 @@ static void read_hand_over(void *arg, unsigned statement, struct bl_rows *rows)
 	const struct answer *a = arg;
 
 	if (statement == 1 && !rows) {
-		uint64_t affected = mysql_affected_rows(a->mysql);
-
-		*a->ret = (struct bl_handed){.taken = affected > 0,
-		                             .from_hold = affected == 2,
-		                             .met = true,
-		                             .fence = mysql_insert_id(a->mysql)};
+		*a->ret =
+		        (struct bl_handed){.taken = true,
+		                           .from_hold = bl_was_there(mysql_affected_rows(a->mysql)),
+		                           .met = true,
+		                           .fence = mysql_insert_id(a->mysql)};
 	} else if (statement == 2 && rows && rows->columns == 1) {
 		MYSQL_ROW row = bl_rows_next(rows);
 

@@ -10,38 +10,28 @@
 /* In the templates @T is the table, @S that of shared locks, and @BELL the connection that has the
  * doorbell.
  *
- * A lease is over exactly when timeout <= now, in every statement. In TAKE,
- * `timeout` is assigned last: assignments run from left to right, and all the
- * others ask for its old value; taken_from, for that of fence. LAST_INSERT_ID(x) brings x back in
- * the OK packet: the new fence after a takeover, else the microseconds that the holder still has.
- * VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not know; VALUES()
- * is what both understand. */
-#define RESTED "4611686018427387904" /* BL_SQL_RESTED */
-#define ON_TAKEOVER(column) column " = IF(" OVER ", VALUES(" column "), " column "), "
+ * A lease is over exactly when timeout <= now, in every statement. Whoever has not got the row is
+ * told so by an error, and whoever has got it by none. Affected rows say something else where a
+ * proxy has set CLIENT_FOUND_ROWS, where the table has system versioning, and where it has
+ * triggers; what LAST_INSERT_ID(x) is to bring back does not come where it has triggers. An error
+ * comes as it is. VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not
+ * know; VALUES() is what both understand. */
 #define NEW_ROW(type, bell)                                                                        \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
 	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
-/* Of a row that is there it only tells, in the OK packet, whether the lease is over: 2 or 1. Most
- * keys are free, and the assignments of a takeover cost a tenth of the statement even so. */
+/* A row that is there has an error for each: its lease is over (bl_told_over()), or not
+ * (bl_told_held()). Most keys are free, and the assignments of a takeover cost a tenth of the
+ * statement even so. */
 #define TAKE_FREE(type, bell)                                                                      \
-	NEW_ROW(type, bell) "timeout = IF(LAST_INSERT_ID(1 + (" OVER ")), timeout, timeout)"
-#define TAKE(type, bell)                                                                           \
-	NEW_ROW(type, bell)                                                                        \
-	"taken_from = IF(" OVER ", IF(owner = '', 0, fence), taken_from), "                        \
-	"fence = IF(" OVER ", VALUES(fence) + 0 * LAST_INSERT_ID(VALUES(fence) + "                 \
-	"IF(owner = '', " RESTED ", 0)), fence + 0 * LAST_INSERT_ID("                              \
-	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout))), " ON_TAKEOVER("owner")                    \
-	        ON_TAKEOVER("reentrant") ON_TAKEOVER("bell") ON_TAKEOVER("note")                   \
-	                ON_TAKEOVER("gmt_create")                                                  \
-	                        ON_TAKEOVER("gmt_modified") "timeout = IF(" OVER                   \
-	                                                    ", VALUES(timeout), timeout)"
+	NEW_ROW(type, bell) "reentrant = IF(" OVER ", 4294967296, EXP(999 + reentrant))"
+#define TAKE(type, bell) NEW_ROW(type, bell) TAKEN_OVER
 
 #define HAND_OVER                                                                                  \
 	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
 	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
 	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
-	") ON DUPLICATE KEY UPDATE fence = IF(owner = ? AND fence = ?" HANDED_OVER
+	") ON DUPLICATE KEY UPDATE reentrant = IF(owner = ? AND fence = ?" HANDED_OVER
 
 #define KEY "biz_id = ? AND biz_type = ?"
 #define SLOT KEY " AND slot = ?"
@@ -137,8 +127,7 @@ static const struct {
         [BL_STMT_SHARED_TAKE] =
                 {"INSERT INTO @S (biz_id, biz_type, slot, owner, reentrant, timeout, "
                  "note, gmt_create, gmt_modified) VALUES (?, ?, ?, ?, 1, " NOW
-                 " + INTERVAL ? MICROSECOND, ?, " NOW ", " NOW
-                 ") ON DUPLICATE KEY UPDATE timeout = timeout",
+                 " + INTERVAL ? MICROSECOND, ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE " IF_NEW,
                  {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                  0},
         [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",

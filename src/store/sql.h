@@ -58,8 +58,11 @@ enum bl_param {
 
 #define BL_TABLE_MAX (2 * 256 + 64 + 8) /* the database's name doubles its back quotes */
 
+/* Fences are less than this; see bl_take(). */
+#define BL_SQL_FENCES 4611686018427387904u
+
 /* Added to the new fence that a take answers with, when it followed a rest. */
-#define BL_SQL_RESTED 4611686018427387904u
+#define BL_SQL_RESTED 9223372036854775808u
 
 struct bl_sql {
 	bool mariadb;
@@ -203,7 +206,7 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_set(struct bl_buf *ret);
 void bl_sql_end_set_again(struct bl_buf *ret, const char *owner); /* a new fence, no more */
-/* Instead of the end of a set: each for itself, and where somebody has the row, nothing. */
+/* Instead of the end of a set: all of them new, or nothing. */
 void bl_sql_end_batch(struct bl_buf *ret);
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
 

@@ -94,20 +94,12 @@ void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key
 	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
 }
 
-/* A row that somebody holds makes `reentrant` NULL: the whole statement is refused
- * (1048), and all it did is undone. */
 void bl_sql_end_set(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE "
-	                 "reentrant = IF(" OVER ", VALUES(reentrant), NULL), "
-	                 "taken_from = IF(owner = '', 0, fence), "
-	                 "owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), "
-	                 "gmt_create = VALUES(gmt_create), "
-	                 "gmt_modified = VALUES(gmt_modified), "
-	                 "timeout = VALUES(timeout), fence = VALUES(fence);");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE " TAKEN_OVER ";");
 }
 
-/* Refused in the same way if a row is not ours: one that was broken, and taken by another. */
+/* Refused if a row is not ours: one that was broken, and taken by another. */
 void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
 {
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");
@@ -117,7 +109,7 @@ void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
 
 void bl_sql_end_batch(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE timeout = timeout");
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE " IF_NEW);
 }
 
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)

@@ -239,8 +239,9 @@ int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret
 		rc = read_done(s, s->stmts[stmt], &done, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_session_note_rows(s, done.affected);
-	rc = bl_session_vouch(s, err);
+	rc = bl_session_note_rows(s, done.affected, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_vouch(s, err);
 	if (rc == BIZLOCK_OK)
 		*ret = done;
 	return rc;

@@ -47,6 +47,10 @@ int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                   size_t n, const char *bell, bool *ret, struct bl_err *err);
 
+/* Was the row there before, of an INSERT that has taken it? FOUND_ROWS, system versioning and
+ * triggers make of 2 affected rows 3 at most, and of 1 none but 1. */
+bool bl_was_there(uint64_t affected);
+
 struct bl_handed {
 	bool taken;     /* the claim has the row */
 	bool from_hold; /* and until then the hold had it; else nobody */

@@ -25,6 +25,7 @@ struct stream {
 	int from, to;
 	struct fault_place place;
 	bool mute;          /* what is read is thrown away */
+	bool greeted;       /* the client's first packet, which has its capabilities, was read */
 	int64_t late_until; /* of now_ms(): what follows `prompt` waits until then */
 	size_t have, done;  /* of buf */
 	size_t prompt;      /* bytes of buf that need not wait */
@@ -45,7 +46,7 @@ struct proxy {
 	atomic_uint late;   /* streams that keep something back for a while */
 	pthread_mutex_t mu; /* guards what follows, up to links */
 	pthread_cond_t obeyed;
-	bool told, stop, cut, forget, hold;
+	bool told, stop, cut, forget, hold, find_rows;
 	struct fault_plan plan;
 	const char *from, *to;         /* NULL: nothing is replaced */
 	struct link *links[LINKS_MAX]; /* the thread's own */
@@ -136,6 +137,14 @@ static void replace(struct proxy *p, struct stream *s)
 	}
 }
 
+/* With mu held. Behind a packet's head of 4 bytes: CLIENT_FOUND_ROWS is 2. */
+static void find_rows(const struct proxy *p, struct stream *s)
+{
+	if (p->find_rows && !s->greeted && s->have > 4)
+		s->buf[4] |= 2;
+	s->greeted = true;
+}
+
 /* The buffer is fresh. False: the link is cut. */
 static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 {
@@ -147,6 +156,8 @@ static bool take_in(struct proxy *p, struct stream *s, enum fault_side side)
 
 	pthread_mutex_lock(&p->mu);
 	replace(p, s);
+	if (side == FAULT_REQUESTS)
+		find_rows(p, s);
 	before = p->plan.shots;
 	s->mute |= suffers(p, FAULT_SWALLOW) && p->plan.fault.side == side;
 	through = s->mute ? 0 : fault_follow(&p->plan, side, &s->place, s->buf, s->have, &packets);
@@ -362,6 +373,13 @@ void proxy_replace(struct proxy *p, const char *from, const char *to)
 	p->from = from;
 	p->to = to;
 	atomic_store(&p->replaced, 0);
+	pthread_mutex_unlock(&p->mu);
+}
+
+void proxy_find_rows(struct proxy *p)
+{
+	pthread_mutex_lock(&p->mu);
+	p->find_rows = true;
 	pthread_mutex_unlock(&p->mu);
 }
 

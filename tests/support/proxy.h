@@ -42,6 +42,9 @@ void proxy_arm(struct proxy *p, const struct fault *fault);
  * says about itself. */
 void proxy_replace(struct proxy *p, const char *from, const char *to);
 
+/* Clients that connect from now on ask for CLIENT_FOUND_ROWS, as a proxy's own connections may. */
+void proxy_find_rows(struct proxy *p);
+
 /* How often it was found since then. */
 unsigned proxy_replaced(struct proxy *p);
 

@@ -245,7 +245,7 @@ Test(combining_stalls, acquisitions_that_are_refused_together_go_alone)
 	crew_begin(&c, "on");
 	expect(OK, c.b, acquire_as(c.b, "kept", "o"));
 	kept = bell_of("kept");
-	refuse(&c, "timeout = timeout", "timeout = timeoux");
+	refuse(&c, "reentrant = NULL", "reentrant = NULX");
 	before = proxy_packets(c.proxy);
 	crew_go(&c);
 	crew_all_are(&c, BIZLOCK_OK);
