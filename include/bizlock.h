@@ -144,13 +144,15 @@ extern "C" {
  *
  * OK           done
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
- * TIMEOUT      wait_ms passed; the message names the holder
+ * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked
  * CANCELLED    bizlock_interrupt() or bizlock_close() ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
  * CONN         no connection to the server could be had; nothing was done
- * DB           the server refused; the message has its words and number
+ * DB           the server refused; the message has its words and number. Or another session has
+ *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
+ *              so
  * SCHEMA       tables missing, older or newer than this library
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
@@ -269,6 +271,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   release_on_close    on | off: bizlock_close() releases what is held
  *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, for the
  *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
+ *   open_wait_ms        0 (to 4294967295): how long bizlock_open() tries again where no server
+ *                       can be reached, because it restarts, say; where it is full, it does so
+ *                       for connect_timeout_ms at least
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: the doorbell, where the server has it; or polls
  *   combine             on | off: calls of several threads may share a transaction
@@ -276,10 +281,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
-/* Reads environment and option files, connects once, and checks the server. On failure the client
- * may be set and opened again, or closed. CONN; INVALID: an option from environment or file;
- * UNSUPPORTED: server too old, or STATEMENT binlog; SCHEMA: the message says what to do; MISUSE:
- * another thread is opening it. */
+/* Reads environment and option files, connects once, and checks the server. A server that is full,
+ * or away for a moment, is tried again: see open_wait_ms; bizlock_interrupt() ends that with
+ * CANCELLED. On failure the client may be set and opened again, or closed. CONN; INVALID: an option
+ * from environment or file; UNSUPPORTED: server too old, or STATEMENT binlog; SCHEMA: the message
+ * says what to do; MISUSE: another thread is opening it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
@@ -312,7 +318,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * Threads of this process line up in memory first, in order of arrival; one of them
  * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
  * release may pass the lock on to the client's next thread instead. A call that tries once
- * may take up to 300 ms: if the lock is free, and another contender for it hangs. */
+ * may take up to 300 ms: if the lock is free, and another contender for it hangs. Behind a table
+ * that another session has locked, it takes a second and answers DB; a wait answers TIMEOUT up to
+ * a second late. Servers wait for tables for whole seconds. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
@@ -334,8 +342,9 @@ BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n
  * calling thread. ret_depth may be NULL: levels left.
  * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran out, or it was
  * broken. CONN, UNKNOWN: a last one is removed as soon as the server can be reached; BUSY: as
- * soon as the transaction that has fenced it has ended. After all of these the level is given
- * back here. TIMEOUT: it is not, because another thread's call on it gets no answer. */
+ * soon as the transaction that has fenced it has ended; DB: as soon as the server does not refuse
+ * it any more, because another session has locked the table, say. After all of these the level is
+ * given back here. TIMEOUT: it is not, because another thread's call on it gets no answer. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
 /* Starts the lease anew: lease_ms, which is then its length when it is renewed, too; or 0:

@@ -51,7 +51,7 @@ int bizlock_open(bizlock *b)
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "open", err, rc);
 	rc = bl_client_open(b, err);
-	bl_door_finish(b, "open", err, rc);
+	rc = bl_door_finish(b, "open", err, rc);
 	bl_door_opened(b, rc == BIZLOCK_OK);
 	return rc;
 }
@@ -202,7 +202,7 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	/* The callback may call the library, which would use the thread's scratch. */
 	bl_err_clear(&mine);
 	rc = bl_client_each(b, biz_type, fn, arg, &mine);
-	bl_door_finish(b, "each", &mine, rc);
+	rc = bl_door_finish(b, "each", &mine, rc);
 	bl_door_leave(b);
 	return rc;
 }

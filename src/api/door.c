@@ -1,6 +1,7 @@
 #include "api/door.h"
 
 #include "base/thread.h"
+#include "store/schema.h"
 
 /* Like errno: each thread has its own, so that one thread's error never speaks
  * for another's. */
@@ -23,6 +24,7 @@ int bl_door_finish(const bizlock *b, const char *what, struct bl_err *err, int r
 {
 	if (rc == BIZLOCK_OK)
 		return rc;
+	rc = bl_err_missing(err, rc);
 	bl_err_wrap(err, "%s", what);
 	last.client = b ? b->serial : 0;
 	last.err = *err;
@@ -128,7 +130,7 @@ int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)
 
 int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
 {
-	bl_door_finish(b, what, err, rc);
+	rc = bl_door_finish(b, what, err, rc);
 	bl_door_leave(b);
 	return rc;
 }

@@ -65,7 +65,7 @@ int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
 	va_end(args);
 	settle(msg, sizeof(msg), len);
 	e->code = code;
-	e->native = 0;
+	e->native = e->refused = 0;
 	memcpy(e->msg, msg, strlen(msg) + 1);
 	return code;
 }

@@ -6,9 +6,10 @@
 #include "bizlock.h"
 
 struct bl_err {
-	int code;        /* enum bizlock_error */
-	unsigned native; /* the server's or connector's number, 0: none */
-	char msg[512];   /* NUL-terminated UTF-8; '?' for a control character or a stray byte */
+	int code;         /* enum bizlock_error */
+	unsigned native;  /* the server's or connector's number, 0: none */
+	char msg[512];    /* NUL-terminated UTF-8; '?' for a control character or a stray byte */
+	unsigned refused; /* as native, where a connection was refused, and so nothing was sent */
 };
 
 /* Replaces whatever is there. Returns code, so that `return bl_err_set(...)` reads well. */
@@ -22,7 +23,7 @@ int bl_err_wrap(struct bl_err *e, const char *fmt, ...) __attribute__((format(pr
 static inline void bl_err_clear(struct bl_err *e)
 {
 	e->code = BIZLOCK_OK;
-	e->native = 0;
+	e->native = e->refused = 0;
 	e->msg[0] = '\0';
 }
 

@@ -154,6 +154,23 @@ static void lost(void *arg, bizlock_key key, uint64_t fence)
 	cli_exec_wake(*(const int *)arg);
 }
 
+/* A server that is full, or restarts, is waited for as the lock is. Without a limit it is not:
+ * nobody would hear of a wrong address. */
+static bool wait_to_open(struct cli_exec *x)
+{
+	int64_t ms = x->o.wait_ms < UINT32_MAX ? x->o.wait_ms : UINT32_MAX;
+	char text[16];
+
+	x->began_ms = cli_exec_now_ms();
+	if (ms <= 0)
+		return true;
+	snprintf(text, sizeof(text), "%" PRId64, ms);
+	if (bizlock_set(x->c->lock, "open_wait_ms", text) == BIZLOCK_OK)
+		return true;
+	cli_say("%s", bizlock_errmsg(x->c->lock));
+	return false;
+}
+
 static int prepare(struct cli_exec *x)
 {
 	int code = read_words(x);
@@ -171,7 +188,7 @@ static int prepare(struct cli_exec *x)
 		cli_say("%s", x->wake < 0 ? strerror(errno) : bizlock_errmsg(x->c->lock));
 		return CLI_SYSTEM;
 	}
-	code = cli_open(x->c);
+	code = wait_to_open(x) ? cli_open(x->c) : CLI_SYSTEM;
 	return code == CLI_GO_ON ? cli_exec_refuse_nested(x) : code;
 }
 

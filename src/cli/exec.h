@@ -91,6 +91,7 @@ struct cli_exec {
 	int signals; /* signalfd */
 	int wake;    /* eventfd: something has happened in another thread */
 
+	int64_t began_ms; /* of cli_exec_now_ms(): the wait */
 	uint64_t fence;
 	uint32_t lease_ms, slot;
 	char *owner; /* as the row has it */
@@ -110,6 +111,7 @@ void cli_inherited_note(struct cli_inherited *ret);
 int cli_exec_refuse_nested(struct cli_exec *x);
 int cli_exec_acquire(struct cli_exec *x);
 
+int64_t cli_exec_now_ms(void);                                      /* CLOCK_BOOTTIME */
 const char *cli_exec_name(const struct cli_exec *x, char buf[256]); /* of the lock */
 void cli_exec_wake(int fd);
 

@@ -172,7 +172,7 @@ static int not_acquired(const struct cli_exec *x, const struct acquisition *a)
 	return cli_exit_of(a->rc);
 }
 
-static int64_t now_ms(void)
+int64_t cli_exec_now_ms(void)
 {
 	struct timespec now;
 
@@ -192,15 +192,24 @@ static int acquired(const struct cli_exec *x, const bizlock_grant *grant, int64_
 	return CLI_GO_ON;
 }
 
+/* The server may have been waited for, too. */
+static int64_t wait_left_ms(const struct cli_exec *x)
+{
+	int64_t left = x->o.wait_ms - (cli_exec_now_ms() - x->began_ms);
+
+	if (x->o.wait_ms <= 0)
+		return x->o.wait_ms;
+	return left > 0 ? left : 1;
+}
+
 int cli_exec_acquire(struct cli_exec *x)
 {
 	struct acquisition a = {
 	        .x = x, .opts = BIZLOCK_ACQUIRE_OPTS_INIT, .grant = BIZLOCK_GRANT_INIT};
-	int64_t began = now_ms();
 	pthread_t thread;
 	int code;
 
-	a.opts.wait_ms = x->o.wait_ms;
+	a.opts.wait_ms = wait_left_ms(x);
 	a.opts.lease_ms = (uint32_t)x->o.lease_ms;
 	a.opts.min_hold_ms = (uint32_t)x->o.min_hold_ms;
 	a.opts.flags = cli_exec_mode(&x->o);
@@ -216,7 +225,7 @@ int cli_exec_acquire(struct cli_exec *x)
 	if (x->c->die_by)
 		code = 128 + x->c->die_by;
 	else
-		code = a.rc == BIZLOCK_OK ? acquired(x, &a.grant, now_ms() - began)
+		code = a.rc == BIZLOCK_OK ? acquired(x, &a.grant, cli_exec_now_ms() - x->began_ms)
 		                          : not_acquired(x, &a);
 	free(a.message);
 	return code;

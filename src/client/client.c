@@ -8,8 +8,14 @@
 #include "base/thread.h"
 #include "client/hold/hold.h"
 #include "client/sources.h"
+#include "core/backoff.h"
 #include "core/hosts.h"
+#include "store/errclass.h"
 #include "store/schema.h"
+
+/* Between two dials of an open that tries again, at least: a server that is full has enough to do.
+ */
+#define OPEN_PAUSE_NS (50 * BL_NS_PER_MS)
 
 int bl_client_new(struct bizlock **ret, struct bl_err *err)
 {
@@ -85,6 +91,45 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
+/* When open gives up with a server that is away, or, which is more likely to pass soon, full. */
+static bl_time open_until(const struct bizlock *b, const struct bl_err *err, bl_time began)
+{
+	int64_t ms = b->config.open_wait_ms;
+
+	if (bl_server_full(err) && ms < b->config.connect_timeout_ms)
+		ms = b->config.connect_timeout_ms;
+	return began + ms * BL_NS_PER_MS;
+}
+
+static int pause_opening(struct bizlock *b, unsigned wakes, unsigned attempt, struct bl_err *err)
+{
+	bl_time until = bl_now() + OPEN_PAUSE_NS + bl_backoff_ns(attempt, bl_random(b));
+
+	while (!bl_passed(until) && atomic_load(&b->wakes) == wakes)
+		bl_sleep(bl_earlier(until, bl_now() + BL_WAKE_NS) - bl_now());
+	if (atomic_load(&b->wakes) == wakes)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_CANCELLED, "the wait for the server was interrupted");
+}
+
+static int inspect_in_time(struct bizlock *b, struct bl_err *err)
+{
+	unsigned wakes = atomic_load(&b->wakes), attempt = 0;
+	bl_time began = bl_now();
+	int rc;
+
+	for (;;) {
+		rc = inspect(b, err);
+		if (rc != BIZLOCK_CONN || !bl_server_away(err) ||
+		    bl_passed(open_until(b, err, began)))
+			return rc;
+		rc = pause_opening(b, wakes, attempt++, err);
+		if (rc != BIZLOCK_OK)
+			return rc;
+		bl_err_clear(err);
+	}
+}
+
 static int build(struct bizlock *b, struct bl_err *err)
 {
 	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
@@ -140,7 +185,7 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		rc = bl_failover_new(&b->failover, &b->config, err);
 	if (rc == BIZLOCK_OK)
-		rc = inspect(b, err);
+		rc = inspect_in_time(b, err);
 	if (rc == BIZLOCK_OK)
 		rc = build(b, err);
 	if (rc == BIZLOCK_OK)

@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "client/hold/hold.h"
 #include "core/backoff.h"
+#include "store/errclass.h"
 #include "store/many.h"
 
 /* A connection that is lost is replaced. A server that is not there is not waited
@@ -152,7 +153,10 @@ static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *i
 	}
 	if (rc == BIZLOCK_OK)
 		forget(b, items, n);
-	return rc;
+	if (rc != BIZLOCK_DB || bl_classify(ignored.native) != BL_CLASS_TOO_LARGE || n == 1)
+		return rc;
+	rc = drop(b, s, items, n / 2);
+	return rc == BIZLOCK_OK ? drop(b, s, items + n / 2, n - n / 2) : rc;
 }
 
 static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct bl_item *items)

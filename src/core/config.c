@@ -64,6 +64,8 @@ static const struct option options[BL_OPT_COUNT] = {
                                      switches},
         [BL_OPT_CONNECT_TIMEOUT_MS] = {"connect_timeout_ms", NUMBER, AT(connect_timeout_ms), 1,
                                        600000, "5000", NULL},
+        [BL_OPT_OPEN_WAIT_MS] = {"open_wait_ms", NUMBER, AT(open_wait_ms), 0, UINT32_MAX, "0",
+                                 NULL},
         [BL_OPT_IO_TIMEOUT_MS] = {"io_timeout_ms", NUMBER, AT(io_timeout_ms), 1, 600000, "10000",
                                   NULL},
         [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16",

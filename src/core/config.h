@@ -59,6 +59,7 @@ enum bl_option {
 	BL_OPT_MAX_HOLD_MS,
 	BL_OPT_RELEASE_ON_CLOSE,
 	BL_OPT_CONNECT_TIMEOUT_MS,
+	BL_OPT_OPEN_WAIT_MS,
 	BL_OPT_IO_TIMEOUT_MS,
 	BL_OPT_MAX_CONNECTIONS,
 	BL_OPT_QUEUE,
@@ -74,6 +75,7 @@ struct bl_config {
 	char *table_prefix;
 	uint32_t port; /* 0: not given */
 	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
+	uint32_t open_wait_ms;
 	uint32_t ssl_mode;                                /* enum bl_ssl_mode */
 	uint32_t queue, combine, renew, release_on_close; /* 0: off */
 	enum bl_source source[BL_OPT_COUNT];

@@ -9,6 +9,7 @@
 #include "store/doctor_checks.h"
 #include "store/errclass.h"
 #include "store/grants.h"
+#include "store/kill.h"
 #include "store/one_server.h"
 
 /* Never run: a server looks at privileges when it prepares. */
@@ -112,7 +113,7 @@ static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err
 {
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	char text[48];
+	struct bl_buf *text = &d->session.text;
 	int rc = bl_doctor_query(d, 1, &rows, err, "SELECT IFNULL(IS_USED_LOCK('%s'), 0)",
 	                         d->session.mark.name);
 
@@ -121,8 +122,11 @@ static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err
 	row = bl_rows_next(rows);
 	*ret_id = row && row[0] ? strtoull(row[0], NULL, 10) : 0;
 	bl_rows_free(rows);
-	snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, *ret_id);
-	return bl_session_run(&d->session, text, strlen(text), NULL, err);
+	bl_buf_reset(text);
+	bl_kill_add(text, "KILL QUERY", d->session.mark.name, *ret_id);
+	if (text->failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_run(&d->session, text->data, text->len, NULL, err);
 }
 
 /* Of what is too little to watch, the finding `doorbell` tells. */

@@ -65,12 +65,14 @@ static const struct {
         {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
         {ER_AUTOINC_READ_FAILED, BL_CLASS_RETRY}, /* it waited in vain for the table's counter,
                                                      which an INSERT ... SELECT has, or a backup */
+        {BL_TABLE_LOCKED, BL_CLASS_RETRY},
         {GROUP_ROLLED_BACK, BL_CLASS_RETRY},
         {FENCE_CONFLICT, BL_CLASS_RETRY}, /* the row has come from another member meanwhile, and its
                                              fence is in the step of the counter drawn here */
         {MARIADB_CHECKREAD, BL_CLASS_RETRY},
         {MYSQL_USER_LOCK_DEADLOCK, BL_CLASS_RETRY},
         {ER_BAD_NULL_ERROR, BL_CLASS_NULL},
+        {ER_NET_PACKET_TOO_LARGE, BL_CLASS_TOO_LARGE},
         {ER_NO_SUCH_TABLE, BL_CLASS_MISSING},
         {ER_BAD_DB_ERROR, BL_CLASS_MISSING},
         {ER_QUERY_INTERRUPTED, BL_CLASS_STOPPED},
@@ -94,7 +96,28 @@ bool bl_class_ends_connection(enum bl_class class)
 
 bool bl_waited_in_vain(const struct bl_err *err)
 {
-	return err->native == ER_LOCK_WAIT_TIMEOUT;
+	return err->native == ER_LOCK_WAIT_TIMEOUT || err->native == BL_TABLE_LOCKED;
+}
+
+bool bl_table_locked(const struct bl_err *err)
+{
+	return err->native == BL_TABLE_LOCKED;
+}
+
+int bl_err_locked(struct bl_err *err, int code, const char *table, bool whole)
+{
+	if (whole)
+		bl_err_set(err, code,
+		           "table %s is locked by another session (LOCK TABLES, FLUSH TABLES WITH "
+		           "READ LOCK, a backup or an ALTER)",
+		           table);
+	else
+		bl_err_set(err, code,
+		           "rows of table %s are locked by another session (a transaction that is "
+		           "open, or a backup)",
+		           table);
+	err->native = whole ? BL_TABLE_LOCKED : ER_LOCK_WAIT_TIMEOUT;
+	return code;
 }
 
 bool bl_before_commit(const struct bl_err *err)
@@ -116,6 +139,27 @@ bool bl_told_over(const struct bl_err *err)
 bool bl_no_table(const struct bl_err *err)
 {
 	return err->native == ER_NO_SUCH_TABLE || err->native == ER_TABLEACCESS_DENIED_ERROR;
+}
+
+bool bl_server_full(const struct bl_err *err)
+{
+	return err->refused == ER_CON_COUNT_ERROR || err->refused == ER_TOO_MANY_USER_CONNECTIONS ||
+	       err->refused == ER_USER_LIMIT_REACHED;
+}
+
+/* What the connectors say of a server that is not there differs by how it is missed. */
+bool bl_server_away(const struct bl_err *err)
+{
+	static const unsigned passing[] = {
+	        CR_CONNECTION_ERROR, CR_CONN_HOST_ERROR,           CR_SERVER_GONE_ERROR,
+	        CR_SERVER_LOST,      CR_SERVER_LOST_EXTENDED,      ER_SERVER_SHUTDOWN,
+	        MYSQL_NOT_AVAILABLE, ER_OPTION_PREVENTS_STATEMENT,
+	};
+
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+		if (err->refused == passing[i])
+			return true;
+	return bl_server_full(err);
 }
 
 /* The connectors say CR_SERVER_GONE_ERROR when a statement could not be sent to its end; a

@@ -18,8 +18,9 @@ enum bl_class {
 	BL_CLASS_RETRY,  /* nothing happened, and the same again may succeed */
 	BL_CLASS_NULL, /* 1048: a NULL where none may be: what the statement was to find is not so,
 	                  and it has done nothing */
-	BL_CLASS_MISSING, /* no such table or database */
-	BL_CLASS_STOPPED  /* the statement was ended from outside, or by its time limit */
+	BL_CLASS_MISSING,   /* no such table or database */
+	BL_CLASS_TOO_LARGE, /* nothing was sent, for the server takes no packet that large */
+	BL_CLASS_STOPPED    /* the statement was ended from outside, or by its time limit */
 };
 
 enum bl_class bl_classify(unsigned native);
@@ -35,12 +36,26 @@ bool bl_waited_in_vain(const struct bl_err *err);
 bool bl_told_held(const struct bl_err *err);
 bool bl_told_over(const struct bl_err *err);
 
+/* The servers have one number for both. This one, ER_CANT_UPDATE_WITH_READLOCK, stands for a table:
+ * bl_lock_ask_table() finds out. */
+#define BL_TABLE_LOCKED 1223
+bool bl_table_locked(const struct bl_err *err);
+
+/* Says that another session has locked the table, or rows of it: whoever holds the lock is not to
+ * blame. Returns the code. */
+int bl_err_locked(struct bl_err *err, int code, const char *table, bool whole);
+
 /* Does nothing behind the COMMIT of a compound give this error? So with a condition of a batch that
  * does not hold (batch_text.c), with a row that is not new, and with a deadlock. */
 bool bl_before_commit(const struct bl_err *err);
 
 /* Is its table missing, or not for this user? */
 bool bl_no_table(const struct bl_err *err);
+
+/* Of a dial: has the server, or this user, no connection left? Will it probably be back, without
+ * anybody's help? */
+bool bl_server_full(const struct bl_err *err);
+bool bl_server_away(const struct bl_err *err);
 
 /* May the statement have run, although it failed? */
 bool bl_may_have_run(const struct bl_err *err);

@@ -2,9 +2,10 @@
 
 #include <inttypes.h>
 
-static void add_kill(struct bl_buf *ret, const char *lock, uint64_t by)
+void bl_kill_add(struct bl_buf *ret, const char *what, const char *lock, uint64_t by)
 {
-	bl_buf_addf(ret, "KILL IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", lock, by, by);
+	bl_buf_addf(ret, "%s IF(IS_USED_LOCK('%s') = %" PRIu64 ", %" PRIu64 ", 0)", what, lock, by,
+	            by);
 }
 
 static int run(struct bl_session *s, struct bl_err *err)
@@ -26,7 +27,7 @@ static int run(struct bl_session *s, struct bl_err *err)
 int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
-	add_kill(&s->text, mark->name, mark->id);
+	bl_kill_add(&s->text, "KILL", mark->name, mark->id);
 	bl_buf_addf(&s->text, ";SELECT GET_LOCK('%s', 1), RELEASE_LOCK('%s')", mark->name,
 	            mark->name);
 	return run(s, err);
@@ -35,6 +36,15 @@ int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_e
 int bl_kill_keeper(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
-	add_kill(&s->text, bell, by);
+	bl_kill_add(&s->text, "KILL", bell, by);
+	return run(s, err);
+}
+
+int bl_kill_statement(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err)
+{
+	if (!mark->name[0])
+		return BIZLOCK_OK;
+	bl_buf_reset(&s->text);
+	bl_kill_add(&s->text, "KILL QUERY", mark->name, mark->id);
 	return run(s, err);
 }

@@ -170,6 +170,55 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	return rc;
 }
 
+/* Milliseconds: MySQL knows no shorter wait for a table than a second, but can end a SELECT. */
+#define ASK_TABLE_MS "100"
+
+/* Does a statement get at the table, without a wait? It finds nothing there. */
+static int try_table(struct bl_session *s, const char *table, const char *how, bool *ret_locked,
+                     struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	if (s->sql->mariadb)
+		bl_buf_adds(&s->text, "SET STATEMENT lock_wait_timeout = 0 FOR ");
+	bl_buf_addf(&s->text,
+	            "SELECT /*+ MAX_EXECUTION_TIME(" ASK_TABLE_MS ") */ 1 FROM %s WHERE FALSE%s",
+	            table, how);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	*ret_locked = rc == BIZLOCK_DB &&
+	              (bl_waited_in_vain(err) || bl_classify(err->native) == BL_CLASS_STOPPED);
+	return *ret_locked ? BIZLOCK_OK : rc;
+}
+
+int bl_lock_ask_table(struct bl_session *s, const struct bl_key *key, bool *ret_reads,
+                      struct bl_err *err)
+{
+	const char *table = bl_sql_full_table(s->sql, key);
+	bool locked, hidden;
+	int rc = try_table(s, table, " FOR UPDATE", &locked, err);
+
+	*ret_reads = true;
+	if (rc != BIZLOCK_OK || !locked)
+		return rc;
+	rc = try_table(s, table, "", &hidden, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_reads = !hidden;
+	return bl_err_locked(err, BIZLOCK_DB, table, true);
+}
+
+void bl_lock_name(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
+{
+	struct bl_err why;
+	bool reads;
+
+	if (bl_lock_ask_table(s, key, &reads, &why) == BIZLOCK_DB && bl_table_locked(&why))
+		*err = why;
+}
+
 static int run_once(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold, bool *ret_matched,
                     struct bl_err *err)
 {

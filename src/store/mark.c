@@ -28,14 +28,16 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 	bl_buf_reset(&s->text);
 	bl_buf_addf(
 	        &s->text,
-	        "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout, " BL_IDENTITY,
+	        "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout, " BL_IDENTITY
+	        ", @@SESSION.max_allowed_packet",
 	        mark->name);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 3, &rows, err);
+	rc = bl_session_query(s, s->text.data, 4, &rows, err);
 	row = rc == BIZLOCK_OK ? bl_rows_next(rows) : NULL;
 	id = row ? bl_rows_number(row[0]) : 0;
 	idle_s = row ? bl_rows_number(row[1]) : 0;
+	s->packet_max = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
 	snprintf(s->server, sizeof(s->server), "%s", row && row[2] ? row[2] : "");
 	if (rc == BIZLOCK_OK)
 		bl_rows_free(rows);

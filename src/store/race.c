@@ -9,6 +9,7 @@
  * or, if it is a stray, to its thread again. The mutex decides between the two. */
 #include "store/race.h"
 
+#include <errmsg.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
@@ -259,6 +260,7 @@ static int too_late(const struct race *r)
 	while (i + 1 < r->failover->n && !r->entries[i].dial)
 		i++;
 	bl_err_set(r->err, BIZLOCK_CONN, "connect: no answer in time");
+	r->err->refused = CR_CONN_HOST_ERROR;
 	if (r->failover->n > 1)
 		bl_err_wrap(r->err, "%s", r->failover->targets[i].host.name);
 	return BIZLOCK_CONN;

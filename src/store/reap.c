@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
-#define BATCH_TEXT_MAX (256 * 1024) /* far below what servers take in one packet */
+#define BATCH_TEXT_MAX (256 * 1024) /* far below what most servers take in one packet */
 
 static int reap_query(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                       struct bl_err *err)
@@ -141,12 +141,20 @@ void bl_reap_free(struct bl_reap *r)
 
 /* ---- a batch ----------------------------------------------------------------------------- */
 
+static size_t text_max(const struct bl_session *s)
+{
+	uint64_t half = s->packet_max / 2;
+
+	return half > 0 && half < BATCH_TEXT_MAX ? (size_t)half : BATCH_TEXT_MAX;
+}
+
 /* *ret_next: the first item that is not of the batch. How many are. */
-static uint32_t add_batch(const struct bl_reap *r, struct bl_buf *text, uint32_t *ret_next)
+static uint32_t add_batch(const struct bl_reap *r, struct bl_buf *text, size_t text_max,
+                          uint32_t *ret_next)
 {
 	uint32_t n = 0, i = r->from;
 
-	for (; i < r->count && n < r->most && text->len < BATCH_TEXT_MAX; i++) {
+	for (; i < r->count && n < r->most && text->len < text_max; i++) {
 		const struct bl_reap_item *item = &r->items[i];
 
 		if (item->kind != r->kind)
@@ -168,7 +176,7 @@ int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 
 	bl_buf_reset(&s->text);
 	bl_sql_begin_reap(s->sql, &s->text, r->table);
-	n = add_batch(r, &s->text, &next);
+	n = add_batch(r, &s->text, text_max(s), &next);
 	bl_sql_end_reap(s->sql, &s->text, r->table, r->older_us, n);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");

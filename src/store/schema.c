@@ -9,6 +9,17 @@
 
 #define TRIES 20 /* after the first */
 
+int bl_err_missing(struct bl_err *err, int rc)
+{
+	unsigned native = err->native;
+
+	if (rc != BIZLOCK_DB || bl_classify(native) != BL_CLASS_MISSING)
+		return rc;
+	rc = bl_err_set(err, BIZLOCK_SCHEMA, "%s; " BL_SCHEMA_ADVICE, err->msg);
+	err->native = native;
+	return rc;
+}
+
 unsigned bl_schema_newest(void)
 {
 	return bl_migrations[bl_migration_count - 1].version;

@@ -5,6 +5,10 @@
 #include "store/migrations.h"
 #include "store/session.h"
 
+/* What a call answers at last: a table that is gone, or its database, is no error of a statement,
+ * but SCHEMA, with what to do. Returns the code, which is rc for all else. */
+int bl_err_missing(struct bl_err *err, int rc);
+
 #define BL_SCHEMA_ADVICE "apply the files of sql/ to this database, or call bizlock_migrate()"
 
 unsigned bl_schema_newest(void); /* that this library knows */

@@ -9,12 +9,13 @@
 
 static int refuse_connection(struct bl_session *s, struct bl_err *err)
 {
-	/* No native number: a number means that a statement was sent, and is counted so. */
+	/* No native number: that means that a statement was sent, and is counted so. */
 	bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)%s", bl_connector_error(s->mysql),
 	           mysql_errno(s->mysql),
 	           bl_connector_refused_plugin(s->mysql)
 	                   ? "; see the options auth_plugins and ssl_mode"
 	                   : "");
+	err->refused = mysql_errno(s->mysql);
 	return err->code;
 }
 

@@ -60,6 +60,7 @@ struct bl_session {
 	unsigned warnings;      /* of the last answer to a text */
 	bool unprepared;        /* the server prepares no more: what is not yet goes as text */
 	bool gone;              /* of no use any more: close it */
+	uint64_t packet_max;    /* bytes of a statement that the server takes; 0: not known */
 	bl_time idle_max;       /* the server ends it after so long without a statement */
 	bl_time answer_by;      /* an answer to a text that comes later costs the session */
 	uint32_t io_ms;         /* what each read has */

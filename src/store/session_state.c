@@ -25,13 +25,21 @@
 /* A KILL QUERY that was meant for a statement before it may end a question, but not many. */
 #define TRIES 8
 
+/* It may be of use again later, as a server may that is not there. */
+static int refuse_server(struct bl_err *err, const char *what)
+{
+	bl_err_set(err, BIZLOCK_CONN, "the server is %s", what);
+	err->refused = ER_OPTION_PREVENTS_STATEMENT;
+	return err->code;
+}
+
 static int ask(struct bl_session *s, const char *query, const char *what, struct bl_err *err)
 {
 	int64_t is = 0;
 	int rc = bl_session_ask(s, query, strlen(query), NULL, &is, err);
 
 	if (rc == BIZLOCK_OK && is)
-		rc = bl_err_set(err, BIZLOCK_CONN, "the server is %s", what);
+		return refuse_server(err, what);
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <errmsg.h>
 #include <errno.h>
 #include <limits.h>
+#include <mysqld_error.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,19 @@ static int ended(struct bl_session *s, bool failed, struct bl_err *err)
 	return failed ? bl_session_error(s, err) : BIZLOCK_OK;
 }
 
+/* A packet that is too large would cost the connection. */
+static int check_size(const struct bl_session *s, size_t len, struct bl_err *err)
+{
+	if (!s->packet_max || len < s->packet_max)
+		return BIZLOCK_OK;
+	return bl_err_native(err, ER_NET_PACKET_TOO_LARGE,
+	                     "the statement is larger than max_allowed_packet of the server");
+}
+
 int bl_session_post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
 {
+	if (check_size(s, len, err) != BIZLOCK_OK)
+		return err->code;
 	bl_session_begin(s);
 	return ended(s, mysql_send_query(s->mysql, sql, (unsigned long)len) != 0, err);
 }
@@ -204,7 +216,7 @@ static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time u
 
 int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
 {
-	if (bl_session_ready(s, err) != BIZLOCK_OK)
+	if (check_size(s, len, err) != BIZLOCK_OK || bl_session_ready(s, err) != BIZLOCK_OK)
 		return err->code;
 	if (s->answer_by != BL_NEVER)
 		return query_by(s, sql, len, s->answer_by, err);

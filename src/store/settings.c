@@ -2,12 +2,14 @@
  * has a row here when another value changes what statements of bizlock's mean, what they answer,
  * whether they are refused, or which plan they get where the plan decides who waits for whom.
  *
- * Without a row: what changes speed, logs, warnings or the wording of messages; what has an effect
- * only on statements that bizlock does not send; limits of memory and of time between statements,
- * which are the administrator's; auto_increment_increment and _offset, which Galera sets, and with
- * which fences grow as well (batches ask for them); time_zone, for all times are UTC. What a plain
- * user may not set, such as sql_log_bin and binlog_format, cannot be set here either: the doctor
- * names it. */
+ * One more is there for the administrator's sake: the slow log.
+ *
+ * Without a row: what changes speed, other logs, warnings or the wording of messages; what has an
+ * effect only on statements that bizlock does not send; limits of memory and of time between
+ * statements, which are the administrator's; auto_increment_increment and _offset, which Galera
+ * sets, and with which fences grow as well (batches ask for them); time_zone, for all times are
+ * UTC. What a plain user may not set, such as sql_log_bin and binlog_format, cannot be set here
+ * either: the doctor names it. */
 #include "store/settings.h"
 
 #include <string.h>
@@ -88,6 +90,10 @@ static const struct {
 
         /* On: EXPLAIN is refused (3999), and with it the reaper. */
         {"optimizer_switch", "'hypergraph_optimizer=off'", MYSQL_SINCE(90000)},
+
+        /* Who waits sleeps in a statement, and each sleep would be a row of the slow log. */
+        {"long_query_time", "31536000", BOTH},
+        {"slow_query_log", "0", MARIADB_SINCE(100600)},
 
         /* Small: the reaper and the doctor get no temporary table (1114). */
         {"tmp_disk_table_size", "18446744073709551615", MARIADB_SINCE(100600)},

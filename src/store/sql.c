@@ -159,6 +159,11 @@ const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key)
 	return key->shared ? sql->shared_table : sql->table;
 }
 
+const char *bl_sql_full_table(const struct bl_sql *sql, const struct bl_key *key)
+{
+	return key->shared ? sql->shared_lock_table : sql->lock_table;
+}
+
 enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key)
 {
 	return key->shared ? stmt + (BL_STMT_SHARED_LOOK - BL_STMT_LOOK) : stmt;

@@ -79,6 +79,7 @@ struct bl_sql {
 
 /* That of a key, and the statement for it: BL_STMT_LOOK to BL_STMT_SWEEP. */
 const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key);
+const char *bl_sql_full_table(const struct bl_sql *sql, const struct bl_key *key); /* and schema */
 enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key);
 
 /* Parameters of a statement, ended by BL_P_END. */

@@ -49,7 +49,7 @@ void bl_tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
 
 static const char *table_of(const struct bl_tx *tx, struct bl_ref hold)
 {
-	return hold.key->shared ? tx->sql->shared_lock_table : tx->sql->lock_table;
+	return bl_sql_full_table(tx->sql, hold.key);
 }
 
 static void add_fenced(struct bl_buf *text, struct bl_ref hold)

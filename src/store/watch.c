@@ -175,15 +175,6 @@ int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err)
 	return rc;
 }
 
-void bl_watch_end_sleep(struct bl_session *s, uint64_t connection)
-{
-	struct bl_err ignored;
-	char text[48];
-	int len = snprintf(text, sizeof(text), "KILL QUERY %" PRIu64, connection);
-
-	bl_session_run(s, text, (size_t)len, NULL, &ignored);
-}
-
 /* ---- those who watch: names ----------------------------------------------------------------- */
 
 /* A statement that was ended from outside may have taken some. */

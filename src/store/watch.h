@@ -62,9 +62,6 @@ void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, boo
  * NOMEM. */
 int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err);
 
-/* Ends the sleep of the watcher that has this connection. */
-void bl_watch_end_sleep(struct bl_session *s, uint64_t connection);
-
 /* Takes names for those that are not `named`, as far as there are any left. It may be repeated. */
 int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,
                         struct bl_err *err);

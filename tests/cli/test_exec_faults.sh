@@ -91,4 +91,24 @@ test_a_server_that_is_full_costs_no_lock() {
 	expect_no_err
 }
 
+test_a_server_that_restarts_is_waited_for() {
+	own_server
+	bash "$BIZLOCK_SERVER_SH" stop "$server"
+	"$program" exec -w 60000 job a -- echo done >"$out" 2>"$err" &
+	wrapper=$!
+	sleep 0.5
+	kill -0 "$wrapper" || fail "it did not wait"
+	bash "$BIZLOCK_SERVER_SH" restart "$server"
+	exit_of "$wrapper"
+	expect_equal "$code" 0
+	expect_out done
+}
+
+test_a_server_that_does_not_come_back_ends_the_wait() {
+	own_server
+	bash "$BIZLOCK_SERVER_SH" stop "$server"
+	expect 69 "$program" exec -w 300 job a -- echo done
+	expect 69 "$program" exec job a -- echo done
+}
+
 run_tests

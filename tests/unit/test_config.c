@@ -54,6 +54,7 @@ Test(config, names_are_the_documented_ones)
 	        "max_hold_ms",
 	        "release_on_close",
 	        "connect_timeout_ms",
+	        "open_wait_ms",
 	        "io_timeout_ms",
 	        "max_connections",
 	        "queue",
@@ -102,6 +103,7 @@ static void expect_defaults(const struct bl_config *c)
 	cr_expect_eq(c->port, 0);
 	cr_expect_eq(c->lease_ms, 30000);
 	cr_expect_eq(c->connect_timeout_ms, 5000);
+	cr_expect_eq(c->open_wait_ms, 0);
 	cr_expect_eq(c->io_timeout_ms, 10000);
 	cr_expect_eq(c->max_connections, 16);
 	cr_expect_eq(c->ssl_mode, BL_SSL_PREFERRED);

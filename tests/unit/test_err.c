@@ -34,7 +34,7 @@ Test(err, numbers_are_the_documented_ones)
 
 Test(err, set_replaces_everything)
 {
-	struct bl_err e = {BIZLOCK_DB, 1213, "old words that are longer than the new ones"};
+	struct bl_err e = {BIZLOCK_DB, 1213, "old words that are longer than the new ones", 0};
 
 	cr_expect_eq(bl_err_set(&e, BIZLOCK_BUSY, "held by %s, %d ms left", "me", 7), BIZLOCK_BUSY);
 	cr_expect_eq(e.code, BIZLOCK_BUSY);
@@ -76,7 +76,7 @@ Test(err, wrap_without_message_adds_no_colon)
 
 Test(err, clear_leaves_nothing)
 {
-	struct bl_err e = {BIZLOCK_DB, 1213, "words"};
+	struct bl_err e = {BIZLOCK_DB, 1213, "words", 0};
 
 	bl_err_clear(&e);
 	cr_expect_eq(e.code, BIZLOCK_OK);

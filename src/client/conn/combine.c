@@ -11,6 +11,7 @@
 
 #include "client/conn/gather.h"
 #include "client/conn/retry.h"
+#include "store/errclass.h"
 
 /* With CROWD calls under way, acquisitions stand in line at the one connection that is at work,
  * although others are idle. If two were at work, one would have nearly all the doorbells, and so
@@ -127,11 +128,13 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	batch->rung = bl_now();
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
 	                  &batch->sent, &err);
+	if (rc == BIZLOCK_DB && bl_waited_in_vain(&err))
+		bl_lock_name(&batch->conn->session, job_key(batch->jobs[0]), &err);
 	bl_lock(b);
 	note_crowd(b);
 	if (batch->of_threads && rc == BIZLOCK_OK)
 		bl_gather_expect(batch->conn, (unsigned)batch->n, batch->rung);
-	undone = rc != BIZLOCK_OK && !batch->conn->session.gone;
+	undone = rc != BIZLOCK_OK && !batch->conn->session.gone && !bl_table_locked(&err);
 	for (size_t i = 0; batch->conn->session.woke && i < batch->n; i++)
 		if (!job_acquires(batch->jobs[i]))
 			bl_yields_note(&b->yields, job_key(batch->jobs[i]));

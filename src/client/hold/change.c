@@ -48,13 +48,13 @@ int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, b
 		return rc;
 	rc = bl_try(call, conn, fn, arg, tried);
 	/* What kept a statement waiting may be a fence that nobody has told us of. */
-	if (rc != BIZLOCK_OK && bl_waited_in_vain(call->err))
+	if (rc != BIZLOCK_OK && bl_waited_in_vain(call->err) && !bl_table_locked(call->err))
 		h->fenced = true;
 	return rc;
 }
 
-int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_statement *fn, void *arg,
-                   struct bl_tried *ret)
+int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_time unlocked_by,
+                   bl_statement *fn, void *arg, struct bl_tried *ret)
 {
 	struct bl_conn *conn;
 	unsigned attempt = 0;
@@ -69,6 +69,7 @@ int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_state
 		rc = bl_hold_try(call, h, conn, fn, arg, ret, &sent);
 		bl_pool_put(&call->client->pool, conn);
 	} while (rc != BIZLOCK_OK && !(keeps && h->state != BL_HOLD_HELD) &&
+	         !(bl_table_locked(call->err) && bl_passed(unlocked_by)) &&
 	         bl_try_again(call, ret, attempt++));
 	return bl_tried_rc(call, ret, rc);
 }
@@ -87,10 +88,10 @@ static int write_depth(struct bl_session *s, void *arg, struct bl_err *err)
 }
 
 int bl_hold_change_depth(struct bl_call *call, struct bl_hold *h, uint32_t depth, uint32_t lease_ms,
-                         bool *ret_matched, struct bl_tried *ret)
+                         bl_time unlocked_by, bool *ret_matched, struct bl_tried *ret)
 {
 	struct depth d = {bl_hold_ref(call, h), depth, lease_ms, ret_matched};
 
 	*ret_matched = false;
-	return bl_hold_change(call, h, true, write_depth, &d, ret);
+	return bl_hold_change(call, h, true, unlocked_by, write_depth, &d, ret);
 }

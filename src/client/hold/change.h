@@ -7,9 +7,10 @@
 /* On any connection, seen through as bl_run() does it. h: busy. BUSY: nothing was done, because
  * a transaction of the application's has fenced the row; whether to wait is the caller's
  * business. keeps: the statement keeps the hold, so there is no other try once the hold is
- * lost. Other errors as of bl_run(). */
-int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_statement *fn, void *arg,
-                   struct bl_tried *ret);
+ * lost. unlocked_by: there is no other try after this where the whole table is locked. Other
+ * errors as of bl_run(). */
+int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_time unlocked_by,
+                   bl_statement *fn, void *arg, struct bl_tried *ret);
 
 /* One try of that on a connection that is lent to the call. *ret_sent false: only a look was
  * sent; with OK the row is gone, or another hold's. */
@@ -19,6 +20,6 @@ int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, b
 /* Writes another depth; lease_ms: of a lease that begins anew, 0: the lease stays.
  * *ret_matched false: there is no such row, or its lease is over. */
 int bl_hold_change_depth(struct bl_call *call, struct bl_hold *h, uint32_t depth, uint32_t lease_ms,
-                         bool *ret_matched, struct bl_tried *ret);
+                         bl_time unlocked_by, bool *ret_matched, struct bl_tried *ret);
 
 #endif

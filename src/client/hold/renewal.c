@@ -287,6 +287,13 @@ static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
 	return held;
 }
 
+static bool may_be_halved(const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	return class == BL_CLASS_RETRY || class == BL_CLASS_TOO_LARGE;
+}
+
 /* Halves what did not go through as a whole, down to the hold that is lost or
  * whose row is locked. */
 static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint32_t lease_ms,
@@ -311,11 +318,11 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 		}
 		if (n == 1)
 			return not_renewed(b, items, sent, lease_ms, err);
-	} else if (n == 1 || bl_classify(err->native) != BL_CLASS_RETRY) {
+	} else if (n == 1 || !may_be_halved(err)) {
 		return rc;
 	}
 	rc = renew_items(b, items, n / 2, lease_ms, err);
-	if (rc == BIZLOCK_OK || bl_classify(err->native) == BL_CLASS_RETRY)
+	if (rc == BIZLOCK_OK || may_be_halved(err))
 		rc = renew_items(b, items + n / 2, n - n / 2, lease_ms, err);
 	return rc;
 }

@@ -353,8 +353,23 @@ static int look_at_key(struct bl_session *s, const struct bl_contest *c, const s
 	const char *bell = c->wait.bells ? m->call.bell : NULL;
 	int rc = bl_lock_look(s, &m->call.key, bell, ret, c->call->err);
 
-	if (rc == BIZLOCK_OK && ret->found && ret->left_us <= 0)
+	if (rc == BIZLOCK_OK && ret->found && ret->left_us <= 0 && !c->locked)
 		rc = bl_lock_probe(s, &m->call.key, &ret->locked, c->call->err);
+	return rc;
+}
+
+int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads)
+{
+	struct bl_conn *conn;
+	int rc = bl_attempt_borrow(c, &conn);
+
+	*ret_reads = false;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	rc = bl_lock_ask_table(&conn->session, &c->call->key, ret_reads, c->call->err);
+	bl_lock(c->client);
+	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
 

@@ -19,6 +19,9 @@ int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job);
  * somebody who has a doorbell. Of one key: whatever is to be seen of it. */
 int bl_attempt_look(struct bl_contest *c);
 
+/* Asks whether the table is locked: see bl_lock_ask_table(). */
+int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads);
+
 /* The doorbell of the key in the way is the connection's now: goes for the rows. */
 int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn);
 

@@ -35,6 +35,40 @@ static int refuse(struct bl_contest *c)
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
 }
 
+/* Those behind us, in the wait queue, answer what is noted there. Alone, a request saves the
+ * memory. */
+static bool leads_others(const struct bl_contest *c)
+{
+	return c->queue && (!c->op || c->queue->head != c->queue->tail);
+}
+
+/* DB, or TIMEOUT after a wait: nobody who holds the lock is to blame, but another session that
+ * keeps the table, or rows of it, locked. */
+static int refuse_locked(struct bl_contest *c)
+{
+	const char *table = bl_sql_full_table(&c->client->sql, &c->call->key);
+	int rc = bl_err_locked(c->call->err, c->request->once ? BIZLOCK_DB : BIZLOCK_TIMEOUT, table,
+	                       c->locked);
+
+	if (leads_others(c))
+		bl_queue_note(c->queue, c->call->err->msg);
+	return rc;
+}
+
+/* A statement that waits for a lock of the server's waits for a second, which the time of the call
+ * does not bound. So a call goes on only as long as it has time, and a call that wants one answer
+ * does not at all. */
+static int survive_wait(struct bl_contest *c)
+{
+	bool again = c->in_vain;
+
+	c->in_vain = true;
+	if (c->request->once && again)
+		return refuse_locked(c);
+	bl_count_retry(&c->client->numbers, c->call->err);
+	return c->request->once ? BL_AGAIN : bl_contest_pause(c, c->wait.end);
+}
+
 /* Errors that time may heal become BL_AGAIN while there is time. A connection that is lost
  * again and again leaves a contender that wants one answer nothing to wait for. */
 static int survive(struct bl_contest *c, int rc)
@@ -47,6 +81,8 @@ static int survive(struct bl_contest *c, int rc)
 
 	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return rc;
+	if (!conn && bl_waited_in_vain(err))
+		return survive_wait(c);
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
 		return bl_contest_pause(c, c->wait.end);
@@ -149,8 +185,7 @@ static int look(struct bl_contest *c)
 	c->seen = c->alone = false;
 	if (rc != BIZLOCK_OK || c->row->left_us <= 0)
 		return rc;
-	/* For the messages of those behind us. Alone, a request saves the memory. */
-	if (c->queue && (!c->op || c->queue->head != c->queue->tail)) {
+	if (leads_others(c)) {
 		char holder[BL_ROW_TEXT_MAX];
 
 		bl_row_describe(c->row, holder, sizeof(holder));
@@ -163,9 +198,41 @@ static int look(struct bl_contest *c)
 	return rc;
 }
 
+/* After a statement that waited in vain: none that may wait is sent before it is known that the
+ * table is not locked, so that the call ends in time. OK: it is not. */
+static int ask_table(struct bl_contest *c)
+{
+	bool over = c->request->once || bl_passed(c->wait.end), reads;
+	int rc = bl_attempt_ask_table(c, &reads);
+
+	c->locked = rc == BIZLOCK_DB && bl_table_locked(c->call->err);
+	if (rc != BIZLOCK_OK && !c->locked)
+		return rc;
+	if (!over && c->locked)
+		return bl_contest_pause(c, c->wait.end);
+	c->in_vain = over;
+	if (!over)
+		return BIZLOCK_OK;
+	if (reads) {
+		rc = look(c);
+		if (rc != BIZLOCK_OK && !bl_waited_in_vain(c->call->err))
+			return rc;
+		if (rc == BIZLOCK_OK && c->n == 1 && owns(c))
+			return adopt(c);
+		if (rc == BIZLOCK_OK && (c->row->left_us > 0 || c->row->locked))
+			return refuse(c);
+	}
+	return refuse_locked(c);
+}
+
 static int turn(struct bl_contest *c)
 {
 	int rc = bl_call_check(c->call);
+
+	if (rc == BIZLOCK_OK && c->in_vain)
+		rc = ask_table(c);
+	if (c->in_vain && rc != BIZLOCK_OK)
+		return rc;
 
 	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
 		rc = drop_all_unknown(c);
@@ -203,8 +270,9 @@ static void look_at_home(struct bl_contest *c)
 /* A request looks together with others. */
 static bool wants_batch(const struct bl_contest *c)
 {
-	return c->op && !c->call->key.shared && !c->seen && !c->alone && c->wait.bells &&
-	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
+	return c->op && !c->call->key.shared && !c->seen && !c->alone && !c->in_vain &&
+	       c->wait.bells && c->client->config.combine && !c->unsure &&
+	       !c->members[0]->hold->bell;
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
@@ -267,7 +335,7 @@ static int go_first(struct bl_contest *c)
 	if (rc == BL_PARKED)
 		return rc;
 	c->phase = BL_CONTEST_TURNS;
-	if (wants_batch(c) || c->unsure || c->members[0]->hold->bell)
+	if (wants_batch(c) || c->unsure || c->in_vain || c->members[0]->hold->bell)
 		return rc;
 	return bl_attempt(c, c->wait.bells);
 }

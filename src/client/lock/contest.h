@@ -39,8 +39,10 @@ struct bl_contest {
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
 	struct bl_row *row;              /* and its row, as seen last */
-	bl_time sent;     /* OK: when the statement that took the rows was about to be sent */
-	bool unsure;      /* rows of ours may be there, although we do not hold them */
+	bl_time sent; /* OK: when the statement that took the rows was about to be sent */
+	bool in_vain; /* a statement waited for a lock of the server's, of a row or of its table; */
+	bool locked;  /* the table is locked: only a read gets through, if anything does */
+	bool unsure;  /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
 
 	/* Of a shared lock (shared.h): */

@@ -25,9 +25,11 @@ static int lend_with(struct bl_call *call, uint64_t *bell, struct bl_conn **ret)
 
 /* The statement that was sent on conn was to give back n doorbells at its end. If it was refused,
  * it did not get there: they are still held, and only this connection's end is sure to give them
- * back. */
+ * back. One that was too large to be sent has changed nothing. */
 static void put_with(struct bl_call *call, struct bl_conn *conn, uint64_t *bell, unsigned n, int rc)
 {
+	if (rc != BIZLOCK_OK && bl_classify(call->err->native) == BL_CLASS_TOO_LARGE)
+		n = 0;
 	if (n > 0 && rc != BIZLOCK_OK)
 		bl_session_leave(&conn->session);
 	if (n > 0)
@@ -165,7 +167,8 @@ int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n,
 			bl_yields_note(&call->client->yields, &items[i].key);
 		conn->session.woke = false;
 		put_with(call, conn, bell, d.bells ? (unsigned)n : 0, rc);
-	} while (rc != BIZLOCK_OK && !bl_waited_in_vain(call->err) &&
+	} while (rc != BIZLOCK_OK &&
+	         (!bl_waited_in_vain(call->err) || bl_table_locked(call->err)) &&
 	         bl_try_again(call, ret, attempt++));
 	return bl_tried_rc(call, ret, rc);
 }

@@ -79,7 +79,7 @@ static int export_hold(struct bl_call *call, struct bl_hold *h, char *ret, size_
 	if (rc != BIZLOCK_OK)
 		return rc;
 	g.new_owner = ticket.owner;
-	rc = bl_hold_change(call, h, false, give_row, &g, &tried);
+	rc = bl_hold_change(call, h, false, call->io_deadline, give_row, &g, &tried);
 	rc = was_given(call, &g, &tried, rc, &done);
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -8,6 +8,7 @@
 #include "client/lock/shared.h"
 #include "core/backoff.h"
 #include "store/errclass.h"
+#include "store/schema.h"
 
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
@@ -245,7 +246,7 @@ int bl_op_end(struct bizlock_op *op, int rc)
 {
 	if (!op->releases)
 		rc = acquire_end(op, rc);
-	op->rc = rc;
+	op->rc = rc = bl_err_missing(op->m.call.err, rc);
 	if (rc != BIZLOCK_OK)
 		op->why = strdup(op->m.call.err->msg);
 	return rc;

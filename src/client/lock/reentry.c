@@ -2,6 +2,7 @@
 
 #include "client/hold/change.h"
 #include "client/hold/hold.h"
+#include "store/errclass.h"
 
 static const char *mixed(const struct bl_hold *h, uint32_t flags)
 {
@@ -94,9 +95,12 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 	bl_hold_let_renew(call->client, h);
 	if (deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
-	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, &matched, &tried);
+	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, call->deadline,
+	                          &matched, &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
 		return bl_hold_lost(call, h);
+	if (rc == BIZLOCK_DB && bl_table_locked(call->err) && !request->once)
+		return call->err->code = BIZLOCK_TIMEOUT;
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_hold_confirm(call->client, h, tried.sent, request->lease_ms);

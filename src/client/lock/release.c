@@ -20,7 +20,7 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 	h->depth--;
 	if (!known)
 		return rc;
-	rc = bl_hold_change_depth(call, h, h->depth, 0, &matched, &tried);
+	rc = bl_hold_change_depth(call, h, h->depth, 0, call->io_deadline, &matched, &tried);
 	h->stored = h->depth;
 	return rc == BIZLOCK_OK && !matched ? bl_hold_lost(call, h) : rc;
 }
@@ -151,15 +151,19 @@ static void drop_gathered(struct all *a, size_t n)
 	uint64_t bell = a->plain[0]->hold->bell;
 	struct bl_tried tried;
 	int rc = bl_drop_several(call, a->items, n, a->dropped, &bell, &tried);
-	bool locked = rc == BIZLOCK_DB && bl_waited_in_vain(call->err);
+	bool locked =
+	        rc == BIZLOCK_DB && bl_waited_in_vain(call->err) && !bl_table_locked(call->err);
+	bool too_large = rc == BIZLOCK_DB && bl_classify(call->err->native) == BL_CLASS_TOO_LARGE;
 
 	for (size_t i = 0; i < n; i++) {
 		struct bl_member *m = a->plain[i];
 
 		m->hold->bell = bell;
 		/* Somebody has locked at least one of them, which must not keep the others, or this
-		 * one was not found: each goes alone, after a look. */
-		if (locked || (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))) {
+		 * one was not found, or they are too many for one packet: each goes alone, after a
+		 * look. */
+		if (locked || too_large ||
+		    (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))) {
 			m->hold->fenced = true;
 			continue;
 		}

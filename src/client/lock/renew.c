@@ -47,7 +47,7 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 	bl_worker_by(&call->client->loss_watch.worker, h->expires);
 	if (r.lease_ms >= h->lease_ms)
 		bl_hold_let_renew(call->client, h);
-	rc = bl_hold_change(call, h, true, write_lease, &r, &tried);
+	rc = bl_hold_change(call, h, true, call->io_deadline, write_lease, &r, &tried);
 	if (tried.repeated)
 		bl_hold_late_renewal(call->client, h, r.lease_ms);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))

@@ -280,6 +280,7 @@ int bl_shared_pass(struct bl_contest *c)
 		return BL_AGAIN;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
 	rc = bl_shared_attempt(c, bells);
+	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
 	/* What went wrong is met by the next try again, and dealt with there. */
 	return rc == BIZLOCK_OK ? rc : BL_AGAIN;
 }
@@ -292,6 +293,8 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays ||
 	             bl_shared_without_limit(c);
 	int rc;
+
+	first &= !c->locked; /* it clears rows */
 
 	bl_unlock(c->client);
 	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);

@@ -1,6 +1,7 @@
 #include "client/lock/watcher.h"
 
 #include "client/state.h"
+#include "store/kill.h"
 
 /* How long a watcher sleeps. It is woken by releases, so this bounds what a wake-up costs that did
  * not come. Where they do not come it looks again soon, and then less and less often. */
@@ -200,7 +201,7 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 {
 	struct bl_patience patience = {.end = bl_now() + SHORTEST_NS};
-	uint64_t id = w->conn->session.mark.id;
+	struct bl_mark mark = w->conn->session.mark;
 	struct bl_conn *conn;
 	struct bl_err ignored;
 
@@ -208,7 +209,7 @@ void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 	b->watch.worker.at_work = true;
 	if (bl_pool_take(&b->pool, patience, &conn, &ignored) == BIZLOCK_OK) {
 		bl_unlock(b);
-		bl_watch_end_sleep(&conn->session, id);
+		bl_kill_statement(&conn->session, &mark, &ignored);
 		bl_lock(b);
 		bl_pool_put(&b->pool, conn);
 	}

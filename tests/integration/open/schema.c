@@ -291,3 +291,30 @@ Test(schema, two_databases_are_two_worlds)
 	bizlock_close(there);
 	world_drop(&other);
 }
+
+/* ---- while the client is open -------------------------------------------------------------- */
+
+static void expect_advice(bizlock *b)
+{
+	expect_message(b, "apply the files of sql/");
+}
+
+Test(schema, tables_that_were_dropped_are_told_with_the_remedy)
+{
+	bizlock *b;
+
+	world_migrate(&world);
+	b = client(NULL);
+	expect(OK, b, acquire(b, "held"));
+	db_run(world.admin, "DROP TABLE biz_lock");
+	expect(SCHEMA, b, acquire(b, "k"));
+	expect_advice(b);
+	expect(SCHEMA, b, acquire(b, "k", .wait_ms = 1000));
+	expect_advice(b);
+	expect(SCHEMA, b, bizlock_verify(b, KEY("held"), NULL));
+	expect_advice(b);
+	expect(SCHEMA, b, bizlock_release(b, KEY("held"), NULL, NULL));
+	expect_advice(b);
+	expect(SCHEMA, b, bizlock_reap(b, NULL, NULL));
+	expect_advice(b);
+}

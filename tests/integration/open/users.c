@@ -1,6 +1,8 @@
 /* Users with few privileges, and encrypted connections. */
 #define _GNU_SOURCE 1
 #include <bizlock_tx.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -216,4 +218,81 @@ Test(users, tls_of_another_host_is_refused)
 	expect_open(CONN, &w, OPTIONS("ssl_mode", "verify_identity", "ssl_ca", w.at.tls_ca), "");
 	expect_open(OK, &w, OPTIONS("ssl_mode", "required"), "");
 	proxy_stop(p);
+}
+
+/* ---- a server that has no connection left ----------------------------------------------- */
+
+static MYSQL *the_only_connection(void)
+{
+	struct server at = world.at;
+
+	make_user("WITH MAX_USER_CONNECTIONS 1", OWN_TABLES);
+	snprintf(at.user, sizeof(at.user), "%s", world.schema);
+	snprintf(at.password, sizeof(at.password), "%s", PASSWORD);
+	return db_open(&at, world.schema);
+}
+
+struct opening {
+	bizlock *b;
+	atomic_bool done;
+	int rc;
+	char errmsg[512];
+	pthread_t thread;
+};
+
+static void *run_opening(void *arg)
+{
+	struct opening *o = arg;
+
+	o->rc = bizlock_open(o->b);
+	if (o->rc != BIZLOCK_OK)
+		snprintf(o->errmsg, sizeof(o->errmsg), "%s", bizlock_errmsg(o->b));
+	o->done = true;
+	return NULL;
+}
+
+static void opening_start(struct opening *o)
+{
+	*o = (struct opening){
+	        .b = client_new(&world, OPTIONS("user", world.schema, "password", PASSWORD,
+	                                        "max_connections", "1", "open_wait_ms", "60000"))};
+	cr_assert_eq(pthread_create(&o->thread, NULL, run_opening, o), 0);
+	steadily(!o->done, 500);
+}
+
+Test(users, a_server_that_is_full_is_waited_for)
+{
+	MYSQL *only = the_only_connection();
+	struct opening o;
+
+	opening_start(&o);
+	mysql_close(only);
+	pthread_join(o.thread, NULL);
+	cr_assert_eq(o.rc, BIZLOCK_OK, "%s", o.errmsg);
+	bizlock_close(o.b);
+}
+
+Test(users, an_interrupt_ends_the_wait_for_it)
+{
+	MYSQL *only = the_only_connection();
+	struct opening o;
+
+	opening_start(&o);
+	bizlock_interrupt(o.b);
+	pthread_join(o.thread, NULL);
+	cr_assert_eq(o.rc, BIZLOCK_CANCELLED, "%s", o.errmsg);
+	bizlock_close(o.b);
+	mysql_close(only);
+}
+
+/* Time does not mend it. */
+Test(users, a_wrong_password_is_not_waited_for)
+{
+	int64_t start = now_ms();
+
+	make_user("", OWN_TABLES);
+	expect_open(CONN, &world,
+	            OPTIONS("user", world.schema, "password", WRONG, "open_wait_ms", "600000"),
+	            "Access denied");
+	cr_assert_lt(now_ms() - start, 60000);
 }

@@ -278,3 +278,73 @@ Test(watching, closing_ends_all_waits)
 	pthread_join(thread, NULL);
 	eventually(watchers(&world) == 0);
 }
+
+/* ---- whom a KILL QUERY means ------------------------------------------------------------- */
+
+static struct own_server server;
+
+static void end_own_world(void)
+{
+	if (world.admin)
+		world_end();
+	own_server_end(&server);
+}
+
+TestSuite(own_watching, .fini = end_own_world, .timeout = 480);
+
+static long long kills(const char *which)
+{
+	return db_number(world.admin,
+	                 "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE "
+	                 "'KILL QUERY%%' AND argument %s '%%IS_USED_LOCK(%%'",
+	                 which);
+}
+
+/* A number is another connection's at another host, to which a client goes over at any time: each
+ * says whom it means by a named lock. Calls for more keys end the watcher's sleep. */
+Test(own_watching, what_ends_a_sleep_names_whom_it_means)
+{
+	struct waits w;
+	struct call more;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "--general-log=1 --log-output=TABLE");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	begin(&w);
+	expect(OK, w.holder, acquire_as(w.holder, "more", "holder"));
+	call_start(&more, w.b, "more", .wait_ms = -1, .owner = "one-more");
+	eventually(kills("LIKE") > 0 || kills("NOT LIKE") > 0);
+	cr_assert_eq(kills("NOT LIKE"), 0);
+	expect(OK, w.holder, bizlock_release(w.holder, KEY("more"), "holder", NULL));
+	cr_assert_eq(call_join(&more), BIZLOCK_OK, "%s", more.errmsg);
+	for (int i = 0; i < N; i++)
+		give_back(&w, i);
+	all_are_granted(&w);
+}
+
+/* ---- the slow log ------------------------------------------------------------------------ */
+
+/* Who waits sleeps in a statement. */
+Test(own_watching, waits_do_not_fill_the_slow_log)
+{
+	bizlock *holder, *b;
+	struct waits w;
+
+	skip_unless(own_server_possible(), "no BIZLOCK_SERVER_SH");
+	own_server_start(&server, "--slow-query-log=1 --long-query-time=0 --log-output=TABLE");
+	world_make(&world, &server.at);
+	world_migrate(&world);
+	db_run(world.admin, "SET SESSION long_query_time = 1000");
+	holder = client(NULL);
+	b = client(FEW);
+	begin_beside(&w, holder, b);
+	for (int i = 0; i < N; i++)
+		give_back(&w, i);
+	all_are_granted(&w);
+	cr_assert_eq(db_number(world.admin,
+	                       "SELECT COUNT(*) FROM mysql.slow_log WHERE "
+	                       "sql_text LIKE '%%biz_lock%%' AND sql_text NOT LIKE '%%CREATE%%' OR "
+	                       "sql_text LIKE '%%SLEEP(%%' OR sql_text LIKE '%%GET_LOCK(%%'"),
+	             0);
+}
