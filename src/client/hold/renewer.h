@@ -2,9 +2,9 @@
  * It does nothing else, because whatever it waits for costs leases. A connection that gives no
  * answer is given up while there is time to renew by another one: see bl_lease_give_up().
  *
- * Its own connection, which is made for the first renewal, may be refused: by a server that is full,
- * or that knows another password by now. Then the renewer borrows one of the pool for each round,
- * before all others. As long as it has none of its own, one of the pool is kept for that. */
+ * Its own connection, which is made for the first renewal, may be refused: by a server that is
+ * full, or that knows another password by now. Then the renewer borrows one of the pool for each
+ * round, before all others. As long as it has none of its own, one of the pool is kept for that. */
 #ifndef BL_CLIENT_HOLD_RENEWER_H
 #define BL_CLIENT_HOLD_RENEWER_H
 
@@ -17,6 +17,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_worker worker;
 	bl_time not_before;      /* after a failure */
 	unsigned failures;       /* in a row */
+	struct bl_err failure;   /* the last one */
 	bool own;                /* it has a connection of its own */
 	struct bl_session *at;   /* what the round under way uses: its own, or one of the pool's */
 	struct bl_socket socket; /* of that connection, to be cut off */
