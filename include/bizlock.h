@@ -356,6 +356,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const c
  * touch the resource. */
 BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 
+/* How the last renewal of this hold went that the client made itself, by no round trip. OK, or none
+ * was due yet; CONN, DB, NOMEM: it failed, and bizlock_errmsg() has the server's words; BUSY:
+ * fenced. After these the client tries again until the lease is over. NOT_OWNER, LOST. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_last_renewal(bizlock *, bizlock_key, const char *owner);
+
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
 

@@ -178,14 +178,15 @@ typedef struct bizlock_numbers {
 	uint64_t clock_steps;      /* of the server's clock, noticed when renewing */
 	uint64_t wait_us;          /* of all that were acquired, the sum */
 	uint64_t waits[BIZLOCK_WAIT_BUCKETS]; /* how many waited how long, each in one bucket */
+	uint64_t renew_unreached; /* tries to renew that failed: no connection, or no answer; */
+	uint64_t renew_refused;   /* the server refused; */
+	uint64_t renew_fenced;    /* a transaction had locked the row: it is tried again soon */
 } bizlock_numbers;
 
 #define BIZLOCK_NUMBERS_INIT                                                                       \
 	{                                                                                          \
 		sizeof(bizlock_numbers), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-		{                                                                                  \
-			0                                                                          \
-		}                                                                                  \
+		        {0}, 0, 0, 0                                                               \
 	}
 
 /* INVALID, MISUSE. */

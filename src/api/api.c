@@ -163,6 +163,17 @@ int bizlock_verify(bizlock *b, bizlock_key key, const char *owner)
 	return bl_door_called(&call, "verify", bl_client_verify(&call));
 }
 
+int bizlock_last_renewal(bizlock *b, bizlock_key key, const char *owner)
+{
+	struct bl_err *err = bl_door_error();
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, owner, 0, "last_renewal", err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_called(&call, "last_renewal", bl_client_last_renewal(&call));
+}
+
 int64_t bizlock_left_ms(bizlock *b, bizlock_key key, const char *owner)
 {
 	struct bl_err *err = bl_door_error();

@@ -92,6 +92,8 @@ static void tell_to_end(struct cli_exec *x, int64_t rest)
 {
 	x->ending = true;
 	x->kill_at_ms = boottime_ns() / 1000000 + rest;
+	if (bizlock_last_renewal(x->c->lock, x->key, EXEC_OWNER) != BIZLOCK_OK)
+		cli_say("%s", bizlock_errmsg(x->c->lock));
 	if (rest > 0)
 		cli_say("%s/%s: the lock could not be renewed; the command has %" PRId64
 		        " ms to end",

@@ -124,6 +124,7 @@ struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
 void bl_hold_free(struct bl_hold *h)
 {
 	bl_token_drop(h->thread);
+	free(h->words);
 	free(h);
 }
 

@@ -34,6 +34,12 @@ enum bl_loss {
 	BL_LOSS_BROKEN  /* by a call of this client */
 };
 
+enum bl_upkeep {
+	BL_UPKEEP_GOOD,   /* it was renewed, or was not due yet */
+	BL_UPKEEP_LOCKED, /* somebody had locked the row */
+	BL_UPKEEP_FAILED  /* the renewer noted why */
+};
+
 struct bl_hold {
 	struct bl_hold *next; /* in its bucket */
 	struct bl_key key;
@@ -44,7 +50,8 @@ struct bl_hold {
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
 	bool stays;              /* busy, and renewed nevertheless: see client/state.h */
-	bool locked;             /* its row was, when it was last to be renewed */
+	enum bl_upkeep upkeep;   /* how it went when it was to be renewed the last time */
+	char *words;             /* LOST: what kept it from being renewed, or NULL */
 	bool renewing;           /* its row is in a statement of the renewer's: see there */
 	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
 	                            have it still; set at any time, by the call that fences */
@@ -64,7 +71,8 @@ struct bl_hold {
 	bl_time began;   /* no later than at the server */
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
-	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up */
+	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up. LOST: when to
+	                    give its doorbell back */
 	unsigned tries;  /* ORPHAN: how often it was found fenced */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */

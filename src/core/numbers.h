@@ -38,7 +38,11 @@
 	  "Connections opened in place of lost ones.")                                             \
 	X(CLOCK_STEPS, clock_steps, COUNT, "clock_steps_total", "",                                \
 	  "Steps of the server's clock, noticed when renewing.")                                   \
-	X(WAIT_US, wait_us, WAITS, "wait_seconds", "", "How long acquisitions waited.")
+	X(WAIT_US, wait_us, WAITS, "wait_seconds", "", "How long acquisitions waited.")            \
+	X(RENEW_UNREACHED, renew_unreached, COUNT, "renew_failed_total", "reason=\"unreached\"",   \
+	  "Tries to renew that failed, by reason.")                                                \
+	X(RENEW_REFUSED, renew_refused, COUNT, "renew_failed_total", "reason=\"refused\"", NULL)   \
+	X(RENEW_FENCED, renew_fenced, COUNT, "renew_failed_total", "reason=\"fenced\"", NULL)
 
 enum bl_counter {
 #define BL_ENUM_(name, field, kind, metric, label, help) BL_COUNT_##name,

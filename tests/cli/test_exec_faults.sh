@@ -111,4 +111,14 @@ test_a_server_that_does_not_come_back_ends_the_wait() {
 	expect 69 "$program" exec job a -- echo done
 }
 
+test_the_servers_last_words_are_told() {
+	sql "CREATE TRIGGER refuse BEFORE UPDATE ON biz_lock FOR EACH ROW
+		SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room for this'"
+	run "$program" exec --lease 2s job a -- sleep 60
+	sql "DROP TRIGGER refuse"
+	expect_equal "$code" 80
+	expect_err 'no room for this \(1644\)'
+	expect_err 'could not be renewed'
+}
+
 run_tests

@@ -24,7 +24,10 @@
 	X(retried_stopped)                                                                         \
 	X(retried_lost)                                                                            \
 	X(reconnects)                                                                              \
-	X(clock_steps)
+	X(clock_steps)                                                                             \
+	X(renew_unreached)                                                                         \
+	X(renew_refused)                                                                           \
+	X(renew_fenced)
 
 bizlock_numbers numbers_of(bizlock *b)
 {

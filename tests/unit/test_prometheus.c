@@ -203,6 +203,9 @@ Test(prometheus, every_number_is_there)
 	has_line(&n, "bizlock_reconnects_total 116");
 	has_line(&n, "bizlock_clock_steps_total 117");
 	has_line(&n, "bizlock_wait_seconds_sum 0.000118");
+	has_line(&n, "bizlock_renew_failed_total{reason=\"unreached\"} 119");
+	has_line(&n, "bizlock_renew_failed_total{reason=\"refused\"} 120");
+	has_line(&n, "bizlock_renew_failed_total{reason=\"fenced\"} 121");
 }
 
 Test(prometheus, microseconds_become_seconds)

@@ -65,6 +65,8 @@ struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc)
 void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 {
 	h->busy = false;
+	if (h->state == BL_HOLD_LOST && h->bell)
+		bl_worker_by(&b->janitor.worker, 0);
 	pthread_cond_broadcast(&b->changed);
 }
 
@@ -118,6 +120,7 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 
 	h->expires = expires > h->expires ? expires : h->expires;
 	h->due = renewed ? due : BL_NEVER;
+	h->upkeep = BL_UPKEEP_GOOD;
 	b->pool.reserve |= renewed && !b->renewer.own;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
 	bl_worker_by(&b->renewer.worker, h->due);
@@ -202,10 +205,22 @@ uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
 
 /* ---- its loss ---------------------------------------------------------------------------- */
 
+static const char *upkeep_words(const struct bizlock *b, const struct bl_hold *h)
+{
+	return h->upkeep == BL_UPKEEP_LOCKED ? "a transaction that is open has fenced it"
+	                                     : b->renewer.failure.msg;
+}
+
+/* What else fails later is not what has cost the hold. */
 void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	bl_hold_move(h, BL_HOLD_LOST);
 	h->why = why;
+	h->due = 0;
+	if (h->bell)
+		bl_worker_by(&b->janitor.worker, 0);
+	if (why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
+		h->words = strdup(upkeep_words(b, h));
 	h->untold = true;
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
@@ -230,7 +245,8 @@ static const char *why_lost(const struct bl_hold *h)
 /* Where the renewer noticed the loss, it also knows whether the server's clock was set. */
 static int lost_before(struct bl_call *call, const struct bl_hold *h)
 {
-	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s", why_lost(h));
+	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s%s%s", why_lost(h),
+	           h->words ? "; the last renewal: " : "", h->words ? h->words : "");
 	if (h->step_us)
 		bl_err_set(call->err, BIZLOCK_LOST,
 		           "%s; the server's clock was set %s by %" PRId64 " ms", call->err->msg,
@@ -257,6 +273,19 @@ static int lost_now(struct bl_call *call, struct bl_hold *h)
 int bl_hold_lost(struct bl_call *call, struct bl_hold *h)
 {
 	return h->state == BL_HOLD_HELD ? lost_now(call, h) : lost_before(call, h);
+}
+
+int bl_hold_upkeep(struct bl_call *call, struct bl_hold *h)
+{
+	const struct bizlock *b = call->client;
+
+	if (h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	if (h->upkeep == BL_UPKEEP_GOOD)
+		return BIZLOCK_OK;
+	return bl_err_set(call->err,
+	                  h->upkeep == BL_UPKEEP_LOCKED ? BIZLOCK_BUSY : b->renewer.failure.code,
+	                  "%s", upkeep_words(b, h));
 }
 
 int bl_hold_none(struct bl_call *call)

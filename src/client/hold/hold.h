@@ -72,4 +72,7 @@ uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *h);
 int bl_hold_lost(struct bl_call *call, struct bl_hold *h);
 int bl_hold_none(struct bl_call *call);
 
+/* OK: the last renewal went well, or none was due. Else the error is why not. */
+int bl_hold_upkeep(struct bl_call *call, struct bl_hold *h);
+
 #endif

@@ -226,7 +226,6 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 		if (!h || h->state != BL_HOLD_HELD)
 			continue;
 		if (matched) {
-			h->locked = false;
 			count_renewal(b, h);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy || h->stays) { /* else a release took it away */
@@ -245,7 +244,8 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 	h = item_hold(b, item);
 	if (h && h->state == BL_HOLD_HELD) {
 		h->due = bl_now() + bl_lease_early(lease_ms);
-		h->locked = true;
+		h->upkeep = BL_UPKEEP_LOCKED;
+		bl_count(&b->numbers, BL_COUNT_RENEW_FENCED);
 	}
 	bl_unlock(b);
 }
@@ -339,7 +339,7 @@ static bool begin_to_queue(struct bizlock *b, const struct bl_item *item)
 
 	bl_lock(b);
 	h = item_hold(b, item);
-	queue = h && h->state == BL_HOLD_HELD && h->locked &&
+	queue = h && h->state == BL_HOLD_HELD && h->upkeep == BL_UPKEEP_LOCKED &&
 	        now >= h->expires - h->lease_ms * BL_NS_PER_MS / 2;
 	until = patience(b, h);
 	queue = queue && until >= now + QUEUE_NS;

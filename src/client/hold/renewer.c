@@ -47,10 +47,13 @@ static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
 	return first;
 }
 
-static void renewer_failed(struct bizlock *b)
+static void renewer_failed(struct bizlock *b, const struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
 
+	bl_count(&b->numbers,
+	         err->code == BIZLOCK_DB ? BL_COUNT_RENEW_REFUSED : BL_COUNT_RENEW_UNREACHED);
+	r->failure = *err;
 	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_rnd_next(&b->jitter));
 }
 
@@ -90,6 +93,18 @@ static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
 	return n;
 }
 
+/* Of a round that failed, some may have been renewed. */
+static void round_ended(struct bizlock *b, const struct bl_item *item, int rc)
+{
+	struct bl_hold *h = bl_held_with_fence(&b->held, &item->key, item->fence);
+
+	if (!h)
+		return;
+	if (rc != BIZLOCK_OK && h->due <= bl_now())
+		h->upkeep = BL_UPKEEP_FAILED;
+	h->renewing = false;
+}
+
 static void renew_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -101,21 +116,17 @@ static void renew_due(struct bizlock *b, const struct bl_hold *first)
 	bl_err_clear(&err);
 	r->worker.at_work = true;
 	bl_unlock(b);
-	rc = n == 0 ? BIZLOCK_NOMEM : bl_renewal_run(b, n, lease_ms, &err);
+	rc = n == 0 ? bl_err_set(&err, BIZLOCK_NOMEM, "out of memory")
+	            : bl_renewal_run(b, n, lease_ms, &err);
 	bl_lock(b);
 	r->worker.at_work = false;
-	for (size_t i = 0; i < n; i++) {
-		struct bl_hold *h =
-		        bl_held_with_fence(&b->held, &r->items[i].key, r->items[i].fence);
-
-		if (h)
-			h->renewing = false;
-	}
-	pthread_cond_broadcast(&b->changed);
 	if (rc == BIZLOCK_OK)
 		r->failures = 0;
 	else
-		renewer_failed(b);
+		renewer_failed(b, &err);
+	for (size_t i = 0; i < n; i++)
+		round_ended(b, &r->items[i], rc);
+	pthread_cond_broadcast(&b->changed);
 }
 
 /* ---- the thread ---------------------------------------------------------------- */

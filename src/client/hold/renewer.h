@@ -17,6 +17,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_worker worker;
 	bl_time not_before;      /* after a failure */
 	unsigned failures;       /* in a row */
+	struct bl_err failure;   /* the last one */
 	bool own;                /* it has a connection of its own */
 	struct bl_session *at;   /* what the round under way uses: its own, or one of the pool's */
 	struct bl_socket socket; /* of that connection, to be cut off */

@@ -17,8 +17,9 @@
 static bl_time clean_at(const struct bizlock *b, const struct bl_hold *h)
 {
 	bl_time when = h->due;
+	bool rings = h->state == BL_HOLD_LOST && h->bell;
 
-	if (h->state != BL_HOLD_ORPHAN || h->busy)
+	if ((h->state != BL_HOLD_ORPHAN && !rings) || h->busy)
 		return BL_NEVER;
 	return when > b->janitor.not_before ? when : b->janitor.not_before;
 }
@@ -86,6 +87,15 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 	bl_hold_done(b, h);
 }
 
+/* The owner of a lost one may release it late, or never. Meanwhile its doorbell would keep those
+ * waiting who sleep at it, until they go past it in any order. */
+static void ring_for_lost(struct bl_call *call, struct bl_hold *h)
+{
+	if (bl_drop_bell(call, &h->bell) != BIZLOCK_OK)
+		h->due = bl_now() + AGAIN_NS;
+	bl_hold_done(call->client, h);
+}
+
 void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 {
 	struct bl_call call;
@@ -96,6 +106,9 @@ void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
 	call.io_deadline = bl_now() + (with_bell ? BELL_NS : 0); /* once: others are waiting */
 	h->busy = b->janitor.worker.at_work = true;
-	orphan_cleaned(b, h, clean_orphan(&call, h), &err);
+	if (h->state == BL_HOLD_LOST)
+		ring_for_lost(&call, h);
+	else
+		orphan_cleaned(b, h, clean_orphan(&call, h), &err);
 	b->janitor.worker.at_work = false;
 }

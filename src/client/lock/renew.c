@@ -129,6 +129,19 @@ int bl_client_verify(struct bl_call *call)
 	return rc;
 }
 
+int bl_client_last_renewal(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_held_find(&b->held, &call->key, &call->owner);
+	rc = h && h->state != BL_HOLD_ACQUIRING ? bl_hold_upkeep(call, h) : bl_hold_none(call);
+	bl_unlock(b);
+	return rc;
+}
+
 int64_t bl_client_left_ms(struct bl_call *call)
 {
 	struct bizlock *b = call->client;

@@ -6,6 +6,7 @@
 
 int bl_client_renew(struct bl_call *call, uint32_t lease_ms);
 int bl_client_verify(struct bl_call *call);
+int bl_client_last_renewal(struct bl_call *call);
 int64_t bl_client_left_ms(struct bl_call *call);
 
 #endif

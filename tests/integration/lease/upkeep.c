@@ -278,3 +278,57 @@ Test(own_upkeep, the_last_connection_does_not_become_idle)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert_eq(numbers_of(b).reconnects, 0);
 }
+
+/* ---- why it failed --------------------------------------------------------------------------- */
+
+static void is_lost_with(bizlock *b, const char *words)
+{
+	eventually(losses.count == 1);
+	expect(LOST, b, bizlock_last_renewal(b, KEY("k"), NULL));
+	expect_message(b, words);
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect_message(b, words);
+	expect(NOT_OWNER, b, bizlock_last_renewal(b, KEY("k"), NULL));
+}
+
+Test(upkeep_crowded, a_loss_tells_why_nobody_was_let_in)
+{
+	bizlock *b = client_of_user(0);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	expect(OK, b, bizlock_last_renewal(b, KEY("k"), NULL));
+	alter_user("ACCOUNT LOCK");
+	kill_connections();
+	eventually(numbers_of(b).renew_unreached > 0);
+	is_lost_with(b, "locked");
+	cr_assert_eq(numbers_of(b).renew_refused, 0);
+}
+
+Test(upkeep, a_loss_tells_what_the_server_refused)
+{
+	bizlock *b = watched_client(NULL);
+	int rc;
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	db_run(world.admin, "CREATE TRIGGER refuse BEFORE UPDATE ON biz_lock FOR EACH ROW "
+	                    "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room for this'");
+	eventually((rc = bizlock_last_renewal(b, KEY("k"), NULL)) != BIZLOCK_OK);
+	cr_assert(rc == BIZLOCK_DB || rc == BIZLOCK_LOST);
+	expect_message(b, "no room for this");
+	is_lost_with(b, "no room for this (1644)");
+	cr_assert_gt(numbers_of(b).renew_refused, 0);
+}
+
+Test(upkeep, a_loss_tells_of_a_transaction)
+{
+	bizlock *b = watched_client(NULL);
+	MYSQL *tx = db_open(&world.at, world.schema);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = LEASE_MS));
+	db_run(tx, "START TRANSACTION");
+	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	eventually(numbers_of(b).renew_fenced > 0);
+	is_lost_with(b, "a transaction that is open has fenced it");
+	mysql_close(tx);
+	cr_assert_eq(numbers_of(b).renew_unreached, 0);
+}
