@@ -213,8 +213,9 @@ typedef struct bizlock_acquire_opts {
 	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
-	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
-	                         holder that hangs then loses the lock. Up to 2^32-1;
+	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
+	                         holder that hangs loses the lock; bizlock_renew() may
+	                         lengthen it. Up to 2^32-1, and less than 100 is 100;
 	                         0: the client's option max_hold_ms */
 	uint32_t limit;       /* of a shared lock: how many share it at most; 0: any number */
 } bizlock_acquire_opts;
@@ -265,7 +266,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
  *   renew               on | off: leases are renewed until released
- *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are
+ *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are at most
  *   release_on_close    on | off: bizlock_close() releases what is held
  *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, for the
  *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write

@@ -108,15 +108,28 @@ int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us)
 	return h->late_ms && h->late_ms * 1000LL < us ? h->late_ms * 1000LL : us;
 }
 
+uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms)
+{
+	bl_time left = h->until == BL_NEVER ? BL_NEVER : h->until - bl_now();
+	uint32_t most_ms = left > 0 ? bl_lease_for(left) : 0;
+
+	return lease_ms < most_ms ? lease_ms : most_ms;
+}
+
+/* One that lasts until max_hold_ms is over needs no renewal. */
+static bool is_renewed(const struct bizlock *b, const struct bl_hold *h)
+{
+	return b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && h->expires < h->until;
+}
+
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
 {
 	bl_time expires = bl_lease_end(sent, bl_hold_sure_us(b, h, lease_ms * 1000LL));
-	bl_time due =
-	        bl_lease_due(sent, (uint32_t)(bl_hold_sure_us(b, h, h->lease_ms * 1000LL) / 1000));
-	bool renewed = b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && due < h->until;
+	bool shorter = lease_ms < h->lease_ms && expires > h->expires;
+	int64_t sure_us = bl_hold_sure_us(b, h, (shorter ? lease_ms : h->lease_ms) * 1000LL);
 
-	h->expires = expires > h->expires ? expires : h->expires;
-	h->due = renewed ? due : BL_NEVER;
+	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
+	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
 	bl_worker_by(&b->renewer.worker, h->due);
 }
@@ -203,7 +216,7 @@ uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
 void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	bl_hold_move(h, BL_HOLD_LOST);
-	h->why = why;
+	h->why = why == BL_LOSS_OVER && h->expires >= h->until ? BL_LOSS_MOST : why;
 	h->untold = true;
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
@@ -213,6 +226,8 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 static const char *why_lost(const struct bl_hold *h)
 {
 	switch (h->why) {
+	case BL_LOSS_MOST:
+		return "it was held for max_hold_ms, and is not renewed any longer";
 	case BL_LOSS_OVER:
 		return "the lease was over before it was renewed";
 	case BL_LOSS_THREAD:

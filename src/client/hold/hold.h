@@ -32,6 +32,10 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);
 /* The server has said that the lease lasts lease_ms from `sent` on, at least. */
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
 
+/* How long the lease is if it begins anew now: lease_ms, but it ends with max_hold_ms. 0: that is
+ * over. */
+uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms);
+
 /* A shorter lease was sent, and nobody knows whether it arrived. It may still arrive, behind a
  * renewal by the longer one: so from now on the shorter one is renewed, at once. */
 void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms);

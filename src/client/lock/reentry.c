@@ -81,6 +81,7 @@ int bl_reentry_refused(struct bl_call *call, struct bl_hold *h)
 int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
 	struct bl_tried tried;
+	uint32_t lease_ms;
 	bool matched;
 	int rc;
 
@@ -94,12 +95,13 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 	bl_hold_let_renew(call->client, h);
 	if (deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
-	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, &matched, &tried);
+	lease_ms = bl_hold_lease_now(h, request->lease_ms);
+	rc = bl_hold_change_depth(call, h, h->depth + 1, lease_ms, &matched, &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
 		return bl_hold_lost(call, h);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_hold_confirm(call->client, h, tried.sent, request->lease_ms);
+	bl_hold_confirm(call->client, h, tried.sent, lease_ms);
 	h->stored = ++h->depth;
 	return rc;
 }
