@@ -194,7 +194,7 @@ typedef struct bizlock_key {
  * of another version is fine as long as bytes this library does not know are zero. */
 
 /* Flags of bizlock_acquire_opts. */
-#define BIZLOCK_NO_RENEW 1u      /* do not renew this hold automatically */
+#define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE 4u      /* no doorbell for this call: poll instead */
 #define BIZLOCK_SHARED 8u        /* share the lock with up to `limit` others, */
@@ -304,7 +304,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * ever, default lease. ret may be NULL.
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the lease starts anew unless
- * the rest of it is longer.
+ * the rest of it is longer. Of what the levels ask for, the stronger wish counts for all of the
+ * hold: to be renewed, the later end of min_hold_ms, the earlier end of max_hold_ms (each from its
+ * own level on). The note stays that of the first level.
  * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
  * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
  * held it and lost it; release every level before acquiring again. LIMIT: too deep.

@@ -205,6 +205,7 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .lease_ms = lease_ms < most_lease_ms ? lease_ms : most_lease_ms,
 	        .min_hold_ms = opts->min_hold_ms,
 	        .max_hold_ms = most_ms,
+	        .own_max_hold = opts->max_hold_ms > 0,
 	        .flags = opts->flags,
 	        .limit = opts->flags & BIZLOCK_EXCLUSIVE ? 0 : opts->limit,
 	        .note = opts->note,

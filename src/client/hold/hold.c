@@ -163,6 +163,34 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 	bl_hold_confirm(b, h, sent, request->lease_ms);
 }
 
+/* min_hold_ms of a level that begins now, counted from the beginning of the hold. */
+static uint32_t min_hold_from_began(const struct bl_hold *h, uint32_t min_hold_ms)
+{
+	int64_t ms = (bl_now() - h->began) / BL_NS_PER_MS + 1 + min_hold_ms;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_request *request)
+{
+	uint32_t min_ms = request->min_hold_ms ? min_hold_from_began(h, request->min_hold_ms) : 0;
+	bl_time two_thirds = h->lease_ms * BL_NS_PER_MS / 3 * 2;
+
+	if (h->state != BL_HOLD_HELD)
+		return;
+	h->flags &= request->flags | ~BIZLOCK_NO_RENEW;
+	h->min_hold_ms = min_ms > h->min_hold_ms ? min_ms : h->min_hold_ms;
+	if (request->own_max_hold)
+		h->until = bl_earlier(h->until, bl_now() + request->max_hold_ms * BL_NS_PER_MS);
+	h->expires = bl_earlier(h->expires, h->until);
+	if (!is_renewed(b, h))
+		h->due = BL_NEVER;
+	else if (h->due == BL_NEVER)
+		h->due = h->expires - two_thirds;
+	bl_worker_by(&b->loss_watch.worker, h->expires);
+	bl_worker_by(&b->renewer.worker, h->due);
+}
+
 void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
 {
 	ret->fence = h->fence;

@@ -51,6 +51,11 @@ int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us);
  * `sent`. grant: what its acquisition grants. */
 void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
                     const struct bl_request *request);
+
+/* A deeper level was granted. Of what it and the hold ask for, the stronger wish counts until the
+ * last level is released: to be renewed, the later end of min_hold_ms, the earlier of max_hold_ms.
+ */
+void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_request *request);
 void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret);
 
 /* This call keeps the busy hold as it is, or makes it last longer. So the renewer renews it

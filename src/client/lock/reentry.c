@@ -47,6 +47,8 @@ bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uin
 	h = idle_hold(b, key, owner);
 	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) &&
 	       deepen_in_memory(h, flags, now);
+	if (done && h->flags & ~flags & BIZLOCK_NO_RENEW)
+		bl_hold_demand(b, h, &(struct bl_request){.flags = flags});
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
@@ -93,7 +95,7 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
 	/* The others of a set may keep the call waiting, even when this one needs no statement. */
 	bl_hold_let_renew(call->client, h);
-	if (deepen_in_memory(h, request->flags, bl_now()))
+	if (!request->min_hold_ms && deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
 	lease_ms = bl_hold_lease_now(h, request->lease_ms);
 	rc = bl_hold_change_depth(call, h, h->depth + 1, lease_ms, &matched, &tried);
