@@ -196,7 +196,7 @@ typedef struct bizlock_key {
  * of another version is fine as long as bytes this library does not know are zero. */
 
 /* Flags of bizlock_acquire_opts. */
-#define BIZLOCK_NO_RENEW 1u      /* do not renew this hold automatically */
+#define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE 4u      /* no doorbell for this call: poll instead */
 #define BIZLOCK_SHARED 8u        /* share the lock with up to `limit` others, */
@@ -215,8 +215,9 @@ typedef struct bizlock_acquire_opts {
 	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
-	uint32_t max_hold_ms; /* renew no longer than that after the acquisition: a
-	                         holder that hangs then loses the lock. Up to 2^32-1;
+	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
+	                         holder that hangs loses the lock; bizlock_renew() may
+	                         lengthen it. Up to 2^32-1, and less than 100 is 100;
 	                         0: the client's option max_hold_ms */
 	uint32_t limit;       /* of a shared lock: how many share it at most; 0: any number */
 } bizlock_acquire_opts;
@@ -267,7 +268,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
  *   renew               on | off: leases are renewed until released
- *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are
+ *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are at most
  *   release_on_close    on | off: bizlock_close() releases what is held
  *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, for the
  *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
@@ -309,7 +310,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * ever, default lease. ret may be NULL.
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the lease starts anew unless
- * the rest of it is longer.
+ * the rest of it is longer. Of what the levels ask for, the stronger wish counts for all of the
+ * hold: to be renewed, the later end of min_hold_ms, the earlier end of max_hold_ms (each from its
+ * own level on). The note stays that of the first level.
  * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
  * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
  * held it and lost it; release every level before acquiring again. LIMIT: too deep.

@@ -104,7 +104,8 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 		rc = bl_door_process(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
-	if (!bl_client_deeper(b, key, o.owner, o.lease_ms, o.flags, begun, &grant))
+	if (o.min_hold_ms || o.max_hold_ms ||
+	    !bl_client_deeper(b, key, o.owner, o.lease_ms, o.flags, begun, &grant))
 		rc = acquire(b, key, &o, err, &grant);
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_grant(&grant, ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/key.h"
+#include "core/lease.h"
 
 #define MODES (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE)
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | MODES)
@@ -190,12 +191,21 @@ void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
 	}
 }
 
+/* A hold that may not last for a whole lease has a shorter one. */
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config)
 {
+	uint32_t lease_ms = opts->lease_ms ? opts->lease_ms : config->lease_ms;
+	uint32_t most_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms;
+	uint32_t most_lease_ms;
+
+	if (most_ms && most_ms < BIZLOCK_LEASE_MIN_MS)
+		most_ms = BIZLOCK_LEASE_MIN_MS;
+	most_lease_ms = most_ms ? bl_lease_for(most_ms * BL_NS_PER_MS) : lease_ms;
 	return (struct bl_request){
-	        .lease_ms = opts->lease_ms ? opts->lease_ms : config->lease_ms,
+	        .lease_ms = lease_ms < most_lease_ms ? lease_ms : most_lease_ms,
 	        .min_hold_ms = opts->min_hold_ms,
-	        .max_hold_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms,
+	        .max_hold_ms = most_ms,
+	        .own_max_hold = opts->max_hold_ms > 0,
 	        .flags = opts->flags,
 	        .limit = opts->flags & BIZLOCK_EXCLUSIVE ? 0 : opts->limit,
 	        .note = opts->note,

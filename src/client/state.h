@@ -168,7 +168,8 @@ uint64_t bl_random(struct bizlock *b); /* for jitter */
 /* What an acquisition asks for. */
 struct bl_request {
 	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;
-	uint32_t limit; /* of one that shares a lock; 0: none */
+	bool own_max_hold; /* max_hold_ms is this call's, not the client's for all */
+	uint32_t limit;    /* of one that shares a lock; 0: none */
 	const char *note;
 	bool once; /* wait_ms 0 */
 };

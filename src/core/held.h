@@ -28,6 +28,7 @@ enum bl_hold_state {
 };
 
 enum bl_loss {
+	BL_LOSS_MOST,   /* it was held for max_hold_ms */
 	BL_LOSS_OVER,   /* the lease is over by our clock: nothing confirmed it in time */
 	BL_LOSS_GONE,   /* the server said so */
 	BL_LOSS_THREAD, /* the thread that held it has ended */
@@ -74,7 +75,7 @@ struct bl_hold {
 	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up. LOST: when to
 	                    give its doorbell back */
 	unsigned tries;  /* ORPHAN: how often it was found fenced */
-	bl_time until;   /* renew no longer than that */
+	bl_time until;   /* max_hold_ms is over then, and with it the hold */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 
 	/* How often in a row it was handed from owner to owner of this client; since when. */

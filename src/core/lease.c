@@ -8,6 +8,14 @@ bl_time bl_lease_end(bl_time sent, int64_t us)
 	return sent + (us - TICK_US - us / DRIFT_PARTS) * 1000;
 }
 
+uint32_t bl_lease_for(bl_time ns)
+{
+	int64_t us = ns > 0 ? ns / 1000 : 0;
+	int64_t ms = (us + us / (DRIFT_PARTS - 1) + TICK_US) / 1000 + 1;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
 bl_time bl_lease_due(bl_time sent, uint32_t lease_ms)
 {
 	return sent + lease_ms * BL_NS_PER_MS / 3;

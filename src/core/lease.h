@@ -15,6 +15,9 @@
  *    twice what two clocks under NTP's care can differ by. */
 bl_time bl_lease_end(bl_time sent, int64_t us);
 
+/* The lease, in milliseconds, that lets a holder believe in its hold for that long. */
+uint32_t bl_lease_for(bl_time ns);
+
 /* When to renew it: at a third, so that two attempts may fail before it ends. */
 bl_time bl_lease_due(bl_time sent, uint32_t lease_ms);
 

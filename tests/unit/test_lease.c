@@ -15,6 +15,21 @@ Test(lease, holds_at_both_ends)
 	cr_assert_lt(bl_lease_end(5, 0), 5);
 }
 
+Test(lease, lets_a_holder_believe_for_as_long_as_was_asked_for)
+{
+	static const int64_t ms[] = {0, 1, 99, 1000, 86400000};
+
+	for (size_t i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
+		bl_time most = ms[i] * BL_NS_PER_MS;
+		bl_time end = bl_lease_end(7, bl_lease_for(most) * 1000LL);
+
+		cr_assert_geq(end, 7 + most);
+		cr_assert_leq(end, 7 + most + 3 * BL_NS_PER_MS);
+	}
+	cr_assert_eq(bl_lease_for(-5), bl_lease_for(0));
+	cr_assert_eq(bl_lease_for(BL_NEVER), UINT32_MAX);
+}
+
 /* A connection that does not answer is given up when a third of the lease is left; later than that,
  * after half of the time that is left. */
 Test(lease, is_given_another_connection_in_time)

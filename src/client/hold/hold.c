@@ -111,17 +111,30 @@ int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us)
 	return h->late_ms && h->late_ms * 1000LL < us ? h->late_ms * 1000LL : us;
 }
 
+uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms)
+{
+	bl_time left = h->until == BL_NEVER ? BL_NEVER : h->until - bl_now();
+	uint32_t most_ms = left > 0 ? bl_lease_for(left) : 0;
+
+	return lease_ms < most_ms ? lease_ms : most_ms;
+}
+
+/* One that lasts until max_hold_ms is over needs no renewal. */
+static bool is_renewed(const struct bizlock *b, const struct bl_hold *h)
+{
+	return b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && h->expires < h->until;
+}
+
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
 {
 	bl_time expires = bl_lease_end(sent, bl_hold_sure_us(b, h, lease_ms * 1000LL));
-	bl_time due =
-	        bl_lease_due(sent, (uint32_t)(bl_hold_sure_us(b, h, h->lease_ms * 1000LL) / 1000));
-	bool renewed = b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && due < h->until;
+	bool shorter = lease_ms < h->lease_ms && expires > h->expires;
+	int64_t sure_us = bl_hold_sure_us(b, h, (shorter ? lease_ms : h->lease_ms) * 1000LL);
 
-	h->expires = expires > h->expires ? expires : h->expires;
-	h->due = renewed ? due : BL_NEVER;
+	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
+	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
 	h->upkeep = BL_UPKEEP_GOOD;
-	b->pool.reserve |= renewed && !b->renewer.own;
+	b->pool.reserve |= h->due != BL_NEVER && !b->renewer.own;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
 	bl_worker_by(&b->renewer.worker, h->due);
 }
@@ -153,6 +166,34 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 	h->handoffs = 0;
 	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
 	bl_hold_confirm(b, h, sent, request->lease_ms);
+}
+
+/* min_hold_ms of a level that begins now, counted from the beginning of the hold. */
+static uint32_t min_hold_from_began(const struct bl_hold *h, uint32_t min_hold_ms)
+{
+	int64_t ms = (bl_now() - h->began) / BL_NS_PER_MS + 1 + min_hold_ms;
+
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_request *request)
+{
+	uint32_t min_ms = request->min_hold_ms ? min_hold_from_began(h, request->min_hold_ms) : 0;
+	bl_time two_thirds = h->lease_ms * BL_NS_PER_MS / 3 * 2;
+
+	if (h->state != BL_HOLD_HELD)
+		return;
+	h->flags &= request->flags | ~BIZLOCK_NO_RENEW;
+	h->min_hold_ms = min_ms > h->min_hold_ms ? min_ms : h->min_hold_ms;
+	if (request->own_max_hold)
+		h->until = bl_earlier(h->until, bl_now() + request->max_hold_ms * BL_NS_PER_MS);
+	h->expires = bl_earlier(h->expires, h->until);
+	if (!is_renewed(b, h))
+		h->due = BL_NEVER;
+	else if (h->due == BL_NEVER)
+		h->due = h->expires - two_thirds;
+	bl_worker_by(&b->loss_watch.worker, h->expires);
+	bl_worker_by(&b->renewer.worker, h->due);
 }
 
 void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
@@ -215,11 +256,11 @@ static const char *upkeep_words(const struct bizlock *b, const struct bl_hold *h
 void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	bl_hold_move(h, BL_HOLD_LOST);
-	h->why = why;
+	h->why = why == BL_LOSS_OVER && h->expires >= h->until ? BL_LOSS_MOST : why;
 	h->due = 0;
 	if (h->bell)
 		bl_worker_by(&b->janitor.worker, 0);
-	if (why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
+	if (h->why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
 		h->words = strdup(upkeep_words(b, h));
 	h->untold = true;
 	bl_queue_wake_first(&b->queues, &h->key);
@@ -230,6 +271,8 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 static const char *why_lost(const struct bl_hold *h)
 {
 	switch (h->why) {
+	case BL_LOSS_MOST:
+		return "it was held for max_hold_ms, and is not renewed any longer";
 	case BL_LOSS_OVER:
 		return "the lease was over before it was renewed";
 	case BL_LOSS_THREAD:

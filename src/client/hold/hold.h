@@ -32,6 +32,10 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);
 /* The server has said that the lease lasts lease_ms from `sent` on, at least. */
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms);
 
+/* How long the lease is if it begins anew now: lease_ms, but it ends with max_hold_ms. 0: that is
+ * over. */
+uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms);
+
 /* A shorter lease was sent, and nobody knows whether it arrived. It may still arrive, behind a
  * renewal by the longer one: so from now on the shorter one is renewed, at once. */
 void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms);
@@ -47,6 +51,11 @@ int64_t bl_hold_sure_us(const struct bizlock *b, struct bl_hold *h, int64_t us);
  * `sent`. grant: what its acquisition grants. */
 void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
                     const struct bl_request *request);
+
+/* A deeper level was granted. Of what it and the hold ask for, the stronger wish counts until the
+ * last level is released: to be renewed, the later end of min_hold_ms, the earlier of max_hold_ms.
+ */
+void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_request *request);
 void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret);
 
 /* This call keeps the busy hold as it is, or makes it last longer. So the renewer renews it

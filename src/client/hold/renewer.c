@@ -73,20 +73,33 @@ static bool make_room(struct bl_renewer *r, size_t n)
 	return true;
 }
 
+/* Each hold that ends with max_hold_ms does so at its own time. Those that end at about the same
+ * time share a lease: a row may last a bit longer than its hold, and nobody is sent for each. */
+static bool share_lease(uint32_t a_ms, uint32_t b_ms)
+{
+	return (a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms) * BL_NS_PER_MS <= bl_lease_early(a_ms);
+}
+
 /* Gathers all that share the lease and the table of `first` and are due soon, for one statement. */
-static size_t gather_due(struct bizlock *b, const struct bl_hold *first)
+static size_t gather_due(struct bizlock *b, const struct bl_hold *first, uint32_t *ret_lease_ms)
 {
 	struct bl_renewer *r = &b->renewer;
 	bl_time soon = bl_now() + bl_lease_early(first->lease_ms);
+	uint32_t first_ms = bl_hold_lease_now(first, first->lease_ms), lease_ms;
 	size_t n = 0, bytes = 0;
 
+	*ret_lease_ms = first_ms;
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
 		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon ||
 		    h->key.shared != first->key.shared)
 			continue;
+		lease_ms = bl_hold_lease_now(h, h->lease_ms);
+		if (h != first && !share_lease(first_ms, lease_ms))
+			continue;
 		bytes += h->key.id_len + h->key.type_len;
 		if (n == BL_MANY_MAX || bytes > BL_MANY_BYTES || !make_room(r, n + 1))
 			break;
+		*ret_lease_ms = lease_ms > *ret_lease_ms ? lease_ms : *ret_lease_ms;
 		h->renewing = true;
 		r->items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
@@ -108,8 +121,8 @@ static void round_ended(struct bizlock *b, const struct bl_item *item, int rc)
 static void renew_due(struct bizlock *b, const struct bl_hold *first)
 {
 	struct bl_renewer *r = &b->renewer;
-	uint32_t lease_ms = first->lease_ms;
-	size_t n = gather_due(b, first);
+	uint32_t lease_ms;
+	size_t n = gather_due(b, first, &lease_ms);
 	struct bl_err err;
 	int rc;
 

@@ -313,6 +313,8 @@ void bl_acquire_refused(struct bizlock *b, int rc)
 void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
                         const struct bl_request *request, bl_time began, bizlock_grant *ret)
 {
+	if (m->deeper)
+		bl_hold_demand(b, m->hold, request);
 	*ret = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	bl_hold_grant(m->hold, request->lease_ms, m->is_new && m->goal.took_over, ret);
 	count_grant(&b->numbers, ret, began);

@@ -48,6 +48,8 @@ bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uin
 	h = idle_hold(b, key, owner);
 	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) &&
 	       deepen_in_memory(h, flags, now);
+	if (done && h->flags & ~flags & BIZLOCK_NO_RENEW)
+		bl_hold_demand(b, h, &(struct bl_request){.flags = flags});
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
@@ -82,6 +84,7 @@ int bl_reentry_refused(struct bl_call *call, struct bl_hold *h)
 int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
 	struct bl_tried tried;
+	uint32_t lease_ms;
 	bool matched;
 	int rc;
 
@@ -93,17 +96,18 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
 	/* The others of a set may keep the call waiting, even when this one needs no statement. */
 	bl_hold_let_renew(call->client, h);
-	if (deepen_in_memory(h, request->flags, bl_now()))
+	if (!request->min_hold_ms && deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
-	rc = bl_hold_change_depth(call, h, h->depth + 1, request->lease_ms, call->deadline,
-	                          &matched, &tried);
+	lease_ms = bl_hold_lease_now(h, request->lease_ms);
+	rc = bl_hold_change_depth(call, h, h->depth + 1, lease_ms, call->deadline, &matched,
+	                          &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
 		return bl_hold_lost(call, h);
 	if (rc == BIZLOCK_DB && bl_table_locked(call->err) && !request->once)
 		return call->err->code = BIZLOCK_TIMEOUT;
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_hold_confirm(call->client, h, tried.sent, request->lease_ms);
+	bl_hold_confirm(call->client, h, tried.sent, lease_ms);
 	h->stored = ++h->depth;
 	return rc;
 }

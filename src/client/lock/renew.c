@@ -58,6 +58,9 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 		bl_hold_shorten(call->client, h, r.lease_ms);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	/* Its owner has asked for this lease by a call of its own, and so is not one that hangs. */
+	if (h->until < tried.sent + r.lease_ms * BL_NS_PER_MS)
+		h->until = tried.sent + r.lease_ms * BL_NS_PER_MS;
 	h->lease_ms = r.lease_ms;
 	bl_hold_confirm(call->client, h, tried.sent, r.lease_ms);
 	return rc;
@@ -92,6 +95,7 @@ static int verify_hold(struct bl_call *call, struct bl_hold *h)
 		return bl_hold_lost(call, h);
 	if (h->expires == before) { /* else a renewal knows better by now */
 		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row->left_us));
+		h->expires = bl_earlier(h->expires, h->until);
 		bl_worker_by(&call->client->loss_watch.worker, h->expires);
 	}
 	return rc;

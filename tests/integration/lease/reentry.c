@@ -1,5 +1,7 @@
 /* The same owner, deeper and back. */
 #define _GNU_SOURCE 1
+#include <bizlock_tx.h>
+
 #include "client/lock/reentry.h"
 #include "cr_test.h"
 
@@ -144,4 +146,136 @@ Test(reentry, levels_in_memory_end_with_the_lease)
 	cr_assert_not(bl_client_shallower(b, key, NULL, end, &depth));
 	cr_assert(bl_client_shallower(b, key, NULL, bl_now(), &depth));
 	cr_assert_eq(depth, 1);
+}
+
+/* ---- what a deeper level asks for -------------------------------------------------------- */
+
+#define SHORT_MS 1500
+#define LONG_MS 600000
+
+static const uint32_t local_or_not[] = {0, BIZLOCK_LOCAL_REENTRY};
+
+/* Renewed until both levels are given back. */
+static void is_renewed(uint32_t outer_flags, uint32_t inner_flags)
+{
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts outer = OPTS(.lease_ms = SHORT_MS, .flags = outer_flags);
+	bizlock_acquire_opts inner = OPTS(.lease_ms = SHORT_MS, .flags = inner_flags);
+	long long first;
+
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &outer, NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &inner, NULL));
+	first = row_of(&world, KEY("k")).timeout_us;
+	eventually(row_of(&world, KEY("k")).timeout_us > first + 3000LL * SHORT_MS);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	first = row_of(&world, KEY("k")).timeout_us;
+	eventually(row_of(&world, KEY("k")).timeout_us > first + 1000LL * SHORT_MS);
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("k")).there);
+}
+
+Test(reentry, renewal_that_a_deeper_level_asks_for_begins)
+{
+	for (int i = 0; i < 2; i++)
+		is_renewed(BIZLOCK_NO_RENEW, local_or_not[i]);
+}
+
+Test(reentry, renewal_goes_on_below_a_level_that_asks_for_none)
+{
+	for (int i = 0; i < 2; i++)
+		is_renewed(0, BIZLOCK_NO_RENEW | local_or_not[i]);
+}
+
+static bool rests(const char *id)
+{
+	struct row row = row_of(&world, KEY(id));
+
+	return row.there && !row.owner[0];
+}
+
+Test(reentry, the_later_end_of_a_minimum_counts)
+{
+	static const uint32_t minima[][2] = {{0, LONG_MS}, {LONG_MS, 0}, {300, LONG_MS}};
+
+	for (int i = 0; i < 6; i++) {
+		bizlock *b = client(NULL);
+		const uint32_t *ms = minima[i / 2];
+		bizlock_acquire_opts outer = OPTS(.min_hold_ms = ms[0]);
+		bizlock_acquire_opts inner =
+		        OPTS(.min_hold_ms = ms[1], .flags = local_or_not[i % 2]);
+		long long deeper;
+
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &outer, NULL));
+		deeper = server_us();
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &inner, NULL));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+		cr_assert(rests("k"), "%d", i);
+		if (ms[1])
+			cr_assert_geq(row_of(&world, KEY("k")).timeout_us,
+			              deeper + LONG_MS * 1000LL);
+		db_run(world.admin, "DELETE FROM biz_lock");
+	}
+}
+
+Test(reentry, the_longest_minimum_of_a_deeper_level_is_kept)
+{
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &OPTS(.min_hold_ms = UINT32_MAX), NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	cr_assert_gt(row_of(&world, KEY("k")).left_us, (UINT32_MAX - LONG_MS) * 1000LL);
+}
+
+static struct losses losses;
+
+Test(reentry, the_earlier_end_of_a_maximum_counts)
+{
+	for (int i = 0; i < 4; i++) {
+		bizlock *b = client(OPTIONS("max_hold_ms", i < 2 ? "0" : "600000"));
+		bizlock_acquire_opts outer = OPTS(.lease_ms = LONG_MS / 2);
+		bizlock_acquire_opts inner =
+		        OPTS(.max_hold_ms = SHORT_MS, .flags = local_or_not[i % 2]);
+		unsigned before = atomic_load(&losses.count);
+		int64_t start;
+
+		losses_watch(&losses, b);
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &outer, NULL));
+		start = now_ms();
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &inner, NULL));
+		eventually(atomic_load(&losses.count) == before + 1);
+		cr_assert_geq(now_ms() - start, SHORT_MS);
+		expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
+		expect_message(b, "max_hold_ms");
+		db_run(world.admin, "DELETE FROM biz_lock");
+	}
+}
+
+/* The client's own maximum is for whoever says nothing, and not a wish of each level. */
+Test(reentry, the_clients_maximum_is_no_wish_of_a_deeper_level)
+{
+	bizlock *b = client(OPTIONS("max_hold_ms", "200"));
+
+	expect(OK, b, bizlock_acquire(b, KEY("k"), &OPTS(.max_hold_ms = LONG_MS), NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("k"), NULL, NULL));
+	steadily(bizlock_left_ms(b, KEY("k"), NULL) > 0, 1000);
+}
+
+/* A set is granted or not; what it asked for does not stay behind with what was held before. */
+Test(reentry, a_set_that_fails_leaves_no_wish_behind)
+{
+	const bizlock_key keys[] = {KEY("a"), KEY("k")};
+	bizlock *b = client(NULL);
+	MYSQL *tx = db_open(&world.at, world.schema);
+
+	for (int i = 0; i < 2; i++)
+		expect(OK, b, bizlock_acquire(b, keys[i], &OPTS(.lease_ms = LONG_MS), NULL));
+	db_run(tx, "START TRANSACTION");
+	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	expect(BUSY, b, bizlock_acquire_all(b, keys, 2, &OPTS(.min_hold_ms = LONG_MS), NULL));
+	mysql_close(tx);
+	expect(OK, b, bizlock_release(b, KEY("a"), NULL, NULL));
+	cr_assert(!row_of(&world, KEY("a")).there);
 }
