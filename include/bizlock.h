@@ -151,7 +151,7 @@ extern "C" {
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
  * CONN         no connection to the server could be had; nothing was done
  * DB           the server refused; the message has its words and number
- * SCHEMA       tables missing, older or newer than this library
+ * SCHEMA       tables missing, of another version, or not as they must be
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
