@@ -153,7 +153,7 @@ extern "C" {
  * DB           the server refused; the message has its words and number. Or another session has
  *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
  *              so
- * SCHEMA       tables missing, older or newer than this library
+ * SCHEMA       tables missing, of another version, or not as they must be
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)

@@ -5,38 +5,8 @@
 
 #include "store/doctor_checks.h"
 #include "store/errclass.h"
-#include "store/grants.h"
 #include "store/schema.h"
-
-/* select: its first column is TABLE_NAME. */
-static int query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
-                 const char *select, const char *tail)
-{
-	const char *prefix = d->config->table_prefix;
-
-	return bl_doctor_query(d, columns, ret, err,
-	                       "%s WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "
-	                       "('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock', "
-	                       "'%sbiz_lock_schema')%s",
-	                       select, prefix, prefix, prefix, prefix, tail);
-}
-
-/* Its place in bl_needs[], whatever case the server keeps names in; -1: none of ours. */
-static int table_of(const struct bl_doctor *d, const char *name)
-{
-	size_t len = strlen(d->config->table_prefix);
-
-	for (int i = 0; name && i < BL_NEEDS; i++)
-		if (strncasecmp(name, d->config->table_prefix, len) == 0 &&
-		    strcasecmp(name + len, bl_needs[i].table) == 0)
-			return i;
-	return -1;
-}
-
-static bool has_locks(int table)
-{
-	return table >= 0 && table != BL_TABLE_SCHEMA;
-}
+#include "store/tables.h"
 
 static const char *comma(const struct bl_finding *f)
 {
@@ -47,15 +17,20 @@ static const char *comma(const struct bl_finding *f)
 
 static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err *err)
 {
+	const char *prefix = d->config->table_prefix;
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc = query(d, 1, &rows, err, "SELECT TABLE_NAME FROM information_schema.TABLES", "");
+	int rc = bl_doctor_query(d, 1, &rows, err,
+	                         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE "
+	                         "TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', "
+	                         "'%sbiz_row_lock', '%sbiz_shared_lock', '%sbiz_lock_schema')",
+	                         prefix, prefix, prefix, prefix);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	while ((row = bl_rows_next(rows)) != NULL)
-		if (table_of(d, row[0]) >= 0)
-			there[table_of(d, row[0])] = true;
+		if (row[0] && bl_table_of(prefix, row[0]) >= 0)
+			there[bl_table_of(prefix, row[0])] = true;
 	bl_rows_free(rows);
 	return rc;
 }
@@ -90,159 +65,59 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 	return rc;
 }
 
-/* ---- engine -------------------------------------------------------------------------- */
+/* ---- what they are like -------------------------------------------------------------------- */
 
-int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+struct showing {
+	struct bl_finding *f;
+	enum bl_fact_of of, also; /* which facts */
+	unsigned right;           /* how many of them */
+};
+
+static void show_fact(void *arg, const struct bl_fact *fact)
 {
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = query(d, 2, &rows, err, "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES",
-	               " ORDER BY TABLE_NAME");
+	struct showing *to = arg;
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	while ((row = bl_rows_next(rows)) != NULL) {
-		const char *engine = row[1] ? row[1] : "none";
-		int table = table_of(d, row[0]);
+	if (fact->of != to->of && fact->of != to->also)
+		return;
+	to->right += !fact->remedy[0];
+	if (fact->of == BL_FACT_COLLATION && !fact->remedy[0])
+		return; /* all alike */
+	bl_buf_addf(&to->f->text, "%s%s", comma(to->f), fact->text);
+	if (fact->remedy[0])
+		bl_advise(to->f, fact->of == BL_FACT_INDEX ? BIZLOCK_WARN : BIZLOCK_BAD, "%s",
+		          fact->remedy);
+}
 
-		if (!has_locks(table))
-			continue;
-		bl_buf_addf(&f->text, "%s%s: %s", comma(f), row[0], engine);
-		if (strcasecmp(engine, "InnoDB") != 0)
-			bl_advise(f, BIZLOCK_BAD, "ALTER TABLE `%s` ENGINE=InnoDB", row[0]);
-	}
-	bl_rows_free(rows);
+static int show_facts(struct bl_doctor *d, struct bl_finding *f, enum bl_fact_of of,
+                      enum bl_fact_of also, struct bl_err *err)
+{
+	struct showing to = {f, of, also, 0};
+	int rc = bl_tables_look(&d->session, d->config->table_prefix, show_fact, &to, err);
+
+	if (rc == BIZLOCK_OK && f->text.len == 0 && to.right > 0)
+		bl_buf_adds(&f->text, "keys and owners compare byte for byte");
 	return rc;
 }
 
-/* ---- indexes ------------------------------------------------------------------------- */
-
-static const char *const primary_keys[BL_NEEDS] = {
-        [BL_TABLE_LOCK] = "biz_id,biz_type",
-        [BL_TABLE_ROW_LOCK] = "biz_id,biz_type",
-        [BL_TABLE_SHARED_LOCK] = "biz_id,biz_type,slot",
-};
-
-struct indexes {
-	bool there[BL_NEEDS], right[BL_NEEDS];
-};
-
-/* row: table, index (NULL: it has none), columns, and whether it takes duplicates. */
-static void judge_index(const struct bl_doctor *d, struct bl_finding *f, MYSQL_ROW row,
-                        struct indexes *ret)
+int bl_check_engine(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	const char *index = row[1] ? row[1] : "", *columns = row[2] ? row[2] : "";
-	bool duplicates = row[3] && strcmp(row[3], "1") == 0;
-	int table = table_of(d, row[0]);
-
-	if (!has_locks(table))
-		return;
-	ret->there[table] = true;
-	if (strcmp(index, "PRIMARY") == 0) {
-		ret->right[table] = strcmp(columns, primary_keys[table]) == 0;
-		bl_buf_addf(&f->text, "%s%s: PRIMARY KEY (%s)", comma(f), row[0], columns);
-	} else if (index[0] &&
-	           !(table != BL_TABLE_ROW_LOCK && duplicates && strcmp(columns, "fence") == 0)) {
-		bl_buf_addf(&f->text, "%s%s: one more index, %s (%s)", comma(f), row[0], index,
-		            columns);
-		bl_advise(f, BIZLOCK_WARN, "drop it: with more indexes statements may deadlock");
-	}
+	return show_facts(d, f, BL_FACT_ENGINE, BL_FACT_ENGINE, err);
 }
 
 int bl_check_primary_key(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	struct indexes found = {{false}, {false}};
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = query(d, 4, &rows, err,
-	               "SELECT TABLE_NAME, INDEX_NAME, GROUP_CONCAT(CONCAT(COLUMN_NAME, "
-	               "IFNULL(CONCAT('(', SUB_PART, ')'), '')) ORDER BY SEQ_IN_INDEX), "
-	               "MAX(NON_UNIQUE) FROM information_schema.TABLES LEFT JOIN "
-	               "information_schema.STATISTICS USING (TABLE_SCHEMA, TABLE_NAME)",
-	               " GROUP BY TABLE_NAME, INDEX_NAME ORDER BY TABLE_NAME, INDEX_NAME");
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	while ((row = bl_rows_next(rows)) != NULL)
-		judge_index(d, f, row, &found);
-	bl_rows_free(rows);
-	for (int i = 0; i < BL_NEEDS; i++) {
-		const char *prefix = d->config->table_prefix, *table = bl_needs[i].table;
-
-		if (!found.there[i] || found.right[i])
-			continue;
-		bl_buf_addf(&f->text, "%s%s%s: not the PRIMARY KEY (%s)", comma(f), prefix, table,
-		            primary_keys[i]);
-		bl_advise(f, BIZLOCK_BAD,
-		          "give `%s%s` the PRIMARY KEY (%s), whole columns in this order: it is "
-		          "the lock",
-		          prefix, table, primary_keys[i]);
-	}
-	return rc;
+	return show_facts(d, f, BL_FACT_KEY, BL_FACT_INDEX, err);
 }
 
-/* ---- columns --------------------------------------------------------------------------- */
-
-static const char *right_collation(const struct bl_doctor *d, const char *column)
-{
-	if (strcasecmp(column, "owner") == 0)
-		return "ascii_bin";
-	return d->server.mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin";
-}
-
-static void judge_column(const struct bl_doctor *d, struct bl_finding *f, MYSQL_ROW row)
-{
-	const char *column = row[1] ? row[1] : "", *collation = row[2] ? row[2] : "none";
-	const char *right = right_collation(d, column);
-
-	if (strcasecmp(collation, right) == 0)
-		return;
-	bl_buf_addf(&f->text, "%s%s.%s: %s", comma(f), row[0], column, collation);
-	bl_advise(f, BIZLOCK_BAD,
-	          "ALTER TABLE `%s` MODIFY `%s` %s CHARACTER SET %.*s COLLATE %s NOT NULL", row[0],
-	          column, row[3] ? row[3] : "", (int)strcspn(right, "_"), right, right);
-}
-
-/* Anything but bytes would make one lock of keys that differ. */
 int bl_check_collation(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = query(d, 4, &rows, err,
-	               "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME, COLUMN_TYPE FROM "
-	               "information_schema.COLUMNS",
-	               " AND COLUMN_NAME IN ('biz_id', 'biz_type', 'owner') ORDER BY TABLE_NAME, "
-	               "ORDINAL_POSITION");
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	while ((row = bl_rows_next(rows)) != NULL)
-		if (table_of(d, row[0]) >= 0)
-			judge_column(d, f, row);
-	if (f->text.len == 0 && rows->count > 0)
-		bl_buf_addf(&f->text, "%s, byte for byte", right_collation(d, "biz_id"));
-	bl_rows_free(rows);
-	return rc;
+	return show_facts(d, f, BL_FACT_COLLATION, BL_FACT_COLLATION, err);
 }
 
 /* Which servers keep the counter through a restart: a fence must never come twice. */
 static bool counter_is_kept(const struct bl_server *server)
 {
 	return server->version >= (server->mariadb ? 100204u : 80000u);
-}
-
-static void judge_counter(struct bl_finding *f, MYSQL_ROW row)
-{
-	const char *type = row[1] ? row[1] : "", *extra = row[2] ? row[2] : "";
-
-	bl_buf_addf(&f->text, "%s%s.fence %s %s", comma(f), row[0], type, extra);
-	if (strncasecmp(type, "bigint", 6) != 0 || !strcasestr(type, "unsigned") ||
-	    !strcasestr(extra, "auto_increment"))
-		bl_advise(
-		        f, BIZLOCK_BAD,
-		        "ALTER TABLE `%s` MODIFY `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT: "
-		        "without it fences do not grow",
-		        row[0]);
 }
 
 static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
@@ -262,20 +137,11 @@ static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
 
 int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = query(d, 3, &rows, err,
-	               "SELECT TABLE_NAME, COLUMN_TYPE, EXTRA FROM information_schema.COLUMNS",
-	               " AND COLUMN_NAME = 'fence' ORDER BY TABLE_NAME");
+	int rc = show_facts(d, f, BL_FACT_COUNTER, BL_FACT_COUNTER, err);
 
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK || f->text.len == 0)
 		return rc;
-	while ((row = bl_rows_next(rows)) != NULL)
-		if (has_locks(table_of(d, row[0])))
-			judge_counter(f, row);
-	if (f->text.len > 0)
-		judge_server(d, f);
-	bl_rows_free(rows);
+	judge_server(d, f);
 	return rc;
 }
 

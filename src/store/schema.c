@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "store/errclass.h"
+#include "store/tables.h"
 
 #define TRIES 20 /* after the first */
 
@@ -80,45 +80,50 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 	return BIZLOCK_OK;
 }
 
-/* Only a table that row locks and transactions work on can hold locks. That of shared locks may be
- * missing. */
-static int check_engines(struct bl_session *s, const char *prefix, struct bl_err *err)
+struct checking {
+	bool there[BL_NEEDS];
+	enum bl_fact_of of;
+	struct bl_err flaw; /* the worst one */
+};
+
+static void check_fact(void *arg, const struct bl_fact *fact)
 {
-	char query[512];
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc, missing = 2;
+	struct checking *c = arg;
 
-	snprintf(query, sizeof(query),
-	         "SELECT TABLE_NAME, ENGINE, TABLE_NAME <> '%sbiz_shared_lock' FROM "
-	         "information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND "
-	         "TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock')",
-	         prefix, prefix, prefix, prefix);
-	rc = bl_session_query(s, query, 3, &rows, err);
+	c->there[fact->table] = true;
+	if (!fact->remedy[0] || fact->of == BL_FACT_INDEX ||
+	    (c->flaw.code != BIZLOCK_OK && c->of <= fact->of))
+		return;
+	c->of = fact->of;
+	bl_err_set(&c->flaw, BIZLOCK_SCHEMA, "table %s: %s", fact->text, fact->remedy);
+}
+
+/* Two owners would have one lock without its primary key, or with a collation that is not bytes;
+ * without InnoDB nothing is locked, and without a counter all fences are 0. The table of shared
+ * locks may be missing. */
+static int check_tables(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	struct checking c = {.there = {false}};
+	int rc;
+
+	bl_err_clear(&c.flaw);
+	rc = bl_tables_look(s, prefix, check_fact, &c, err);
 	if (rc != BIZLOCK_OK)
-		return bl_err_wrap(err, "read the tables' engines");
-	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL) {
-		const char *table = row[0] ? row[0] : "", *engine = row[1] ? row[1] : "none";
-
-		missing -= row[2] && row[2][0] == '1';
-		if (strcasecmp(engine, "InnoDB") != 0)
-			rc = bl_err_set(err, BIZLOCK_SCHEMA,
-			                "table %s has the engine %s: ALTER TABLE %s ENGINE=InnoDB",
-			                table, engine, table);
-	}
-	bl_rows_free(rows);
-	if (rc == BIZLOCK_OK && missing)
-		rc = bl_err_set(
+		return bl_err_wrap(err, "read what the tables are like");
+	if (!c.there[BL_TABLE_LOCK] || !c.there[BL_TABLE_ROW_LOCK])
+		return bl_err_set(
 		        err, BIZLOCK_SCHEMA,
 		        "a table is missing, or this user may not see it: " BL_SCHEMA_ADVICE);
-	return rc;
+	if (c.flaw.code != BIZLOCK_OK)
+		*err = c.flaw;
+	return c.flaw.code;
 }
 
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	int rc = check_version(s, prefix, err);
 
-	return rc == BIZLOCK_OK ? check_engines(s, prefix, err) : rc;
+	return rc == BIZLOCK_OK ? check_tables(s, prefix, err) : rc;
 }
 
 /* Table names stand in backquotes in the files, column names do not begin like

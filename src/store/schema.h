@@ -16,12 +16,12 @@ unsigned bl_schema_newest(void); /* that this library knows */
 /* That of the tables. 0: none applied. CONN, DB. */
 int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err);
 
-/* SCHEMA, saying what to do: tables missing, newer than this library, or not InnoDB. Of version 1
- * they will do for all but shared locks. */
+/* SCHEMA, saying what to do: tables missing, newer than this library, or not as tables.h has them.
+ * Of version 1 they will do for all but shared locks. */
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err);
 
 /* Applies the migrations that have not been. SCHEMA: newer than this library,
- * or a table that is there has the wrong engine. */
+ * or a table that is there is not as it must be. */
 int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err);
 
 struct bl_applied {

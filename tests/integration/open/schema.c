@@ -48,9 +48,58 @@ Test(schema, another_engine_is_refused)
 	expect_open(SCHEMA, &world, NULL, "InnoDB");
 	db_run(world.admin, "ALTER TABLE biz_lock ENGINE=InnoDB");
 	db_run(world.admin, "ALTER TABLE biz_shared_lock ENGINE=MyISAM");
-	expect_open(SCHEMA, &world, NULL, "biz_shared_lock ENGINE=InnoDB");
+	expect_open(SCHEMA, &world, NULL, "`biz_shared_lock` ENGINE=InnoDB");
 	db_run(world.admin, "ALTER TABLE biz_shared_lock ENGINE=InnoDB");
 	works(client(NULL));
+}
+
+/* ---- tables that look right ------------------------------------------------------------------ */
+
+/* A copy has the columns and rows, and no key. */
+Test(schema, a_copy_without_keys_is_refused)
+{
+	static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_shared_lock"};
+
+	world_migrate(&world);
+	for (int i = 0; i < 3; i++) {
+		db_run(world.admin,
+		       "CREATE TABLE copy AS SELECT * FROM %s;"
+		       "RENAME TABLE %s TO old, copy TO %s",
+		       tables[i], tables[i], tables[i]);
+		expect_open(SCHEMA, &world, NULL, tables[i]);
+		expect_open(SCHEMA, &world, NULL, "PRIMARY KEY (biz_id,biz_type");
+		db_run(world.admin, "RENAME TABLE %s TO copy, old TO %s; DROP TABLE copy",
+		       tables[i], tables[i]);
+	}
+	works(client(NULL));
+}
+
+Test(schema, a_fence_that_does_not_count_is_refused)
+{
+	world_migrate(&world);
+	db_run(world.admin, "ALTER TABLE biz_lock MODIFY fence BIGINT UNSIGNED NOT NULL");
+	expect_open(SCHEMA, &world, NULL, "AUTO_INCREMENT");
+	db_run(world.admin, "ALTER TABLE biz_lock DROP KEY fence, DROP COLUMN fence");
+	expect_open(SCHEMA, &world, NULL, "no column fence");
+}
+
+Test(schema, keys_that_do_not_compare_as_bytes_are_refused)
+{
+	world_migrate(&world);
+	db_run(world.admin, "ALTER TABLE biz_lock MODIFY biz_id VARCHAR(128) CHARACTER SET utf8mb4"
+	                    " COLLATE utf8mb4_general_ci NOT NULL");
+	expect_open(SCHEMA, &world, NULL, "biz_lock.biz_id: utf8mb4_general_ci");
+	expect_open(SCHEMA, &world, NULL, "MODIFY `biz_id` varchar(128) CHARACTER SET utf8mb4");
+}
+
+Test(schema, a_view_is_refused_and_told_so)
+{
+	world_migrate(&world);
+	db_run(world.admin,
+	       "RENAME TABLE biz_lock TO other_biz_lock; CREATE VIEW biz_lock AS SELECT * FROM "
+	       "other_biz_lock");
+	expect_open(SCHEMA, &world, NULL, "biz_lock: a view");
+	expect_open(SCHEMA, &world, NULL, "table_prefix");
 }
 
 static char *columns(const char *schema)
