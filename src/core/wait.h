@@ -31,6 +31,10 @@
 #define BL_GRACE_NS (200 * BL_NS_PER_MS)
 #define BL_GRACE_JITTER_NS (50 * BL_NS_PER_MS)
 
+/* An answer that comes sooner than this cannot have held up anybody at the doorbell. After a
+ * later one the fence may be older than that of somebody who went past, and is drawn again. */
+#define BL_PROMPT_NS (BL_GRACE_NS / 2)
+
 /* Longer than a statement of bizlock's own keeps a row locked, on a busy machine. */
 #define BL_MOMENT_NS (100 * BL_NS_PER_MS)
 

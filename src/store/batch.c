@@ -195,6 +195,22 @@ static void read_back(void *arg, unsigned statement, struct bl_rows *rows)
 		read_entries(arg, rows, false);
 }
 
+static void read_again(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	struct batch *b = arg;
+	MYSQL_ROW row;
+
+	(void)statement;
+	while (rows && rows->columns == BL_BATCH_COLUMNS && (row = bl_rows_next(rows)) != NULL) {
+		struct bl_entry *e = row[0] && row[1] ? find_entry(b, row[0], row[1]) : NULL;
+
+		if (!e || !row[3] || !bl_batch_won(e) || !is_owner(e->claim.owner, row[2]))
+			continue;
+		e->goal->fence = strtoull(row[3], NULL, 10);
+		e->ordered = true;
+	}
+}
+
 /* ---- in the end ----------------------------------------------------------------------- */
 
 /* Runs the text. A session that fails at it still has doorbells that nobody knows of, and ends. */
@@ -345,7 +361,7 @@ static void batch_begin(struct batch *b)
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
-		e->there = e->done = e->maybe = false;
+		e->there = e->done = e->maybe = e->ordered = false;
 		e->rung = b->at_once && bl_batch_acquires(e) && !b->shared;
 	}
 	b->compound = b->at_once && b->s->sql->compound;
@@ -386,4 +402,17 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, cons
 	s->batches_in_two = BATCHES_IN_TWO;
 	b.at_once = false;
 	return batch_try(&b, ret_sent, err);
+}
+
+void bl_batch_draw_again(struct bl_session *s, struct bl_entry **entries, size_t n,
+                         const char *suffix)
+{
+	struct batch b = {.s = s, .entries = entries, .n = n, .suffix = suffix};
+	struct bl_err ignored;
+
+	if (bl_entry_key(entries[0])->shared || count_entries(&b, bl_batch_won) == 0)
+		return;
+	bl_batch_again(&b);
+	if (!s->text.failed)
+		(void)bl_session_each(s, 2, read_again, &b, &ignored);
 }

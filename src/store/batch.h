@@ -25,6 +25,9 @@ struct bl_entry {
 	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled; of a shared
 	               lock: the row is there, and has to be judged. Release: both are gone */
 	bool maybe; /* not known to be done, but it may be */
+
+	bool ordered; /* acquisition that is done: its fence is larger than that of anybody who had
+	                 the lock before, as far as bl_batch_draw_again() and its caller know */
 };
 
 const struct bl_key *bl_entry_key(const struct bl_entry *e);
@@ -39,5 +42,11 @@ const struct bl_key *bl_entry_key(const struct bl_entry *e);
  * an acquisition is the session's, and each may succeed alone. */
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
                  bl_time *ret_sent, struct bl_err *err);
+
+/* The same entries again, after OK: new fences for all plain acquisitions that are done, by one
+ * statement. Those that got one become `ordered`. Where it is refused, because a row is not its
+ * owner's any more, or the session is gone, each may still go alone. */
+void bl_batch_draw_again(struct bl_session *s, struct bl_entry **entries, size_t n,
+                         const char *suffix);
 
 #endif

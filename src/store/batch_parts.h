@@ -42,12 +42,14 @@ typedef bool bl_batch_filter(const struct bl_entry *e);
 
 bl_batch_filter bl_batch_releases, bl_batch_acquires;
 bl_batch_filter bl_batch_inserts; /* an acquisition of a key that is free */
+bl_batch_filter bl_batch_won;     /* an acquisition that is done */
 
 /* All of them fill s->text. */
 void bl_batch_first(struct batch *b);
 void bl_batch_second(struct batch *b); /* and sets single, and what it says of the packet */
 void bl_batch_undo(struct batch *b);
-void bl_batch_read(struct batch *b); /* all that was inserted */
+void bl_batch_read(struct batch *b);  /* all that was inserted */
+void bl_batch_again(struct batch *b); /* new fences for what is done, which are read */
 
 /* What tells the fences, as columns; and where these were read. An INSERT of a compound has no
  * answer that would tell the first one. A counter that passes an offset larger than the increment

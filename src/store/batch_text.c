@@ -57,6 +57,11 @@ bool bl_batch_inserts(const struct bl_entry *e)
 	return bl_batch_acquires(e) && (e->rung || e->goal->key->shared) && !e->there;
 }
 
+bool bl_batch_won(const struct bl_entry *e)
+{
+	return bl_batch_acquires(e) && e->done;
+}
+
 const struct bl_key *bl_entry_key(const struct bl_entry *e)
 {
 	return bl_batch_releases(e) ? e->hold.key : e->goal->key;
@@ -83,24 +88,35 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 	add_keys(b, which);
 }
 
-/* As bl_many_add_drop(), for its reasons. */
-static void add_deletes(struct batch *b)
+/* The holds themselves: owners of this client, and fences, of which no two rows have the same. */
+static void add_holds(struct batch *b, bl_batch_filter *which)
 {
 	struct bl_buf *text = &b->s->text;
 	const char *before = " AND fence + 0 IN (";
 
+	bl_many_suffix(text, b->suffix);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct bl_entry *e = b->entries[i];
+
+		if (!which(e))
+			continue;
+		bl_buf_adds(text, before);
+		bl_buf_addu(text, bl_batch_releases(e) ? e->hold.fence : e->goal->fence);
+		before = ",";
+	}
+	bl_buf_adds(text, ")");
+}
+
+/* As bl_many_add_drop(), for its reasons. */
+static void add_deletes(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+
 	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)",
 	            b->shared ? b->s->sql->shared_table : b->s->sql->table);
 	add_keys(b, bl_batch_releases);
-	bl_many_suffix(text, b->suffix);
-	for (size_t i = 0; i < b->n; i++) {
-		if (!bl_batch_releases(b->entries[i]))
-			continue;
-		bl_buf_adds(text, before);
-		bl_buf_addu(text, b->entries[i]->hold.fence);
-		before = ",";
-	}
-	bl_buf_adds(text, ");");
+	add_holds(b, bl_batch_releases);
+	bl_buf_adds(text, ";");
 }
 
 static void add_bells(struct batch *b, bl_batch_filter *which, const char *before,
@@ -316,6 +332,26 @@ void bl_batch_read(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
 	add_from(b, BL_BATCH_READ, bl_batch_inserts);
+}
+
+void bl_batch_again(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	bool first = true;
+
+	bl_buf_reset(text);
+	bl_sql_begin_set(b->s->sql, false, text);
+	for (size_t i = 0; i < b->n; i++) {
+		if (!bl_batch_won(b->entries[i]))
+			continue;
+		bl_sql_add_to_set_again(text, first, b->entries[i]->goal->key);
+		first = false;
+	}
+	bl_sql_begin_again(text);
+	bl_buf_adds(text, "TRUE");
+	add_holds(b, bl_batch_won);
+	bl_sql_end_again(text);
+	add_from(b, BL_BATCH_READ, bl_batch_won);
 }
 
 void bl_batch_undo(struct batch *b)

@@ -206,7 +206,8 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 /* Of a row that is there, and ours: to draw its fence again. */
 void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_set(struct bl_buf *ret);
-void bl_sql_end_set_again(struct bl_buf *ret, const char *owner); /* a new fence, no more */
+void bl_sql_begin_again(struct bl_buf *ret); /* a new fence, no more, where a condition is true: */
+void bl_sql_end_again(struct bl_buf *ret);   /* it stands between these two */
 /* Instead of the end of a set: all of them new, or nothing. */
 void bl_sql_end_batch(struct bl_buf *ret);
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);

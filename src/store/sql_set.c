@@ -99,11 +99,15 @@ void bl_sql_end_set(struct bl_buf *ret)
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE " TAKEN_OVER ";");
 }
 
-/* Refused if a row is not ours: one that was broken, and taken by another. */
-void bl_sql_end_set_again(struct bl_buf *ret, const char *owner)
+/* Around a condition, that a row is ours. Refused in the same way if one is not: it was broken, and
+ * taken by another. */
+void bl_sql_begin_again(struct bl_buf *ret)
 {
-	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(owner = ");
-	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(");
+}
+
+void bl_sql_end_again(struct bl_buf *ret)
+{
 	bl_buf_adds(ret, ", reentrant, NULL), fence = VALUES(fence);");
 }
 

@@ -70,11 +70,22 @@ test_a_second_reaper_steps_aside() {
 	expect_equal "$(rows)" 6
 }
 
+# It pauses for longer than the test looks at it, so the bar is there when the test looks.
 test_progress_is_shown_on_a_terminal() {
 	stale_rows 3000 100
 	sql 'ANALYZE TABLE biz_lock' >/dev/null
-	terminal "$program reap --batch 50 --pause 50ms; echo code \$?; read x"
+	terminal "trap : INT; $program reap --batch 1000 --pause 10m; echo code \$?; read x"
 	await_screen '^\[#+ *\] +[0-9]+%  [0-9]+ purged$'
+	type_keys C-c
+	await_screen '^code 130$'
+	screen_shows '^purged 1000 of .*; not to the end$' || fail "no result"
+	! screen_shows '%' || fail "the bar is still there"
+}
+
+test_its_end_takes_the_bar_away() {
+	stale_rows 3000 100
+	sql 'ANALYZE TABLE biz_lock' >/dev/null
+	terminal "$program reap --batch 50 --pause 20ms; echo code \$?; read x"
 	await_screen '^code 0$'
 	screen_shows '^purged 3000 of ' || fail "no result"
 	! screen_shows '%' || fail "the bar is still there"

@@ -130,6 +130,15 @@ void works(bizlock *b)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
+int64_t round_ms(bizlock *b)
+{
+	int64_t start = now_ms();
+
+	expect(OK, b, acquire_as(b, "measured", "measures"));
+	expect(OK, b, bizlock_release(b, KEY("measured"), "measures", NULL));
+	return now_ms() - start;
+}
+
 void takeovers_in_turn(bizlock *const *b, int n)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;

@@ -104,6 +104,11 @@ int acquire_with(bizlock *b, uint32_t flags, struct acquire_args args);
 /* Takes "k" and gives it back: the client works. */
 void works(bizlock *b);
 
+/* How long b takes now to take a free key and give it back, on this machine, as busy as it is. For
+ * bounds of what is to be sooner than something else that takes its time: measured beside it, again
+ * and again, because others come and go. */
+int64_t round_ms(bizlock *b);
+
 /* These clients, of different members of a cluster, take one key over from each other many times,
  * with fences that grow: the counter of each member has to follow what was changed at another. */
 void takeovers_in_turn(bizlock *const *b, int n);

@@ -11,6 +11,7 @@
 
 #include "client/conn/gather.h"
 #include "client/conn/retry.h"
+#include "core/wait.h"
 #include "store/errclass.h"
 
 /* With CROWD calls under way, acquisitions stand in line at the one connection that is at work,
@@ -34,9 +35,10 @@ struct job_batch {
 	struct bl_job *jobs[BL_BATCH_MAX];
 	struct bl_entry *entries[BL_BATCH_MAX];
 	size_t n;
-	unsigned bells;     /* to be rung */
-	bool of_threads;    /* which come back, to the line; requests do not */
-	bl_time rung, sent; /* see struct bl_job */
+	unsigned bells;  /* to be rung */
+	bool of_threads; /* which come back, to the line; requests do not */
+	bl_time rung;    /* when the doorbells were about to be rung */
+	bl_time sent;    /* see struct bl_job */
 };
 
 static const struct bl_key *job_key(const struct bl_job *job)
@@ -106,7 +108,6 @@ static void batch_answer(const struct job_batch *batch, struct bl_job *job, int 
 	if (job->rc != BIZLOCK_OK)
 		*job->err = *err;
 	job->sent = batch->sent;
-	job->rung = batch->rung;
 	job->state = BL_JOB_DONE;
 }
 
@@ -114,6 +115,18 @@ static void note_crowd(struct bizlock *b)
 {
 	if (b->calls >= CROWD)
 		b->pool.crowd_until = bl_now() + CROWD_NS;
+}
+
+/* Where the answer came late. By one statement for all: if each drew its own, a server that is slow
+ * would get the more statements the slower it is. */
+static void batch_order(const struct bizlock *b, struct job_batch *batch)
+{
+	if (!bl_passed(batch->rung + BL_PROMPT_NS))
+		for (size_t i = 0; i < batch->n; i++)
+			batch->entries[i]->ordered = true;
+	else
+		bl_batch_draw_again(&batch->conn->session, batch->entries, batch->n,
+		                    b->process.suffix);
 }
 
 static void batch_run(struct bizlock *b, struct job_batch *batch)
@@ -130,6 +143,8 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	                  &batch->sent, &err);
 	if (rc == BIZLOCK_DB && bl_waited_in_vain(&err))
 		bl_lock_name(&batch->conn->session, job_key(batch->jobs[0]), &err);
+	if (rc == BIZLOCK_OK)
+		batch_order(b, batch);
 	bl_lock(b);
 	note_crowd(b);
 	if (batch->of_threads && rc == BIZLOCK_OK)

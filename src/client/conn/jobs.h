@@ -27,7 +27,6 @@ struct bl_job { /* lives on the stack of its thread; a request's, in its batch *
 	int rc;
 	struct bl_err *err;
 	bl_time sent; /* see bl_batch_run() */
-	bl_time rung; /* when the doorbell was about to be rung */
 };
 
 struct bl_jobs {

@@ -10,10 +10,6 @@
 /* How long to wait for the connection that has our doorbell. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
-/* An answer that comes sooner than this cannot have held up anybody at the doorbell. After a
- * later one the fence may be older than that of somebody who went past, and is drawn again. */
-#define PROMPT_NS (BL_GRACE_NS / 2)
-
 struct bl_claim bl_attempt_claim(const struct bl_contest *c)
 {
 	return (struct bl_claim){.owner = c->call->owner_full,
@@ -137,7 +133,7 @@ static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ri
 {
 	bool alone = ring.bells && !c->client->server.several_primaries;
 
-	return alone && bl_now() < c->sent + PROMPT_NS ? bl_attempt_won(c) : draw_again(c, conn);
+	return alone && bl_now() < c->sent + BL_PROMPT_NS ? bl_attempt_won(c) : draw_again(c, conn);
 }
 
 /* It keeps the doorbell that it has rung, with the row or without. */
@@ -194,7 +190,7 @@ static int draw_again_anywhere(struct bl_contest *c)
  * with the smaller fence: so we do not believe in the lock before its answer would be late. */
 static int outwait_rival(struct bl_contest *c)
 {
-	bl_time late = bl_now() + PROMPT_NS;
+	bl_time late = bl_now() + BL_PROMPT_NS;
 
 	bl_unlock(c->client);
 	while (!bl_passed(late))
@@ -271,7 +267,7 @@ struct bl_job bl_attempt_job(struct bl_contest *c)
 static int won_in_batch(struct bl_contest *c, const struct bl_job *job)
 {
 	c->sent = job->sent;
-	return bl_now() < job->rung + PROMPT_NS ? bl_attempt_won(c) : draw_again_anywhere(c);
+	return job->entry.ordered ? bl_attempt_won(c) : draw_again_anywhere(c);
 }
 
 int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)

@@ -56,8 +56,7 @@ static struct bl_job release_job(const struct bizlock_op *op)
 	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
 }
 
-/* The answers of a batch are prompt, as long as no other statement comes in between: see
- * bl_attempt_answer(). So those that have won come first. */
+/* Those that have won come first: what the others send now takes time, in which leases run. */
 static void answer(struct op_batch *batch, bool won)
 {
 	struct bl_err err = *batch->err;

@@ -10,14 +10,19 @@ TestSuite(asking_many, .init = world_begin, .fini = world_end, .timeout = 480);
 
 static struct ask asks[N];
 
-static void start_all(bizlock *b, int64_t wait_ms)
+static void start_some(bizlock *b, int n, int64_t wait_ms)
 {
-	for (int i = 0; i < N; i++) {
+	for (int i = 0; i < n; i++) {
 		char id[16];
 
 		snprintf(id, sizeof(id), "k-%d", i);
 		ask_for(&asks[i], b, id, "task", .wait_ms = wait_ms);
 	}
+}
+
+static void start_all(bizlock *b, int64_t wait_ms)
+{
+	start_some(b, N, wait_ms);
 }
 
 static int answered(void)
@@ -81,6 +86,30 @@ Test(asking_many, what_is_started_together_travels_together)
 	before = proxy_packets(p);
 	release_all(b);
 	cr_assert_lt(proxy_packets(p) - before, N / 2);
+	proxy_stop(p);
+}
+
+/* The server takes longer for a batch than an answer may take that tells the fences. One by one
+ * they would be drawn again by as many packets. */
+Test(asking_many, fences_that_come_late_are_drawn_again_together)
+{
+	enum { SOME = 256 };
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	unsigned before;
+
+	works(b);
+	db_run(world.admin, "CREATE TRIGGER slow BEFORE INSERT ON biz_lock FOR EACH ROW "
+	                    "SET @slept = SLEEP(0.004)");
+	before = proxy_packets(p);
+	start_some(b, SOME, -1);
+	dispatch_until(b, answered() == SOME);
+	cr_assert_lt(proxy_packets(p) - before, SOME / 4);
+	for (int i = 0; i < SOME; i++) {
+		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
+		cr_assert_eq(row_of(&world, KEY(asks[i].id)).fence, asks[i].grant.fence);
+		expect(OK, b, bizlock_verify(b, KEY(asks[i].id), "task"));
+	}
 	proxy_stop(p);
 }
 

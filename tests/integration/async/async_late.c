@@ -86,7 +86,7 @@ Test(async_late, leases_that_are_over_by_then)
 	eventually(is_readable(b));
 	eventually(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == N && rows() == 0);
 	for (int i = 0; i < N; i++)
-		expect(OK, other, acquire(other, asks[i].id, .owner = "other", .wait_ms = -1));
+		expect(OK, other, acquire_as(other, asks[i].id, "other", .wait_ms = -1));
 	dispatch_until(b, told() == N);
 	for (int i = 0; i < N; i++) {
 		granted += asks[i].rc == BIZLOCK_OK;

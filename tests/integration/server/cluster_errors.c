@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include "cr_numbers.h"
 #include "cr_test.h"
 
 TestSuite(cluster_errors, .init = world_begin, .fini = world_end, .timeout = 240);
@@ -16,29 +17,50 @@ static void raise_at(const char *when, const char *event, unsigned number, const
 	       event, when, event, world.schema, world.schema, number, db_literal(words));
 }
 
-static void refuse_for_a_while(void)
+static void refuse(bool refuses)
 {
-	db_run(world.admin, "UPDATE refusing SET until = UTC_TIMESTAMP(6) + INTERVAL 300000 "
-	                    "MICROSECOND");
+	db_run(world.admin, "UPDATE refusing SET until = UTC_TIMESTAMP(6) + INTERVAL %d HOUR",
+	       refuses ? 1 : -1);
+}
+
+static uint64_t refusals(bizlock *b)
+{
+	bizlock_numbers n = numbers_of(b);
+
+	return n.retried_conflict + n.retried_lost + n.reconnects;
+}
+
+/* The server refuses until the call has been refused, and has gone on. */
+static void is_refused_first(struct call *call)
+{
+	uint64_t before = refusals(call->b);
+
+	refuse(true);
+	call_go(call);
+	eventually(atomic_load(&call->done) || refusals(call->b) > before);
+	refuse(false);
+	cr_assert_eq(call_join(call), BIZLOCK_OK, "%s", call->errmsg);
 }
 
 static bizlock_numbers survives_by(bizlock *b, const char *when, unsigned number, const char *words)
 {
-	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	bizlock_numbers n = {.size = sizeof(n)};
+	bizlock_numbers n;
+	struct call call;
 
 	db_run(world.admin, "CREATE TABLE refusing (until DATETIME(6)) ENGINE=InnoDB "
 	                    "AS SELECT UTC_TIMESTAMP(6) AS until");
 	raise_at(when, "INSERT", number, words);
 	raise_at(when, "DELETE", number, words);
-	refuse_for_a_while();
-	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
-	cr_assert_eq(row_of(&world, KEY("k")).fence, grant.fence);
-	cr_assert_eq(grant.flags, 0);
-	refuse_for_a_while();
-	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	call_prepare(&call, b, "k", .wait_ms = PATIENCE_MS, .owner = "task");
+	call.opts.lease_ms = 20 * PATIENCE_MS;
+	is_refused_first(&call);
+	cr_assert_eq(row_of(&world, KEY("k")).fence, call.grant.fence);
+	cr_assert_eq(call.grant.flags, 0);
+	call.releases = true;
+	atomic_store(&call.done, false);
+	is_refused_first(&call);
 	cr_assert(!row_of(&world, KEY("k")).there);
-	expect(OK, b, bizlock_stats(b, &n));
+	n = numbers_of(b);
 	db_run(world.admin, "DROP TABLE refusing; DROP TRIGGER refuse_INSERT;"
 	                    " DROP TRIGGER refuse_DELETE");
 	return n;
