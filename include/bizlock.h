@@ -275,6 +275,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   queue               auto | off: the doorbell, where the server has it; or polls
  *   combine             on | off: calls of several threads may share a transaction
  *
+ * `password` alone may also be set while the client is open, by any thread and beside any call:
+ * connections that are made from then on log in with it. One that came from an option file is
+ * read from there again when a server refuses it.
+ *
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
