@@ -153,7 +153,8 @@ extern "C" {
  * DB           the server refused; the message has its words and number. Or another session has
  *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
  *              so
- * SCHEMA       tables missing, older or newer than this library
+ * SCHEMA       tables missing, older or newer than this library; from any call, if they are
+ *              dropped while a client is open. The message says what to do
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
