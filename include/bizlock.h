@@ -153,7 +153,8 @@ extern "C" {
  * DB           the server refused; the message has its words and number. Or another session has
  *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
  *              so
- * SCHEMA       tables missing, of another version, or not as they must be
+ * SCHEMA       tables missing, of another version, or not as they must be; from any call, if they
+ *              are dropped while a client is open. The message says what to do
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
@@ -278,6 +279,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: the doorbell, where the server has it; or polls
  *   combine             on | off: calls of several threads may share a transaction
+ *
+ * `password` alone may also be set while the client is open, by any thread and beside any call:
+ * connections that are made from then on log in with it. One that came from an option file is
+ * read from there again when a server refuses it.
  *
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);

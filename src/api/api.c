@@ -10,6 +10,7 @@
 #include "client/lock/release.h"
 #include "client/lock/renew.h"
 #include "client/ops/ops.h"
+#include "client/sources.h"
 
 int bizlock_new(bizlock **ret)
 {
@@ -23,10 +24,10 @@ static int set(bizlock *b, const char *option, const char *value, struct bl_err 
 {
 	int rc;
 
+	if (!option)
+		return bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
 	bl_lock(b);
 	rc = bl_door_new(b, err);
-	if (rc == BIZLOCK_OK && !option)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
 	if (rc == BIZLOCK_OK)
 		rc = bl_config_set(&b->set, option, value, BL_FROM_SET, err);
 	bl_unlock(b);
@@ -40,6 +41,11 @@ int bizlock_set(bizlock *b, const char *option, const char *value)
 
 	if (rc == BIZLOCK_OK)
 		rc = set(b, option, value, err);
+	if (rc == BIZLOCK_MISUSE && strcmp(option, "password") == 0 &&
+	    bl_door_enter(b, err) == BIZLOCK_OK) {
+		bl_err_clear(err);
+		return bl_door_out(b, "set", err, bl_client_password(b, value, err));
+	}
 	return bl_door_finish(b, "set", err, rc);
 }
 

@@ -184,8 +184,11 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 	rc = make_identity(b, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_failover_new(&b->failover, &b->config, err);
-	if (rc == BIZLOCK_OK)
+	if (rc == BIZLOCK_OK) {
+		b->failover->reread = bl_client_reread_password;
+		b->failover->reread_arg = b;
 		rc = inspect_in_time(b, err);
+	}
 	if (rc == BIZLOCK_OK)
 		rc = build(b, err);
 	if (rc == BIZLOCK_OK)

@@ -144,3 +144,31 @@ int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *er
 		bl_config_free(&config);
 	return rc;
 }
+
+int bl_client_password(struct bizlock *b, const char *value, struct bl_err *err)
+{
+	int rc;
+
+	bl_lock(b);
+	rc = bl_config_set(&b->config, bl_option_name(BL_OPT_PASSWORD), value, BL_FROM_SET, err);
+	bl_unlock(b);
+	return rc == BIZLOCK_OK ? bl_failover_password(b->failover, value, err) : rc;
+}
+
+void bl_client_reread_password(void *client)
+{
+	struct bizlock *b = client;
+	struct bl_config config;
+	enum bl_source source;
+	struct bl_err ignored;
+
+	bl_lock(b);
+	source = b->config.source[BL_OPT_PASSWORD];
+	bl_unlock(b);
+	if (source == BL_FROM_ENV || source == BL_FROM_SET)
+		return;
+	if (bl_client_config(b, &config, &ignored) != BIZLOCK_OK)
+		return;
+	bl_failover_password(b->failover, config.password, &ignored);
+	bl_config_free(&config);
+}

@@ -147,6 +147,12 @@ bool bl_server_full(const struct bl_err *err)
 	       err->refused == ER_USER_LIMIT_REACHED;
 }
 
+bool bl_password_refused(const struct bl_err *err)
+{
+	return err->refused == ER_ACCESS_DENIED_ERROR ||
+	       err->refused == ER_ACCESS_DENIED_NO_PASSWORD_ERROR;
+}
+
 /* What the connectors say of a server that is not there differs by how it is missed. */
 bool bl_server_away(const struct bl_err *err)
 {

@@ -56,6 +56,7 @@ bool bl_no_table(const struct bl_err *err);
  * anybody's help? */
 bool bl_server_full(const struct bl_err *err);
 bool bl_server_away(const struct bl_err *err);
+bool bl_password_refused(const struct bl_err *err);
 
 /* May the statement have run, although it failed? */
 bool bl_may_have_run(const struct bl_err *err);

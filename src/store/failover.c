@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/hosts.h"
+#include "store/errclass.h"
 #include "store/one_server.h"
 #include "store/race.h"
 
@@ -19,8 +20,24 @@ static unsigned count_hosts(const char *list)
 	return n;
 }
 
+struct bl_old_password {
+	struct bl_old_password *next;
+	char *text;
+};
+
+static void forget(char *password)
+{
+	if (password)
+		explicit_bzero(password, strlen(password));
+	free(password);
+}
+
 static void free_all(struct bl_failover *f, bool forked)
 {
+	for (struct bl_old_password *old; (old = f->old_passwords) != NULL; free(old)) {
+		f->old_passwords = old->next;
+		forget(old->text);
+	}
 	if (!forked) {
 		pthread_cond_destroy(&f->ended);
 		pthread_mutex_destroy(&f->mu);
@@ -129,19 +146,19 @@ void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1])
 }
 
 /* Its address may be that of a proxy. */
-static int dial_the_only_one(struct bl_failover *f, bool in_group, struct bl_session *ret,
-                             struct bl_err *err)
+static int dial_the_only_one(struct bl_failover *f, const struct bl_config *config, bool in_group,
+                             struct bl_session *ret, struct bl_err *err)
 {
 	char before[BL_IDENTITY_MAX + 1];
 	bool shared;
-	int rc = bl_session_open(ret, &f->config, &f->targets[0].host, in_group, f->io_ms, err);
+	int rc = bl_session_open(ret, config, &f->targets[0].host, in_group, f->io_ms, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_failover_server(f, before);
 	if (!before[0] || !ret->server[0] || strcmp(before, ret->server) == 0)
 		return BIZLOCK_OK;
-	rc = bl_one_server_check(&f->config, before, ret, &shared, err);
+	rc = bl_one_server_check(config, before, ret, &shared, err);
 	if (rc == BIZLOCK_OK)
 		bl_failover_leads_to(f, shared ? "" : ret->server);
 	else
@@ -149,19 +166,72 @@ static int dial_the_only_one(struct bl_failover *f, bool in_group, struct bl_ses
 	return rc;
 }
 
-int bl_failover_dial(struct bl_failover *f, const struct bl_host *host, bool in_group,
-                     struct bl_session *ret, struct bl_err *err)
+int bl_failover_dial(struct bl_failover *f, const struct bl_config *config,
+                     const struct bl_host *host, bool in_group, struct bl_session *ret,
+                     struct bl_err *err)
 {
 	if (f->any)
-		return bl_session_reach(ret, &f->config, host, err);
-	return f->n > 1 ? bl_session_open(ret, &f->config, host, in_group, f->io_ms, err)
-	                : dial_the_only_one(f, in_group, ret, err);
+		return bl_session_reach(ret, config, host, err);
+	return f->n > 1 ? bl_session_open(ret, config, host, in_group, f->io_ms, err)
+
+	                : dial_the_only_one(f, config, in_group, ret, err);
+}
+
+/* ---- the password ------------------------------------------------------------------------ */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+int bl_failover_password(struct bl_failover *f, const char *password, struct bl_err *err)
+{
+	struct bl_old_password *old = malloc(sizeof(*old));
+	char *text = password ? strdup(password) : NULL;
+	bool changed;
+
+	if (!old || (password && !text)) {
+		free(old);
+		forget(text);
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	}
+	pthread_mutex_lock(&f->mu);
+	changed = !same_text(f->config.password, text);
+	if (changed) {
+		*old = (struct bl_old_password){f->old_passwords, f->config.password};
+		f->old_passwords = old;
+		f->config.password = text;
+		f->passwords++;
+	}
+	pthread_mutex_unlock(&f->mu);
+	if (!changed) {
+		free(old);
+		forget(text);
+	}
+	return BIZLOCK_OK;
+}
+
+static unsigned count_passwords(struct bl_failover *f)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&f->mu);
+	n = f->passwords;
+	pthread_mutex_unlock(&f->mu);
+	return n;
 }
 
 int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time until,
                         struct bl_session *ret, struct bl_err *err)
 {
+	unsigned password = count_passwords(f);
 	int rc = bl_race(f, until, ret, err);
+
+	if (rc == BIZLOCK_CONN && bl_password_refused(err) && f->reread) {
+		f->reread(f->reread_arg);
+		if (count_passwords(f) != password)
+			rc = bl_race(f, until, ret, err);
+	}
 
 	if (rc == BIZLOCK_OK)
 		ret->sql = sql;

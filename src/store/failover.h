@@ -17,13 +17,22 @@ struct bl_target {
 };
 
 struct bl_dial;
+struct bl_old_password;
+
+/* Reads the password anew from where it came from, and gives it to bl_failover_password(). */
+typedef void bl_reread_fn(void *arg);
 
 /* It has a mutex of its own, which is held for a moment. No other mutex is taken meanwhile. */
 struct bl_failover {
-	struct bl_config config; /* a copy: dials may outlive whoever opened this */
-	uint32_t io_ms;          /* what each read has: the time for one answer */
-	bool any;      /* of use is any server that can be looked at: see bl_session_reach() */
-	bool in_group; /* open has found that it is a group's: does not change any more */
+	struct bl_config config; /* a copy: dials may outlive whoever opened this. Its password
+	                            changes; each dial has that which was in force when it began */
+	unsigned passwords;      /* how often it has changed */
+	struct bl_old_password *old_passwords; /* dials may use them still */
+	bl_reread_fn *reread; /* asked where a server refuses the password, or NULL */
+	void *reread_arg;
+	uint32_t io_ms; /* what each read has: the time for one answer */
+	bool any;       /* of use is any server that can be looked at: see bl_session_reach() */
+	bool in_group;  /* open has found that it is a group's: does not change any more */
 	struct bl_target *targets; /* in the order of the option */
 	unsigned n;
 	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
@@ -68,9 +77,13 @@ int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time
 int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl_session *ret,
                              struct bl_err *err);
 
-/* One dial, and the last step of its thread: for store/race.c. */
-int bl_failover_dial(struct bl_failover *f, const struct bl_host *host, bool in_group,
-                     struct bl_session *ret, struct bl_err *err);
+/* For connections that are made from now on. NULL: none. NOMEM. */
+int bl_failover_password(struct bl_failover *f, const char *password, struct bl_err *err);
+
+/* One dial, and the last step of its thread: for store/race.c. config: as it was when it began. */
+int bl_failover_dial(struct bl_failover *f, const struct bl_config *config,
+                     const struct bl_host *host, bool in_group, struct bl_session *ret,
+                     struct bl_err *err);
 void bl_failover_dialed(struct bl_failover *f);
 
 /* The host of this session has not answered, or it says that it is no place for us now. */

@@ -23,6 +23,7 @@
 struct bl_dial {
 	struct bl_failover *failover;
 	struct bl_target *target;
+	struct bl_config config; /* its texts are the failover's */
 	bool in_group;
 	struct bl_dial *next; /* of the strays */
 	bool stray, ended;
@@ -110,7 +111,8 @@ static void dial_ended(struct bl_dial *d)
 static void dial_open(struct bl_dial *d)
 {
 	bl_err_clear(&d->err);
-	d->rc = bl_failover_dial(d->failover, &d->target->host, d->in_group, &d->session, &d->err);
+	d->rc = bl_failover_dial(d->failover, &d->config, &d->target->host, d->in_group,
+	                         &d->session, &d->err);
 	dial_ended(d);
 }
 
@@ -129,7 +131,10 @@ static struct bl_dial *dial_new(struct bl_failover *f, struct bl_target *target)
 	struct bl_dial *d = calloc(1, sizeof(*d));
 
 	if (d)
-		*d = (struct bl_dial){.failover = f, .target = target, .in_group = f->in_group};
+		*d = (struct bl_dial){.failover = f,
+		                      .target = target,
+		                      .config = f->config,
+		                      .in_group = f->in_group};
 	return d;
 }
 

@@ -251,4 +251,16 @@ test_the_password_is_not_seen() {
 	kill "$holder"
 }
 
+# Nobody holds the lock, and no machine would run the job: that must not look as if another did.
+test_behind_a_locked_table_it_does_not_say_busy() {
+	sql "LOCK TABLES biz_lock READ; DO SLEEP(60)" >"$work/lock.out" 2>&1 &
+	local locker=$!
+	await eval '[[ $(sql "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND INFO LIKE '"'DO SLEEP%'"'") -gt 0 ]]'
+	expect 76 "$program" exec -w 0 job a -- true
+	expect_err 'biz_lock.* is locked by another session'
+	sql "KILL $(sql "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND INFO LIKE 'DO SLEEP%'")"
+	wait "$locker" || true
+	expect 0 "$program" exec -w 10000 job a -- true
+}
+
 run_tests

@@ -296,3 +296,77 @@ Test(users, a_wrong_password_is_not_waited_for)
 	            "Access denied");
 	cr_assert_lt(now_ms() - start, 60000);
 }
+
+/* ---- a password that changes -------------------------------------------------------------- */
+
+#define ROTATED "n3w-zebra"
+
+static void rotate(void)
+{
+	for (const char *const *host = OPTIONS("%", "localhost"); *host; host++)
+		db_run(world.admin, "ALTER USER '%s'@'%s' IDENTIFIED BY '" ROTATED "'",
+		       world.schema, *host);
+	kill_connections();
+}
+
+static void option_file(const char *path, const char *password)
+{
+	FILE *file = fopen(path, "w");
+
+	cr_assert(file);
+	fprintf(file, "[client]\npassword=%s\n", password);
+	cr_assert_eq(fclose(file), 0);
+}
+
+/* What is set comes before what the file says: so the password is not. */
+static bizlock *client_by_file(const char *path)
+{
+	char port[8];
+	const char *const options[] = {"host",     world.at.host, "port",          port,
+	                               "user",     world.schema,  "defaults_file", path,
+	                               "database", world.schema,  "lease_ms",      "6000"};
+	bizlock *b;
+
+	snprintf(port, sizeof(port), "%u", world.at.port);
+	expect(OK, NULL, bizlock_new(&b));
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i += 2)
+		expect(OK, b, bizlock_set(b, options[i], options[i + 1]));
+	expect(OK, b, bizlock_open(b));
+	return b;
+}
+
+/* Whoever keeps a hold meanwhile keeps it, and calls find their way. */
+Test(users, a_password_that_is_rotated_in_its_file_is_read_again)
+{
+	char path[32];
+	bizlock *b;
+
+	make_user("", OWN_TABLES);
+	write_file(path, "[client]\npassword=" PASSWORD "\n");
+	b = client_by_file(path);
+	expect(OK, b, acquire_renewed(b, "held", .owner = "o"));
+	rotate();
+	expect(CONN, b, acquire(b, "k"));
+	expect_message(b, "Access denied");
+	option_file(path, ROTATED);
+	works(b);
+	steadily(true, 7000);
+	expect(OK, b, bizlock_verify(b, KEY("held"), "o"));
+	expect(OK, b, bizlock_release(b, KEY("held"), "o", NULL));
+	bizlock_close(b);
+	unlink(path);
+}
+
+Test(users, a_password_can_be_set_while_the_client_is_open)
+{
+	bizlock *b;
+
+	make_user("", OWN_TABLES);
+	b = client(OPTIONS("user", world.schema, "password", PASSWORD));
+	works(b);
+	expect(MISUSE, b, bizlock_set(b, "user", "somebody"));
+	rotate();
+	expect(CONN, b, acquire(b, "k"));
+	expect(OK, b, bizlock_set(b, "password", ROTATED));
+	works(b);
+}

@@ -224,6 +224,7 @@ TX_TEST(committing, that_the_server_refuses_is_rolled_back)
 		tx_begin(tx, 1);
 		expect(SCHEMA, b, bizlock_commit(b, KEY("k"), NULL, tx));
 		expect_message(b, "1146");
+		expect_message(b, "apply the files of sql/");
 		nothing_is_left_of(tx, 1);
 	}
 	db_run(world.admin, "RENAME TABLE biz_lock_away TO biz_lock");
