@@ -71,7 +71,8 @@ struct bl_hold {
 	bl_time began;   /* no later than at the server */
 	bl_time expires; /* never later than the server's: too early costs a
 	                    renewal, too late breaks exclusion */
-	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up */
+	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up. LOST: when to
+	                    give its doorbell back */
 	unsigned tries;  /* ORPHAN: how often it was found fenced */
 	bl_time until;   /* renew no longer than that */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */

@@ -65,6 +65,8 @@ struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc)
 void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 {
 	h->busy = false;
+	if (h->state == BL_HOLD_LOST && h->bell)
+		bl_worker_by(&b->janitor.worker, 0);
 	pthread_cond_broadcast(&b->changed);
 }
 
@@ -214,6 +216,9 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	bl_hold_move(h, BL_HOLD_LOST);
 	h->why = why;
+	h->due = 0;
+	if (h->bell)
+		bl_worker_by(&b->janitor.worker, 0);
 	if (why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
 		h->words = strdup(upkeep_words(b, h));
 	h->untold = true;

@@ -263,3 +263,58 @@ Test(losing, a_release_that_finds_it_lost_gives_one_doorbell_back)
 	take(b, BIZLOCK_NO_RENEW);
 	cr_assert_neq(db_number(world.admin, "SELECT bell FROM biz_lock"), 0);
 }
+
+/* ---- those who wait for it ------------------------------------------------------------------- */
+
+#define WAITERS 4
+
+/* The doorbell that its row says its holder has; 0: it went past. */
+static long long bell_of_k(void)
+{
+	return db_number(world.admin, "SELECT bell FROM biz_lock WHERE %s", row_where(KEY("k")));
+}
+
+/* A client that knows that its hold is over does not keep its doorbell until it releases, and
+ * nobody has to go past it. */
+Test(losing, a_loss_rings_and_those_who_wait_come_in_order)
+{
+	bizlock *b = watched_client(NULL), *clients[WAITERS];
+	struct call calls[WAITERS];
+	char owner[WAITERS][8];
+
+	take(b, 0);
+	for (int i = 0; i < WAITERS; i++) {
+		snprintf(owner[i], sizeof(owner[i]), "w%d", i);
+		clients[i] = client(NULL);
+		call_start(&calls[i], clients[i], "k", .wait_ms = -1, .owner = owner[i]);
+		eventually(doorbell_waiters(&world) == i + 1);
+	}
+	db_run(world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY("k")));
+	for (int i = 0; i < WAITERS; i++) {
+		eventually(calls[i].done);
+		cr_assert_eq(call_join(&calls[i]), BIZLOCK_OK, "%s", calls[i].errmsg);
+		cr_assert_neq(bell_of_k(), 0);
+		for (int later = i + 1; later < WAITERS; later++)
+			cr_assert(!calls[later].done);
+		expect(OK, clients[i], bizlock_release(clients[i], KEY("k"), owner[i], NULL));
+	}
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+#define TRIES 10
+
+/* A waiter goes past a doorbell after 200 ms; a machine that is busy may let it. */
+Test(losing, the_end_of_a_lease_rings)
+{
+	bizlock *b = watched_client(NULL), *other = client(NULL);
+	bool rung = false;
+
+	for (int i = 0; i < TRIES && !rung; i++) {
+		take(b, BIZLOCK_NO_RENEW);
+		expect(OK, other, acquire(other, "k", .wait_ms = PATIENCE_MS));
+		rung = bell_of_k() != 0;
+		expect(OK, other, bizlock_release(other, KEY("k"), NULL, NULL));
+		expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	cr_assert(rung);
+}
