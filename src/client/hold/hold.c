@@ -134,9 +134,8 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
 	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
 	h->upkeep = BL_UPKEEP_GOOD;
-	b->pool.reserve |= h->due != BL_NEVER && !b->renewer.own;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
-	bl_worker_by(&b->renewer.worker, h->due);
+	bl_renewer_by(b, h);
 }
 
 void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)

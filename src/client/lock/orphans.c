@@ -88,12 +88,23 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 }
 
 /* The owner of a lost one may release it late, or never. Meanwhile its doorbell would keep those
- * waiting who sleep at it, until they go past it in any order. */
+ * waiting who sleep at it, until they go past it in any order. The hold is not busy, for a server
+ * that hangs must not keep a call from answering LOST: so it may be gone afterwards. */
 static void ring_for_lost(struct bl_call *call, struct bl_hold *h)
 {
-	if (bl_drop_bell(call, &h->bell) != BIZLOCK_OK)
-		h->due = bl_now() + AGAIN_NS;
-	bl_hold_done(call->client, h);
+	struct bizlock *b = call->client;
+	const struct bl_conn *conn = bl_pool_find(&b->pool, h->bell);
+	uint64_t bell = h->bell, fence = h->fence;
+
+	h->due = bl_now() + AGAIN_NS;
+	if (conn && conn->lent)
+		return;
+	h->bell = 0;
+	if (bl_drop_bell(call, &bell) == BIZLOCK_OK)
+		return;
+	h = bl_held_with_fence(&b->held, &call->key, fence);
+	if (h)
+		h->bell = bell;
 }
 
 void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
@@ -105,10 +116,12 @@ void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 	bl_err_clear(&err);
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
 	call.io_deadline = bl_now() + (with_bell ? BELL_NS : 0); /* once: others are waiting */
-	h->busy = b->janitor.worker.at_work = true;
-	if (h->state == BL_HOLD_LOST)
+	b->janitor.worker.at_work = true;
+	if (h->state == BL_HOLD_LOST) {
 		ring_for_lost(&call, h);
-	else
+	} else {
+		h->busy = true;
 		orphan_cleaned(b, h, clean_orphan(&call, h), &err);
+	}
 	b->janitor.worker.at_work = false;
 }
