@@ -167,7 +167,7 @@ extern "C" {
 	X(UNKNOWN, 6, "outcome unknown: the server could not be asked")                            \
 	X(CONN, 7, "no connection to the server")                                                  \
 	X(DB, 8, "the server refused the statement")                                               \
-	X(SCHEMA, 9, "bizlock's tables are missing or of another version")                         \
+	X(SCHEMA, 9, "bizlock's tables are missing, of another version, or not as they must be")   \
 	X(INVALID, 10, "invalid argument or option")                                               \
 	X(MISUSE, 11, "call out of order")                                                         \
 	X(LIMIT, 12, "a limit was reached")                                                        \
