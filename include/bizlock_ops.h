@@ -279,6 +279,15 @@ typedef struct bizlock_migration {
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);
 
+/* Fences from here on are larger than all that were ever given, and than *ret (which may be NULL):
+ * after a TRUNCATE, a dump that was restored, or a copy of a table in its place, which set the
+ * counters of fences back. They become the microseconds since 1970, at least, for nothing tells
+ * what a database that is gone has given. Those who hold a lock keep it, and its fence. Needs no
+ * prior open, and no privilege that locks do not need; may be called while clients are at work, as
+ * often as you like. CONN, DB, INVALID, NOMEM, UNSUPPORTED; SCHEMA: the tables are not as they must
+ * be, or fences would become larger than 2^62. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_raise_fences(bizlock *, uint64_t *ret);
+
 /* Writes the GRANT statements that let `user` do all that this library does, except
  * bizlock_migrate(), and nothing else: one a line, each with its ';', in UTF-8, for the
  * options database and table_prefix. user: "name" or "name@host", split at the last

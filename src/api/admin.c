@@ -39,6 +39,20 @@ int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migrat
 	return bl_door_out(b, "each_migration", &mine, rc);
 }
 
+int bizlock_raise_fences(bizlock *b, uint64_t *ret)
+{
+	struct bl_err *err = bl_door_error();
+	uint64_t raised = 0;
+	int rc = bl_door_visit(b, err);
+
+	if (rc != BIZLOCK_OK)
+		return bl_door_finish(b, "raise_fences", err, rc);
+	rc = bl_client_raise_fences(b, &raised, err);
+	if (rc == BIZLOCK_OK && ret)
+		*ret = raised;
+	return bl_door_out(b, "raise_fences", err, rc);
+}
+
 /* What is written is shown on terminals, and run by whoever may grant. */
 static int check_account(const char *user, struct bl_err *err)
 {

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 
 struct options {
-	bool dry_run, status;
+	bool dry_run, status, raise_fences;
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -15,13 +15,16 @@ struct options {
 const struct cli_option cli_migrate_options[] = {
         {"dry-run", 0, CLI_FLAG, AT(dry_run), 0, 0, NULL, "print the SQL, and run nothing"},
         {"status", 0, CLI_FLAG, AT(status), 0, 0, NULL, "what has been applied, and when"},
+        {"raise-fences", 0, CLI_FLAG, AT(raise_fences), 0, 0, NULL,
+         "let fences go on above all that were ever given"},
         {0},
 };
 
 const char cli_migrate_more[] =
         "Creates what is missing of the tables, in the database given by -D. Needs the\n"
         "privilege CREATE; --status needs SELECT alone, and exits by 1 if something is to\n"
-        "be done.\n";
+        "be done. After a TRUNCATE, a restored dump, or a copy of a table in its place\n"
+        "fences would come again: --raise-fences keeps them above all that were given.\n";
 
 const struct cli_option cli_grants_options[] = {{0}};
 
@@ -53,6 +56,17 @@ static int show_migration(void *arg, const bizlock_migration *m)
 	return 0;
 }
 
+static int raise_fences(struct cli *c, FILE *out)
+{
+	uint64_t raised = 0;
+	int rc = bizlock_raise_fences(c->lock, &raised);
+
+	if (rc != BIZLOCK_OK)
+		return cli_failed(c, rc);
+	fprintf(out, "fences go on above %" PRIu64 "\n", raised);
+	return CLI_DONE;
+}
+
 static int migrate(struct cli *c, struct migrations *all)
 {
 	int rc = bizlock_each_migration(c->lock, show_migration, all);
@@ -61,21 +75,25 @@ static int migrate(struct cli *c, struct migrations *all)
 		rc = bizlock_migrate(c->lock);
 	if (rc != BIZLOCK_OK)
 		return cli_failed(c, rc);
-	if (!all->pending && !all->o.status)
+	if (!all->pending && !all->o.status && !all->o.raise_fences)
 		cli_say("the tables are as they should be");
+	if (all->o.raise_fences)
+		return raise_fences(c, all->out);
 	return all->pending && all->o.status ? CLI_NO : CLI_DONE;
 }
 
 /* What is said is said when it is done. */
 int cli_migrate(struct cli *c)
 {
-	struct migrations all = {.o = {false, false}};
+	struct migrations all = {.o = {.dry_run = false}};
 	char *text = NULL;
 	size_t size;
 	int code = cli_parse(c, &all.o);
 
 	if (code == CLI_GO_ON && all.o.dry_run && all.o.status)
 		return cli_misused(c, "migrate: --dry-run or --status, not both");
+	if (code == CLI_GO_ON && all.o.raise_fences && (all.o.dry_run || all.o.status))
+		return cli_misused(c, "migrate: --raise-fences changes something");
 	if (code == CLI_GO_ON)
 		code = cli_password(c);
 	if (code != CLI_GO_ON)

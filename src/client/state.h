@@ -106,7 +106,9 @@ struct bizlock {
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;
-	bool bells;         /* doorbells are used */
+	bool bells; /* doorbells are used */
+	uint64_t
+	        fences[2]; /* the largest it was ever granted: of plain locks, and of shared ones */
 	unsigned overslept; /* bl_shared_polls() */
 	struct bl_hash bell_seed, shared_bell_seed;
 	struct bl_pool pool;

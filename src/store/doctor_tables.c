@@ -1,12 +1,13 @@
 /* The doctor's checks of the tables. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "store/doctor_checks.h"
 #include "store/errclass.h"
+#include "store/fences.h"
 #include "store/schema.h"
-#include "store/tables.h"
 
 static const char *comma(const struct bl_finding *f)
 {
@@ -135,6 +136,32 @@ static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
 		          "acquisitions of all keys wait for each other");
 }
 
+/* In a cluster each member counts for itself. */
+static int judge_floors(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	struct bl_fence_counter counters[BL_FENCE_COUNTERS];
+	const char *prefix = d->config->table_prefix;
+	int rc;
+
+	if (bl_server_in_cluster(&d->server))
+		return BIZLOCK_OK;
+	rc = bl_fences_read(&d->session, prefix, counters, err);
+	for (int i = 0; i < BL_FENCE_COUNTERS && rc == BIZLOCK_OK; i++) {
+		const struct bl_fence_counter *c = &counters[i];
+
+		if (!c->next || c->next >= c->floor)
+			continue;
+		bl_buf_addf(&f->text,
+		            ", but the next fence of %s%s is %" PRIu64 ", and was %" PRIu64
+		            " before",
+		            prefix, bl_needs[c->table].table, c->next, c->floor);
+		bl_advise(f, BIZLOCK_BAD,
+		          "run `bizlock migrate --raise-fences`: TRUNCATE, ALTER TABLE ... "
+		          "AUTO_INCREMENT, a dump or a copy in its place has set it back");
+	}
+	return rc;
+}
+
 int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	int rc = show_facts(d, f, BL_FACT_COUNTER, BL_FACT_COUNTER, err);
@@ -142,7 +169,8 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 	if (rc != BIZLOCK_OK || f->text.len == 0)
 		return rc;
 	judge_server(d, f);
-	return rc;
+	rc = judge_floors(d, f, err);
+	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc; /* another finding */
 }
 
 /* ---- limits of shared locks ---------------------------------------------------------------- */

@@ -85,6 +85,9 @@ static const struct {
         {"range_optimizer_max_mem_size", "0", MYSQL_SINCE(80017)},
         {"optimizer_max_sel_arg_weight", "0", MARIADB_SINCE(100600)},
 
+        /* Long: what the tables' counters have reached is told as it was a day ago. */
+        {"information_schema_stats_expiry", "0", MYSQL_SINCE(80017)},
+
         /* FORCED: no statement is run on InnoDB (3889). */
         {"use_secondary_engine", "OFF", MYSQL_SINCE(80017)},
 

@@ -229,6 +229,12 @@ static void end_table(struct looking *l)
 	}
 }
 
+/* MySQL says nothing of a counter that has not counted yet. */
+static uint64_t next_fence(const char *field)
+{
+	return *field ? strtoull(field, NULL, 10) : 1;
+}
+
 static void judge(struct looking *l, MYSQL_ROW row)
 {
 	const char *a = row[3] ? row[3] : "none", *b = row[4] ? row[4] : "",
@@ -242,7 +248,7 @@ static void judge(struct looking *l, MYSQL_ROW row)
 		end_table(l);
 		snprintf(l->name, sizeof(l->name), "%s", row[0]);
 		l->fact.table = (enum bl_table)table;
-		l->fact.counter = what == IS_TABLE ? strtoull(c, NULL, 10) : 0;
+		l->fact.counter = what == IS_TABLE ? next_fence(c) : 0;
 		l->view = l->key = l->counter = false;
 	}
 	if (what == IS_TABLE) {

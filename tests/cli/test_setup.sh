@@ -32,6 +32,24 @@ test_migrate_makes_the_tables_once() {
 	expect 0 "$program" --table-prefix x_ migrate
 	expect 0 "$program" --table-prefix x_ exec job a -- true
 	expect 64 "$program" migrate --status --dry-run
+	expect 64 "$program" migrate --status --raise-fences
+}
+
+test_fences_are_raised() {
+	empty_database d
+	expect 0 "$program" migrate --raise-fences
+	expect_out '^applied 001_init\.sql$'
+	expect_out '^fences go on above [1-9][0-9]{15}$'
+	local raised
+	raised=$(sed -n 's/^fences go on above //p' "$out")
+	expect 0 "$program" exec job a -- sh -c "test \"\$BIZLOCK_FENCE\" -gt $raised"
+	expect 0 "$program" reap
+	sql "TRUNCATE $empty.biz_lock"
+	expect 1 "$program" doctor
+	expect_out '^bad +auto_increment .* was [0-9]+ before'
+	expect_out 'migrate --raise-fences'
+	expect 0 "$program" migrate --raise-fences
+	expect 0 "$program" doctor
 }
 
 test_what_migrate_would_run_may_be_run_by_hand() {
@@ -55,6 +73,7 @@ test_a_user_with_the_grants_can_do_everything_and_no_more() {
 	expect 0 "$program" exec job a -- true
 	expect 0 "$program" list
 	expect 0 "$program" reap --older-than 0
+	expect 0 "$program" migrate --raise-fences
 	expect 0 "$program" doctor
 	expect_out '^good +grants '
 	expect 76 "$program" --table-prefix y_ migrate

@@ -12,7 +12,7 @@ _bizlock_options() {
 	watch) echo --type --interval ;;
 	break) echo --fence --yes ;;
 	reap) echo --older-than --batch --pause --max --dry-run --json --quiet ;;
-	migrate) echo --dry-run --status ;;
+	migrate) echo --dry-run --status --raise-fences ;;
 	doctor) echo --json ;;
 	esac
 }

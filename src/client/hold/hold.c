@@ -152,6 +152,9 @@ void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)
 void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
                     const struct bl_request *request)
 {
+	uint64_t *largest = &b->fences[h->key.shared];
+
+	*largest = fence > *largest ? fence : *largest;
 	bl_hold_move(h, BL_HOLD_HELD);
 	h->unsure = false;
 	h->late_ms = 0;

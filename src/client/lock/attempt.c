@@ -1,5 +1,7 @@
 #include "client/lock/attempt.h"
 
+#include <inttypes.h>
+
 #include "client/conn/combine.h"
 #include "client/lock/attempt_parts.h"
 #include "client/lock/shared.h"
@@ -72,6 +74,57 @@ int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret)
 
 /* ---- going for the rows ------------------------------------------------------------------ */
 
+void bl_attempt_note_floor(struct bl_contest *c)
+{
+	const struct bizlock *b = c->client;
+
+	c->floor = bl_server_in_cluster(&b->server) ? 0 : b->fences[c->call->key.shared];
+}
+
+void bl_attempt_sends(struct bl_contest *c)
+{
+	c->sent = bl_now();
+	bl_attempt_note_floor(c);
+}
+
+/* A store that compares fences would let an earlier holder write after this one. The rows are swept
+ * when the contest ends. */
+static int refuse_fence(struct bl_contest *c, uint64_t fence)
+{
+	const char *table = bl_sql_table(&c->client->sql, &c->call->key);
+
+	c->unsure = true;
+	if (fence == 0)
+		return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
+		                  "table %s gives no fences: its column fence has to be "
+		                  "AUTO_INCREMENT",
+		                  table);
+	if (fence >= BL_SQL_FENCES)
+		return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
+		                  "table %s gave fence %" PRIu64
+		                  ", which has to be less than %" PRIu64
+		                  ": delete rows that have larger ones, and ALTER TABLE %s "
+		                  "AUTO_INCREMENT=1",
+		                  table, fence, (uint64_t)BL_SQL_FENCES, table);
+	return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
+	                  "table %s gave fence %" PRIu64 ", but this client has had %" PRIu64
+	                  " before: TRUNCATE, ALTER TABLE ... AUTO_INCREMENT, a dump that was "
+	                  "restored, or a copy in its place has set its counter back; run "
+	                  "`bizlock migrate --raise-fences`",
+	                  table, fence, c->floor);
+}
+
+static int check_fences(struct bl_contest *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		uint64_t fence = c->goals[i]->fence;
+
+		if (fence <= c->floor || fence >= BL_SQL_FENCES)
+			return refuse_fence(c, fence);
+	}
+	return BIZLOCK_OK;
+}
+
 /* Are they ours still? Rows may have been broken, and we may have slept through the lease. */
 int bl_attempt_won(struct bl_contest *c)
 {
@@ -80,7 +133,7 @@ int bl_attempt_won(struct bl_contest *c)
 	for (size_t i = 0; c->n > 1 && i < c->n; i++)
 		ours &= c->goals[i]->seen;
 	c->unsure |= !ours;
-	return ours ? BIZLOCK_OK : BL_AGAIN;
+	return ours ? check_fences(c) : BL_AGAIN;
 }
 
 /* The rows are ours, but their fences were drawn before they were: in between somebody may have
@@ -118,8 +171,8 @@ static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring 
 	struct bl_claim claim = bl_attempt_claim(c);
 	int rc;
 
+	bl_attempt_sends(c);
 	bl_unlock(c->client);
-	c->sent = bl_now();
 	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, ret, c->call->err);
 	bl_lock(c->client);
 	c->unsure |= *ret == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
@@ -259,6 +312,7 @@ static int take_several(struct bl_contest *c, bool with_bells)
 
 struct bl_job bl_attempt_job(struct bl_contest *c)
 {
+	bl_attempt_note_floor(c);
 	return (struct bl_job){
 	        .entry = {.claim = bl_attempt_claim(c), .goal = c->goals[0], .row = c->row},
 	        .bell = bell_of(c)};

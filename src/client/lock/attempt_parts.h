@@ -14,7 +14,12 @@ int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret);
 /* The doorbells are on this one now. */
 void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn);
 
-/* The rows are ours: OK, or BL_AGAIN where they may not be any more. */
+/* A statement that draws fences is about to be sent. */
+void bl_attempt_sends(struct bl_contest *c);
+
+/* The rows are ours: OK, or BL_AGAIN where they may not be any more. SCHEMA: their fences cannot
+ * be.
+ */
 int bl_attempt_won(struct bl_contest *c);
 
 #endif

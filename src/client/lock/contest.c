@@ -106,7 +106,6 @@ static bool owns(const struct bl_contest *c)
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
 }
 
-/* Of several: such rows would be in our own way. */
 static int drop_all_unknown(struct bl_contest *c)
 {
 	int rc = BIZLOCK_OK;
@@ -233,8 +232,7 @@ static int turn(struct bl_contest *c)
 		rc = ask_table(c);
 	if (c->in_vain && rc != BIZLOCK_OK)
 		return rc;
-
-	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure)
+	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure) /* they would be in our own way */
 		rc = drop_all_unknown(c);
 	if (rc == BIZLOCK_OK)
 		rc = look(c);
@@ -410,8 +408,20 @@ static void take_along(struct bl_contest *c)
 	}
 }
 
+/* What was taken with a fence that cannot be is given back. What cannot be asked for now is left to
+ * the janitor. */
+static void undo(struct bl_contest *c)
+{
+	struct bl_err kept = *c->call->err;
+
+	drop_all_unknown(c);
+	*c->call->err = kept;
+}
+
 void bl_contest_leave(struct bl_contest *c, int rc)
 {
+	if (rc == BIZLOCK_SCHEMA && c->unsure)
+		undo(c);
 	if (rc == BIZLOCK_OK && c->queue && bl_shared_without_limit(c))
 		take_along(c);
 	bl_contest_forget(c);

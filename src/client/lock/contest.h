@@ -39,10 +39,12 @@ struct bl_contest {
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
 	struct bl_row *row;              /* and its row, as seen last */
-	bl_time sent; /* OK: when the statement that took the rows was about to be sent */
-	bool in_vain; /* a statement waited for a lock of the server's, of a row or of its table; */
-	bool locked;  /* the table is locked: only a read gets through, if anything does */
-	bool unsure;  /* rows of ours may be there, although we do not hold them */
+	bl_time sent;   /* OK: when the statement that took the rows was about to be sent */
+	uint64_t floor; /* the largest fence that this client had had by then, where fences have to
+	                   be larger; else 0 */
+	bool in_vain;   /* a statement waited for a lock of the server's, of a row or of its table; */
+	bool locked;    /* the table is locked: only a read gets through, if anything does */
+	bool unsure;    /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
 
 	/* Of a shared lock (shared.h): */
@@ -55,8 +57,9 @@ struct bl_contest {
 };
 
 /* OK: the rows are theirs, by c->goals and c->sent. BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN,
- * DB, NOMEM: nothing is held. The mutex is let go of while it sends and waits; but not between
- * the moment when a single key was seen to be OK and the return. */
+ * DB, SCHEMA (no fences, or they have gone back), NOMEM: nothing is held. The mutex is let go of
+ * while it sends and waits; but not between the moment when a single key was seen to be OK and the
+ * return. */
 int bl_contest(struct bl_contest *c);
 
 /* ---- the same for a request, step by step ------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "client/lock/handoff.h"
 
 #include "client/conn/retry.h"
+#include "client/lock/attempt.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/shared.h"
@@ -176,8 +177,8 @@ static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct
 
 /* The row is the next one's, and so is the doorbell. As in a contest, one that has slept through
  * the lease looks what became of it. So does one whose row was not the hold's any more: its
- * fence was drawn before the row was free, and somebody may have had a larger one since; and one
- * whose slot somebody waits for. */
+ * fence was drawn before the row was free, and somebody may have had a larger one since; one whose
+ * slot somebody waits for; and one whose fence cannot be, which it refuses then. */
 static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl_handed *handed,
                       bl_time sent)
 {
@@ -189,7 +190,8 @@ static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl
 	to->key.slot = next->call->key.slot = h->key.slot;
 	next->goals[0]->fence = handed->fence;
 	next->goals[0]->took_over = false;
-	next->unsure = !handed->from_hold || handed->met ||
+	next->unsure = !handed->from_hold || handed->met || handed->fence <= next->floor ||
+	               handed->fence >= BL_SQL_FENCES ||
 	               bl_passed(bl_lease_end(sent, next->request->lease_ms * 1000LL));
 	if (next->unsure)
 		return;
@@ -231,6 +233,7 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	                          .note = place->whose->request->note,
 	                          .lease_ms = place->whose->request->lease_ms};
 	bl_err_clear(&err);
+	bl_attempt_note_floor(place->whose);
 	bl_unlock(b);
 	sent = bl_now();
 	rc = send_handoff(conn, bl_hold_ref(call, h), &claim, h->limit, &handed, &err);

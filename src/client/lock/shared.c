@@ -70,6 +70,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	uint64_t fence = 0;
 	int rc;
 
+	if (c->others.fence == 0) /* another one would be no larger: win() refuses it */
+		return win(c);
 	bl_unlock(c->client);
 	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, &fence, c->call->err);
 	bl_lock(c->client);
@@ -172,8 +174,8 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
 	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
+	bl_attempt_sends(c);
 	bl_unlock(c->client);
-	c->sent = bl_now();
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
@@ -216,6 +218,7 @@ static int combine(struct bl_contest *c)
 	int rc = BL_AGAIN;
 
 	c->call->key.slot = any_slot(c);
+	bl_attempt_note_floor(c);
 	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
 	c->unsure |= job.entry.maybe;
 	if (job.sent) /* even if the answer was lost: the row may be found later */

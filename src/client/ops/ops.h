@@ -25,6 +25,7 @@ int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_findi
 int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlock_migration *),
                              void *arg, struct bl_err *err);
 int bl_client_migrate(struct bizlock *b, struct bl_err *err);
+int bl_client_raise_fences(struct bizlock *b, uint64_t *ret, struct bl_err *err);
 int bl_client_grants(struct bizlock *b, const char *account, struct bl_buf *ret,
                      struct bl_err *err);
 

@@ -9,6 +9,7 @@
 #include "client/ops/ops.h"
 #include "core/pace.h"
 #include "store/errclass.h"
+#include "store/fences.h"
 #include "store/reap.h"
 
 #define LEASE_MS 10000 /* a reaper that dies keeps others out no longer */
@@ -224,6 +225,30 @@ static int reap_table(struct reaper *r, struct bl_reap *table)
 	return rc;
 }
 
+/* What cannot be noted now is noted by the next run. */
+static int note_fences(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct bl_err ignored;
+	int rc = bl_fences_note(s, arg, &ignored);
+
+	if (rc == BIZLOCK_CONN)
+		*err = ignored;
+	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
+}
+
+static int note_all_fences(struct reaper *r)
+{
+	struct bizlock *b = r->call->client;
+	int rc = keep_on(r);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_lock(b);
+	rc = bl_run(r->call, note_fences, b->config.table_prefix, NULL);
+	bl_unlock(b);
+	return rc;
+}
+
 static int reap_all(struct reaper *r)
 {
 	struct bl_reap tables[BL_REAP_TABLES] = {{.older_us = 0}};
@@ -245,6 +270,8 @@ static int reap_all(struct reaper *r)
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK && !r->done; i++)
 		if (i != BL_REAP_SHARED_LOCKS || !missing)
 			rc = reap_table(r, &tables[i]);
+	if (rc == BIZLOCK_OK && !r->dry)
+		rc = note_all_fences(r);
 	return rc;
 }
 

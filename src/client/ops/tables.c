@@ -5,7 +5,7 @@
 
 #include "client/sources.h"
 #include "store/failover.h"
-#include "store/grants.h"
+#include "store/fences.h"
 #include "store/schema.h"
 
 static int read_status(const struct bl_config *config, struct bl_applied *ret, struct bl_err *err)
@@ -84,7 +84,10 @@ int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlo
 	return rc;
 }
 
-int bl_client_migrate(struct bizlock *b, struct bl_err *err)
+typedef int table_work(struct bl_session *s, const char *prefix, void *arg, struct bl_err *err);
+
+/* On a connection of its own, to a server that is not too old. */
+static int work_on_tables(struct bizlock *b, table_work *work, void *arg, struct bl_err *err)
 {
 	struct bl_config config;
 	struct bl_server server;
@@ -97,11 +100,34 @@ int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK) {
 		rc = bl_server_probe(&s, &server, err);
 		if (rc == BIZLOCK_OK)
-			rc = bl_schema_migrate(&s, config.table_prefix, err);
+			rc = work(&s, config.table_prefix, arg, err);
 		bl_session_close(&s);
 	}
 	bl_config_free(&config);
 	return rc;
+}
+
+static int migrate(struct bl_session *s, const char *prefix, void *arg, struct bl_err *err)
+{
+	(void)arg;
+	return bl_schema_migrate(s, prefix, err);
+}
+
+static int raise_fences(struct bl_session *s, const char *prefix, void *arg, struct bl_err *err)
+{
+	int rc = bl_schema_check(s, prefix, err);
+
+	return rc == BIZLOCK_OK ? bl_fences_raise(s, prefix, arg, err) : rc;
+}
+
+int bl_client_migrate(struct bizlock *b, struct bl_err *err)
+{
+	return work_on_tables(b, migrate, NULL, err);
+}
+
+int bl_client_raise_fences(struct bizlock *b, uint64_t *ret, struct bl_err *err)
+{
+	return work_on_tables(b, raise_fences, ret, err);
 }
 
 int bl_client_grants(struct bizlock *b, const char *account, struct bl_buf *ret, struct bl_err *err)

@@ -102,6 +102,36 @@ Test(schema, a_view_is_refused_and_told_so)
 	expect_open(SCHEMA, &world, NULL, "table_prefix");
 }
 
+/* In the place of the one that was looked at when the client was opened. */
+Test(schema, a_table_without_fences_gives_no_lock)
+{
+	bizlock_key keys[] = {KEY("j"), KEY("k")};
+	bizlock *b;
+
+	world_migrate(&world);
+	b = client(NULL);
+	db_run(world.admin,
+	       "CREATE TABLE copy AS SELECT * FROM biz_lock; RENAME TABLE biz_lock TO old,"
+	       " copy TO biz_lock;"
+	       "CREATE TABLE copy AS SELECT * FROM biz_shared_lock;"
+	       "RENAME TABLE biz_shared_lock TO old_shared, copy TO biz_shared_lock");
+	for (int i = 0; i < 2; i++) {
+		bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .wait_ms = 1000);
+
+		expect(SCHEMA, b, acquire(b, "k", .wait_ms = 1000));
+		expect_message(b, "AUTO_INCREMENT");
+		expect(SCHEMA, b, bizlock_acquire_all(b, keys, 2, &opts, NULL));
+		opts.flags = BIZLOCK_SHARED;
+		expect(SCHEMA, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+		opts.flags = BIZLOCK_EXCLUSIVE;
+		expect(SCHEMA, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	}
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(
+	        db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE owner <> ''"),
+	        0);
+}
+
 static char *columns(const char *schema)
 {
 	return db_text(world.admin,
