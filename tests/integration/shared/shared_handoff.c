@@ -129,6 +129,7 @@ Test(shared_handoff, another_client_that_waits_to_be_alone_is_not_kept_out)
 static void all_have_their_turn(struct call **calls, int n)
 {
 	bool given[4] = {false};
+	int64_t end = now_ms() + PATIENCE_MS;
 
 	for (int left = n; left > 0;) {
 		for (int i = 0; i < n; i++) {
@@ -139,7 +140,7 @@ static void all_have_their_turn(struct call **calls, int n)
 			given[i] = true;
 			left--;
 		}
-		pause_ms(1);
+		cr_assert(pause_before(end), "%d wait for ever", left);
 	}
 	eventually(shared_rows("owner <> ''") == 0);
 }
