@@ -2,6 +2,7 @@
 #include "call.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,46 @@
 #include "world.h"
 
 #define LOOKS 15 /* in a row, some milliseconds apart */
+
+/* A test that fails leaves the stack on which its calls lie, while their threads go on. So each
+ * works on a copy, and tells what came of it no more once the calls are abandoned: it would write
+ * into whatever runs on that stack by then. */
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+static bool abandoned;
+
+struct flight {
+	struct call *call, own;
+};
+
+void calls_abandon(void)
+{
+	pthread_mutex_lock(&telling);
+	abandoned = true;
+	pthread_mutex_unlock(&telling);
+}
+
+static void tell_begin(struct flight *f)
+{
+	pthread_mutex_lock(&telling);
+	if (!abandoned)
+		atomic_store(&f->call->tid, gettid());
+	pthread_mutex_unlock(&telling);
+}
+
+static void tell_end(struct flight *f)
+{
+	struct call *c = f->call;
+
+	pthread_mutex_lock(&telling);
+	if (!abandoned) {
+		c->grant = f->own.grant;
+		c->rc = f->own.rc;
+		c->ended = f->own.ended;
+		memcpy(c->errmsg, f->own.errmsg, sizeof(c->errmsg));
+		atomic_store(&c->done, true);
+	}
+	pthread_mutex_unlock(&telling);
+}
 
 static int send(struct call *c)
 {
@@ -21,14 +62,16 @@ static int send(struct call *c)
 
 static void *run(void *arg)
 {
-	struct call *c = arg;
+	struct flight *f = arg;
+	struct call *c = &f->own;
 
-	atomic_store(&c->tid, gettid());
+	tell_begin(f);
 	c->rc = send(c);
 	c->ended = now_ms();
 	if (c->rc != BIZLOCK_OK && c->rc != BIZLOCK_CANCELLED)
 		snprintf(c->errmsg, sizeof(c->errmsg), "%s", bizlock_errmsg(c->b));
-	atomic_store(&c->done, true);
+	tell_end(f);
+	free(f);
 	return NULL;
 }
 
@@ -45,7 +88,12 @@ void call_prepare_with(struct call *c, bizlock *b, struct call_args args)
 
 void call_go(struct call *c)
 {
-	if (pthread_create(&c->thread, NULL, run, c) != 0)
+	struct flight *f = malloc(sizeof(*f));
+
+	if (!f)
+		die("no memory");
+	*f = (struct flight){.call = c, .own = *c};
+	if (pthread_create(&c->thread, NULL, run, f) != 0)
 		die("no thread");
 }
 

@@ -58,4 +58,7 @@ bool call_blocks_or_ends(const struct call *c);
 /* Waits until the call has returned; its code. */
 int call_join(struct call *c);
 
+/* From now on no thread writes to its call. For the end of a test, which may have failed. */
+void calls_abandon(void);
+
 #endif

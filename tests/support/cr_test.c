@@ -30,6 +30,7 @@ void world_begin(void)
 
 void world_end(void)
 {
+	calls_abandon();
 	for (int i = 0; i < CLIENTS_MAX; i++)
 		bizlock_close(clients[i]);
 	while (text_count > 0)
