@@ -228,12 +228,14 @@ typedef struct bizlock_finding {
  *   primary_key     of both tables, and no index that is not needed
  *   collation       of keys and owners: byte for byte
  *   auto_increment  fences grow, and go on growing after a restart
+ *   additions       no triggers, foreign keys or system versioning of the tables
  *   grants          what this user lacks of the privileges that bizlock_grants() writes:
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   those that bizlock sets for its own sessions were kept
  *   transactions    settings that bizlock_tx.h meets in sessions of your own
  *   inherited       what bizlock undoes for its own sessions, and what weakens yours
  *   binlog_format   not STATEMENT
+ *   filters         the binary log has the database
  *   read_only       no
  *   galera          no node of a cluster, or one that is synced
  *   group           no member of a group, or one that is ONLINE, in a group that can lose another,
@@ -242,14 +244,17 @@ typedef struct bizlock_finding {
  *   watching        KILL QUERY works, so that releases wake clients that watch many keys
  *   proxy           nothing on the way shares connections, or leads to several servers
  *   connections     max_connections and max_user_connections have room for this client
+ *   threads         a pool of threads may have one for each connection
+ *   quotas          of the user, in an hour: none
  *   prepared_statements   max_prepared_stmt_count has room for this client's
  *   wait_timeout    leaves time to keep connections that hold doorbells alive
  *   packets         max_allowed_packet
  *   durability      the server flushes at each commit
  *   clock           of this host and of the server: less than a second apart
+ *   lock            one can be had: it is taken, renewed and released
  *
- * It changes nothing, and needs no prior open: it also checks what bizlock_open() would
- * refuse. A check that cannot be made, because a privilege is missing for example, is a
+ * It changes nothing that stays, and needs no prior open: it also checks what bizlock_open()
+ * would refuse. A check that cannot be made, because a privilege is missing for example, is a
  * finding. fn may call bizlock functions; it returns 0 to go on, anything else ends the
  * walk. With several hosts it looks at the one that bizlock_open() would use.
  * OK: all checks were made, whatever they found. CONN, DB: no server could be reached, or

@@ -18,7 +18,7 @@ const struct cli_option cli_doctor_options[] = {
 const char cli_doctor_more[] =
         "Checks whether bizlock can work with this server, these tables and this user. A\n"
         "line each: good, warn (locks work, but slower or less durably) or bad, with the\n"
-        "remedy. Changes nothing. Exits by 1 if something is bad.\n";
+        "remedy. Changes nothing that stays. Exits by 1 if something is bad.\n";
 
 struct findings {
 	struct libscols_table *table; /* NULL: as text */

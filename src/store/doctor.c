@@ -24,6 +24,7 @@ static const struct {
         {"primary_key", DATABASE, bl_check_primary_key},
         {"collation", BOTH, bl_check_collation},
         {"auto_increment", BOTH, bl_check_auto_increment},
+        {"additions", DATABASE, bl_check_additions},
         {"limits", DATABASE, bl_check_shared_limits},
         {"grants", DATABASE, bl_check_grants},
         {"sql_mode", VARIABLES, bl_check_sql_mode},
@@ -31,6 +32,7 @@ static const struct {
         {"transactions", VARIABLES, bl_check_transactions},
         {"inherited", VARIABLES, bl_check_inherited},
         {"binlog_format", VARIABLES, bl_check_binlog_format},
+        {"filters", BOTH, bl_check_filters},
         {"read_only", VARIABLES, bl_check_read_only},
         {"galera", VARIABLES, bl_check_galera},
         {"group", VARIABLES, bl_check_group},
@@ -38,11 +40,14 @@ static const struct {
         {"watching", VARIABLES, bl_check_watching},
         {"proxy", VARIABLES, bl_check_proxy},
         {"connections", VARIABLES, bl_check_connections},
+        {"threads", VARIABLES, bl_check_threads},
+        {"quotas", NOTHING, bl_check_quotas},
         {"prepared_statements", VARIABLES, bl_check_statements},
         {"wait_timeout", VARIABLES, bl_check_wait_timeout},
         {"packets", VARIABLES, bl_check_packets},
         {"durability", VARIABLES, bl_check_durability},
         {"clock", NOTHING, bl_check_clock},
+        {"lock", BOTH, bl_check_lock}, /* the last one: it may cost the connection */
 };
 
 /* ---- begin and end -------------------------------------------------------------- */
@@ -62,7 +67,7 @@ static int ask_variables(struct bl_doctor *d, struct bl_err *err)
 	        "'super_read_only', 'innodb_read_only', 'innodb_autoinc_lock_mode', "
 	        "'max_connections', 'max_user_connections', 'max_prepared_stmt_count', "
 	        "'wait_timeout', 'max_allowed_packet', 'innodb_flush_log_at_trx_commit', "
-	        "'sync_binlog')");
+	        "'sync_binlog', 'thread_handling', 'thread_pool_max_threads')");
 }
 
 static int read_account(struct bl_doctor *d, struct bl_err *err)
@@ -98,10 +103,12 @@ static bool reach(struct bl_doctor *d)
 	return true;
 }
 
-void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config)
+void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config,
+                     const struct bl_process *process)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->config = config;
+	ret->process = process;
 	ret->reached = reach(ret);
 	if (!ret->reached)
 		return;

@@ -12,6 +12,7 @@ struct bl_finding {
 
 struct bl_doctor {
 	const struct bl_config *config;
+	const struct bl_process *process; /* whose locks the doctor tries */
 	struct bl_session session;
 	bool reached;
 	struct bl_err refused;     /* of connecting as a client does; OK: not refused */
@@ -19,12 +20,14 @@ struct bl_doctor {
 	struct bl_err blind;       /* of the two that follow */
 	struct bl_rows *variables;
 	struct bl_server server;
+	bool fit;                    /* the tables are those that this library knows */
 	char account[4 * 128 + 256]; /* name@host; "": it would not say */
 };
 
 /* Connects as far as that can be done: what fails is for the checks to tell. ret must stay
- * where it is until the end, and config with it. */
-void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config);
+ * where it is until the end, and config and process with it. */
+void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config,
+                     const struct bl_process *process);
 void bl_doctor_end(struct bl_doctor *d);
 
 size_t bl_doctor_checks(void);

@@ -12,12 +12,18 @@ bl_check bl_check_connection, bl_check_database, bl_check_server, bl_check_sql_m
         bl_check_isolation, bl_check_transactions, bl_check_inherited, bl_check_binlog_format,
         bl_check_read_only;
 
+/* doctor_additions.c */
+bl_check bl_check_additions, bl_check_filters;
+
 /* doctor_cluster.c */
 bl_check bl_check_galera, bl_check_group;
 
 /* doctor_limits.c */
 bl_check bl_check_connections, bl_check_statements, bl_check_wait_timeout, bl_check_packets,
-        bl_check_durability, bl_check_clock;
+        bl_check_durability, bl_check_clock, bl_check_threads, bl_check_quotas;
+
+/* doctor_lock.c */
+bl_check bl_check_lock;
 
 /* doctor_tables.c */
 bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collation,

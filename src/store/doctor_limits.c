@@ -2,9 +2,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "store/doctor_checks.h"
+#include "store/grants.h"
 
 #define IDLE_SLACK_S 10
 #define PACKET_MIN (1 << 20) /* a statement about many locks, keys in hexadecimal */
@@ -74,6 +76,60 @@ int bl_check_statements(struct bl_doctor *d, struct bl_finding *f, struct bl_err
 		          "prepare is parsed each time",
 		          used + ours);
 	return BIZLOCK_OK;
+}
+
+/* Whoever sleeps in GET_LOCK keeps a thread of a pool, and the statement that would wake it needs
+ * another one. */
+int bl_check_threads(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	const char *handling = bl_variable(d, "thread_handling");
+	long long threads = bl_variable_number(d, "thread_pool_max_threads");
+	long long connections = bl_variable_number(d, "max_connections");
+
+	(void)err;
+	bl_buf_addf(&f->text, "thread_handling=%s", handling);
+	if (strcasecmp(handling, "pool-of-threads") != 0)
+		return BIZLOCK_OK;
+	bl_buf_addf(&f->text, ", thread_pool_max_threads=%lld", threads);
+	if (threads < connections)
+		bl_advise(f, BIZLOCK_WARN,
+		          "set thread_pool_max_threads to max_connections (%lld) or more: each "
+		          "waiter keeps a thread, and releases and renewals wait for one",
+		          connections);
+	return BIZLOCK_OK;
+}
+
+/* What the user has for an hour. max_user_connections stands among the variables. */
+int bl_check_quotas(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	static const char *const names[] = {"MAX_QUERIES_PER_HOUR ", "MAX_UPDATES_PER_HOUR ",
+	                                    "MAX_CONNECTIONS_PER_HOUR "};
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = bl_doctor_query(d, 1, &rows, err, "SHOW CREATE USER CURRENT_USER()");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	for (size_t i = 0; row && row[0] && i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *found = strstr(row[0], names[i]);
+		long long most = found ? strtoll(found + strlen(names[i]), NULL, 10) : 0;
+
+		if (most > 0)
+			bl_buf_addf(&f->text, "%s%s%lld", f->text.len > 0 ? ", " : "", names[i],
+			            most);
+	}
+	bl_rows_free(rows);
+	if (f->text.len == 0) {
+		bl_buf_adds(&f->text, "none");
+		return rc;
+	}
+	bl_advise(f, BIZLOCK_WARN, "ALTER USER ");
+	bl_grants_account(&f->remedy, d->account[0] ? d->account : "...");
+	bl_buf_adds(&f->remedy, " WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 "
+	                        "MAX_CONNECTIONS_PER_HOUR 0: when they are used up, renewals are "
+	                        "refused, and locks are lost");
+	return rc;
 }
 
 /* Connections that hold doorbells get a statement at half of it, by a thread that may be kept for

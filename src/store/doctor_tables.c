@@ -56,6 +56,7 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
 		return rc;
 	}
+	d->fit = version > 0 && version <= newest;
 	bl_buf_addf(&f->text, "all there, of version %u; this library knows %u", version, newest);
 	if (version > 0 && version < newest)
 		bl_advise(f, BIZLOCK_WARN, "shared locks need it: " BL_SCHEMA_ADVICE);

@@ -11,7 +11,7 @@ struct finding {
 
 struct findings {
 	unsigned count;
-	struct finding all[32];
+	struct finding all[64];
 };
 
 /* The doctor is called by a client of w that is not open, and must answer `want`. */

@@ -42,9 +42,9 @@ struct bl_contest {
 	bl_time sent;   /* OK: when the statement that took the rows was about to be sent */
 	uint64_t floor; /* the largest fence that this client had had by then, where fences have to
 	                   be larger; else 0 */
-	bool in_vain;   /* a statement waited for a lock of the server's, of a row or of its table; */
-	bool locked;    /* the table is locked: only a read gets through, if anything does */
-	bool unsure;    /* rows of ours may be there, although we do not hold them */
+	bool in_vain; /* a statement waited for a lock of the server's, of a row or of its table; */
+	bool locked;  /* the table is locked: only a read gets through, if anything does */
+	bool unsure;  /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
 
 	/* Of a shared lock (shared.h): */

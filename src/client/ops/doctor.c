@@ -43,7 +43,7 @@ int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_findi
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_doctor_begin(&d, &config);
+	bl_doctor_begin(&d, &config, &b->process);
 	rc = run_checks(&d, fn, arg, err);
 	bl_doctor_end(&d);
 	bl_config_free(&config);

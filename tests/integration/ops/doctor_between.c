@@ -135,7 +135,8 @@ Test(doctor_between, tables_are_not_shown)
 
 	for (size_t i = 0; i < sizeof(needing) / sizeof(needing[0]); i++)
 		expect_finding(&f, needing[i], BIZLOCK_WARN, "could not be looked at");
-	expect_good(&f, SERVERS_OWN " tables engine primary_key collation auto_increment");
+	expect_good(&f,
+	            SERVERS_OWN " tables engine primary_key collation auto_increment additions");
 }
 
 Test(doctor_between, status_and_time_are_not_shown)
@@ -156,7 +157,7 @@ static int keep_last(void *arg, const bizlock_finding *f)
 	return 0;
 }
 
-/* Wherever the connection is cut, the doctor ends and says so. */
+/* Wherever the connection is cut, the doctor ends, says so, and leaves no lock behind. */
 Test(doctor_between, connections_that_are_cut)
 {
 	struct server at = proxy_address(proxy);
@@ -178,6 +179,7 @@ Test(doctor_between, connections_that_are_cut)
 		cr_assert(rc == BIZLOCK_OK || last == BIZLOCK_BAD, "%u: %d", i, last);
 		lost += rc == BIZLOCK_CONN;
 		bizlock_close(b);
+		cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0, "%u", i);
 	}
 	cr_assert_gt(lost, packets / 4);
 }

@@ -93,7 +93,7 @@ Test(doctor_user, each_privilege_that_is_missing_is_named)
 		snprintf(word, sizeof(word), "missing: %s on %s", privilege, table);
 		f = look(AS_USER);
 		expect_finding(&f, "grants", i < 8 ? BIZLOCK_BAD : BIZLOCK_WARN, word);
-		expect_good(&f, SERVERS_OWN " grants");
+		expect_good(&f, SERVERS_OWN " grants lock");
 		heal(&f, "grants");
 		f = look(AS_USER);
 		expect_good(&f, SERVERS_OWN);
