@@ -41,10 +41,15 @@ const char cli_reap_more[] =
         "which is the same.\n";
 
 static volatile sig_atomic_t came; /* the signal that is to end us */
+static bizlock *volatile reaper;   /* NULL: it is not at work */
 
+/* Between two batches there may be a long pause. Only the main thread gets signals: see
+ * bl_thread_start(). So the client that it interrupts here is not being freed meanwhile. */
 static void note(int number)
 {
 	came = number;
+	if (reaper)
+		bizlock_interrupt(reaper);
 }
 
 static void catch_signals(void)
@@ -151,10 +156,14 @@ static int reap(struct cli *c, struct reaping *r)
 	opts.flags = r->o.dry_run ? BIZLOCK_REAP_DRY_RUN : 0;
 	opts.progress = progress;
 	opts.arg = r;
+	reaper = c->lock;
 	rc = bizlock_reap(c->lock, &opts, &result);
+	reaper = NULL;
 	end_bar(r);
 	if (rc == BIZLOCK_OK)
 		r->so_far = result;
+	if (rc == BIZLOCK_CANCELLED && came)
+		rc = BIZLOCK_OK; /* progress has told what was done until then */
 	if (rc == BIZLOCK_BUSY && !r->o.quiet)
 		cli_say("%s", bizlock_errmsg(c->lock));
 	else if (rc != BIZLOCK_OK && rc != BIZLOCK_BUSY)

@@ -74,11 +74,11 @@ test_a_second_reaper_steps_aside() {
 test_progress_is_shown_on_a_terminal() {
 	stale_rows 3000 100
 	sql 'ANALYZE TABLE biz_lock' >/dev/null
-	terminal "trap : INT; $program reap --batch 1000 --pause 10m; echo code \$?; read x"
+	terminal "$program reap --batch 100 --pause 10m & echo \$! >$work/pid; wait \$!; echo code \$?; read x"
 	await_screen '^\[#+ *\] +[0-9]+%  [0-9]+ purged$'
-	type_keys C-c
-	await_screen '^code 130$'
-	screen_shows '^purged 1000 of .*; not to the end$' || fail "no result"
+	kill -TERM "$(cat "$work/pid")"
+	await_screen '^code 143$'
+	screen_shows '^purged 100 of ' || fail "no result"
 	! screen_shows '%' || fail "the bar is still there"
 }
 
@@ -110,6 +110,18 @@ test_a_signal_ends_it_between_two_batches() {
 	expect_equal "$code" 143
 	expect_out '^purged [0-9]+ of .*; not to the end$'
 	(($(rows) > 1000)) || fail "it went on"
+	free bizlock reaper || fail "its lock is still held"
+}
+
+test_a_signal_ends_a_pause() {
+	stale_rows 3000 100
+	"$program" reap --batch 10 --pause 10m >"$out" 2>"$err" &
+	await eval '(($(rows) < 3000))'
+	kill -TERM $!
+	exit_of $!
+	expect_equal "$code" 143
+	expect_out '^purged 10 of .*; not to the end$'
+	expect_no_err
 	free bizlock reaper || fail "its lock is still held"
 }
 
