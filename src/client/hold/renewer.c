@@ -12,6 +12,9 @@
 /* When to look again at a hold that a call is at work on. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
+/* How long it may do nothing but try to connect. */
+#define PREPARE_NS (1000 * BL_NS_PER_MS)
+
 static bl_time later(bl_time a, bl_time b)
 {
 	return a > b ? a : b;
@@ -61,16 +64,19 @@ static bl_time prepare_at(const struct bl_renewer *r, const struct bl_hold *firs
 	return r->own || !first ? BL_NEVER : later(half_way(first), r->unprepared);
 }
 
-static void prepare(struct bizlock *b, bl_time until)
+/* A second at a time, for a hold with a shorter lease may come meanwhile; the next one goes on with
+ * the same dial (store/race.h). */
+static void prepare(struct bizlock *b, bl_time due)
 {
 	struct bl_worker *w = &b->renewer.worker;
+	bl_time until = bl_earlier(due, bl_now() + PREPARE_NS);
 
-	b->renewer.unprepared = until;
 	w->at_work = true;
 	bl_unlock(b);
 	bl_renewal_prepare(b, until);
 	bl_lock(b);
 	w->at_work = false;
+	b->renewer.unprepared = bl_passed(until) ? until : due; /* late, or refused */
 }
 
 void bl_renewer_by(struct bizlock *b, const struct bl_hold *h)

@@ -21,7 +21,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	unsigned failures;       /* in a row */
 	struct bl_err failure;   /* the last one */
 	bool own;                /* it has a connection of its own */
-	bl_time unprepared;      /* when it was to have one last; until then none is made */
+	bl_time unprepared;      /* until then none is made */
 	struct bl_session *at;   /* what the round under way uses: its own, or one of the pool's */
 	struct bl_socket socket; /* of that connection, to be cut off */
 	struct bl_item *items;
