@@ -98,6 +98,11 @@
  *   written only on BIZLOCK_OK.
  * - Any thread may call any function at any time, except that bizlock_close() must be the last call
  *   on a client to *start*.
+ * - No call is a cancellation point: a thread that pthread_cancel() is called for ends after the
+ *   call, and a wait goes on until bizlock_interrupt(). What the thread holds then is lost.
+ * - Programs that this process starts inherit none of the library's descriptors; one that is
+ *   started while a connection is being made may inherit that. The shared library stays loaded when
+ *   dlclose() is called.
  * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
  * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
  * - The library never prints, exits, or touches signals. But the connector, when it is first used,
