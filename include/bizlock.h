@@ -99,7 +99,8 @@
  * - Any thread may call any function at any time, except that bizlock_close() must be the last call
  *   on a client to *start*.
  * - No call is a cancellation point: a thread that pthread_cancel() is called for ends after the
- *   call, and a wait goes on until bizlock_interrupt(). What the thread holds then is lost.
+ *   call, and a wait goes on until bizlock_interrupt() or _stop(). What the thread holds then is
+ * lost.
  * - Programs that this process starts inherit none of the library's descriptors; one that is
  *   started while a connection is being made may inherit that. The shared library stays loaded when
  *   dlclose() is called.
@@ -150,7 +151,7 @@ extern "C" {
  * OK           done
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
  * TIMEOUT      wait_ms passed; the message names the holder
- * CANCELLED    bizlock_interrupt() or bizlock_close() ended the wait
+ * CANCELLED    bizlock_interrupt(), bizlock_stop() or bizlock_close() ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
@@ -384,9 +385,16 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const 
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 
-/* Wakes every waiting thread of this client; their calls answer CANCELLED.
- * Calls that start later wait as usual. Async-signal-safe. */
+/* Wakes every waiting thread of this client; their calls answer CANCELLED. Calls that start later
+ * wait as usual, and so does one that is about to: for a signal that is to end the program there is
+ * bizlock_stop(). Async-signal-safe. */
 BIZLOCK_API void bizlock_interrupt(bizlock *);
+
+/* on != 0: from now on nothing new is acquired. Acquisitions that wait, and those that come, even
+ * tries and for a lock that is free, answer CANCELLED, until it is taken back (on 0). All else
+ * works as ever: re-entry, release, renew. It may be called before bizlock_open().
+ * Async-signal-safe. */
+BIZLOCK_API void bizlock_stop(bizlock *, int on);
 
 /* ---- errors ------------------------------------------------------------- */
 

@@ -250,6 +250,16 @@ void bizlock_interrupt(bizlock *b)
 	pthread_setcancelstate(before, NULL);
 }
 
+void bizlock_stop(bizlock *b, int on)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* as above */
+	if (b && bl_process_is(b->stamp))
+		bl_client_stop(b, on);
+	pthread_setcancelstate(before, NULL);
+}
+
 const char *bizlock_version(void)
 {
 	return BIZLOCK_VERSION;
