@@ -216,7 +216,8 @@ typedef struct bizlock_acquire_opts {
 	                         only digits, nor "export-" and 16 hexadecimal digits; the
 	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
-	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
+	uint32_t min_hold_ms; /* nobody else gets it until then, if it is released earlier,
+	                         and if its holder dies, too. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
 	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
