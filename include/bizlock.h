@@ -98,6 +98,12 @@
  *   written only on BIZLOCK_OK.
  * - Any thread may call any function at any time, except that bizlock_close() must be the last call
  *   on a client to *start*.
+ * - No call is a cancellation point: a thread that pthread_cancel() is called for ends after the
+ *   call, and a wait goes on until bizlock_interrupt() or _stop(). What the thread holds then is
+ * lost.
+ * - Programs that this process starts inherit none of the library's descriptors; one that is
+ *   started while a connection is being made may inherit that. The shared library stays loaded when
+ *   dlclose() is called.
  * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
  * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
  * - The library never prints, exits, or touches signals. But the connector, when it is first used,
@@ -145,7 +151,7 @@ extern "C" {
  * OK           done
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
  * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked
- * CANCELLED    bizlock_interrupt() or bizlock_close() ended the wait
+ * CANCELLED    bizlock_interrupt(), bizlock_stop() or bizlock_close() ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
@@ -213,7 +219,8 @@ typedef struct bizlock_acquire_opts {
 	                         only digits, nor "export-" and 16 hexadecimal digits; the
 	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
-	uint32_t min_hold_ms; /* released earlier, it rests until then: nobody gets it. For
+	uint32_t min_hold_ms; /* nobody else gets it until then, if it is released earlier,
+	                         and if its holder dies, too. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
 	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
@@ -398,9 +405,16 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const 
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 
-/* Wakes every waiting thread of this client; their calls answer CANCELLED.
- * Calls that start later wait as usual. Async-signal-safe. */
+/* Wakes every waiting thread of this client; their calls answer CANCELLED. Calls that start later
+ * wait as usual, and so does one that is about to: for a signal that is to end the program there is
+ * bizlock_stop(). Async-signal-safe. */
 BIZLOCK_API void bizlock_interrupt(bizlock *);
+
+/* on != 0: from now on nothing new is acquired. Acquisitions that wait, and those that come, even
+ * tries and for a lock that is free, answer CANCELLED, until it is taken back (on 0). All else
+ * works as ever: re-entry, release, renew. It may be called before bizlock_open().
+ * Async-signal-safe. */
+BIZLOCK_API void bizlock_stop(bizlock *, int on);
 
 /* ---- errors ------------------------------------------------------------- */
 

@@ -146,7 +146,7 @@ typedef struct bizlock_reap_opts {
  *
  * One at a time: it holds the lock BIZLOCK_REAPER_TYPE, BIZLOCK_REAPER_ID, and renews it.
  * BUSY: another reaper has that, and is named in the message. LOST: this one has lost it,
- * and stopped. CANCELLED: bizlock_interrupt(), after a batch. CONN, UNKNOWN, TIMEOUT (no
+ * and stopped. CANCELLED: bizlock_interrupt() or _stop(), after a batch. CONN, UNKNOWN, TIMEOUT (no
  * connection of the client was free), DB, INVALID, MISUSE, NOMEM. In all these cases what is
  * purged is purged, and progress has been told. A batch whose reply was lost is repeated,
  * and what the first try purged is missing in the numbers. */

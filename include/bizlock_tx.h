@@ -31,6 +31,8 @@
  *   All its results have been read. It has automatic reconnection off, for a
  *   reconnected session has lost the transaction. It is not in use by another
  *   thread. Else MISUSE, and nothing was sent.
+ * - Of an XA transaction only bizlock_fence() and bizlock_row_lock() may be part, until XA END;
+ *   bizlock_commit() answers MISUSE, whatever became of the lock, and it is still open.
  * - It may have any default database, or none, any isolation level and any
  *   settings; all of that stays as it was. What mysql_affected_rows() and the like
  *   answer is that of the last statement sent, as after any.

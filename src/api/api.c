@@ -74,8 +74,10 @@ int bizlock_migrate(bizlock *b)
 
 void bizlock_close(bizlock *b)
 {
+	bl_door_shield();
 	if (b)
 		bl_client_close(b, bl_door_answer);
+	bl_door_unshield();
 }
 
 static int acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
@@ -255,8 +257,24 @@ int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t 
 
 void bizlock_interrupt(bizlock *b)
 {
+	int before;
+
+	/* Not by the door's shield: memory of a thread's own may have to be made first, which a
+	 * signal handler must not do. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	if (b && bl_process_is(b->stamp))
 		bl_client_interrupt(b);
+	pthread_setcancelstate(before, NULL);
+}
+
+void bizlock_stop(bizlock *b, int on)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* as above */
+	if (b && bl_process_is(b->stamp))
+		bl_client_stop(b, on);
+	pthread_setcancelstate(before, NULL);
 }
 
 const char *bizlock_version(void)

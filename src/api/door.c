@@ -54,6 +54,30 @@ static int out_of_order(enum bl_client_state state, struct bl_err *err)
 	return bl_err_set(err, BIZLOCK_MISUSE, "the client is %s", is[state]);
 }
 
+static _Thread_local struct {
+	unsigned calls;
+	int before;
+} shield;
+
+void bl_door_shield(void)
+{
+	if (shield.calls++ == 0)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shield.before);
+}
+
+void bl_door_unshield(void)
+{
+	if (--shield.calls == 0)
+		pthread_setcancelstate(shield.before, NULL);
+}
+
+/* With the mutex held: the call is inside. */
+static void come_in(bizlock *b)
+{
+	b->calls++;
+	bl_door_shield();
+}
+
 int bl_door_new(const bizlock *b, struct bl_err *err)
 {
 	return b->state == BL_CLIENT_NEW ? BIZLOCK_OK : out_of_order(b->state, err);
@@ -67,7 +91,7 @@ int bl_door_enter(bizlock *b, struct bl_err *err)
 		return rc;
 	bl_lock(b);
 	if (b->state == BL_CLIENT_OPEN)
-		b->calls++;
+		come_in(b);
 	else
 		rc = out_of_order(b->state, err);
 	bl_unlock(b);
@@ -82,7 +106,7 @@ int bl_door_visit(bizlock *b, struct bl_err *err)
 		return rc;
 	bl_lock(b);
 	if (b->state != BL_CLIENT_CLOSING)
-		b->calls++;
+		come_in(b);
 	else
 		rc = out_of_order(b->state, err);
 	bl_unlock(b);
@@ -99,7 +123,7 @@ int bl_door_open(bizlock *b, struct bl_err *err)
 	rc = bl_door_new(b, err);
 	if (rc == BIZLOCK_OK) {
 		b->state = BL_CLIENT_OPENING;
-		b->calls++;
+		come_in(b);
 	}
 	bl_unlock(b);
 	return rc;
@@ -112,6 +136,7 @@ void bl_door_opened(bizlock *b, bool open)
 	b->calls--;
 	pthread_cond_broadcast(&b->changed);
 	bl_unlock(b);
+	bl_door_unshield();
 }
 
 void bl_door_leave(bizlock *b)
@@ -120,6 +145,7 @@ void bl_door_leave(bizlock *b)
 	if (--b->calls == 0)
 		pthread_cond_broadcast(&b->changed);
 	bl_unlock(b);
+	bl_door_unshield();
 }
 
 int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)

@@ -22,6 +22,12 @@ int bl_door_open(bizlock *b, struct bl_err *err);
 void bl_door_opened(bizlock *b, bool open);
 void bl_door_leave(bizlock *b);
 
+/* Around what a thread does in the library: it is not cancelled there (pthread_cancel()), for it
+ * would leave holds busy, connections lent, and calls that a close waits for. The doors do it, so
+ * this is for bizlock_close() alone. May be nested. */
+void bl_door_shield(void);
+void bl_door_unshield(void);
+
 /* With the mutex held: MISUSE unless the client is new, and nobody opens it. */
 int bl_door_new(const bizlock *b, struct bl_err *err);
 

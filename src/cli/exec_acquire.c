@@ -13,9 +13,6 @@
 
 #include "cli/exec.h"
 
-#define REPEAT_MS 50
-
-/* bizlock_interrupt() does not wake a thread that has not begun to wait; so it is repeated. */
 struct acquisition {
 	struct cli_exec *x;
 	bizlock_acquire_opts opts;
@@ -152,11 +149,11 @@ static int wait_for(struct cli_exec *x, struct acquisition *a)
 	int came = 0;
 
 	while (!atomic_load(&a->done)) {
-		poll(fds, 2, came ? REPEAT_MS : -1);
+		poll(fds, 2, -1);
 		if (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) && !came)
 			came = (int)info.ssi_signo;
 		if (came)
-			bizlock_interrupt(x->c->lock);
+			bizlock_stop(x->c->lock, 1);
 	}
 	return came;
 }

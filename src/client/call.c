@@ -18,7 +18,9 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	bl_bell_name(call->bell, key->shared ? b->shared_bell_seed : b->bell_seed, key);
 	call->deadline = bl_deadline_in_ms(wait_ms);
 	call->io_deadline = call->deadline > io_deadline ? call->deadline : io_deadline;
+	/* In this order: a stop that comes in between is seen by the one or by the other. */
 	call->wakes = atomic_load(&b->wakes);
+	call->wakes -= atomic_load(&b->stopped);
 	call->err = err;
 }
 

@@ -209,6 +209,13 @@ void bl_client_interrupt(struct bizlock *b)
 	bl_ops_interrupt(&b->ops);
 }
 
+void bl_client_stop(struct bizlock *b, bool on)
+{
+	atomic_store(&b->stopped, on);
+	if (on)
+		bl_client_interrupt(b);
+}
+
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
 	bl_lock(b);

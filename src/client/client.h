@@ -17,7 +17,8 @@ void bl_client_close(struct bizlock *b, bl_answer_op *answer);
 /* Takes down what open has built. forked: nothing of it is ours but the memory. */
 void bl_client_tear_down(struct bizlock *b, bool forked);
 
-void bl_client_interrupt(struct bizlock *b); /* async-signal-safe */
+void bl_client_interrupt(struct bizlock *b);     /* async-signal-safe */
+void bl_client_stop(struct bizlock *b, bool on); /* and its callers begin interrupted, while on */
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
 void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 

@@ -65,8 +65,8 @@
  * that watches is closed when it watches no more: a KILL QUERY that comes late then meets nobody's
  * statement.
  *
- * Signal handlers may call bizlock_interrupt(): it touches `stamp`, `wakes`, `state` and the
- * wake_fds, which are there as long as the client is open. */
+ * Signal handlers may call bizlock_interrupt() and _stop(): they touch `stamp`, `wakes`, `stopped`,
+ * `state` and the wake_fds, which are there as long as the client is open. */
 #ifndef BL_CLIENT_STATE_H
 #define BL_CLIENT_STATE_H
 
@@ -98,7 +98,8 @@ struct bizlock {
 	uint64_t serial;                    /* of this client in its process, never 0 */
 	uint64_t stamp;                     /* of that process; see bl_process_stamp() */
 	uint64_t jitter;                    /* state of the generator */
-	atomic_uint wakes; /* counts interrupts: a call that sees it change is cancelled */
+	atomic_uint wakes;   /* counts interrupts: a call that sees it change is cancelled */
+	atomic_bool stopped; /* each call is interrupted from the beginning */
 
 	struct bl_config set;    /* by bizlock_set() */
 	struct bl_config config; /* in force since the client is open: does not change */
@@ -175,5 +176,12 @@ struct bl_request {
 	const char *note;
 	bool once; /* wait_ms 0 */
 };
+
+/* For how long its row is taken: nobody gets the lock before min_hold_ms is over, even if its owner
+ * dies meanwhile. Its owner believes in the lease alone. */
+static inline uint32_t bl_request_row_ms(const struct bl_request *r)
+{
+	return r->min_hold_ms > r->lease_ms ? r->min_hold_ms : r->lease_ms;
+}
 
 #endif

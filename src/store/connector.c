@@ -1,6 +1,8 @@
+#define _GNU_SOURCE 1 /* dup3() */
 #include "store/connector.h"
 
 #include <errmsg.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -161,8 +163,8 @@ bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char 
  * even where the error comes in the place of a greeting, and there is no version yet. So it gets an
  * empty one, which it frees if there is no greeting, and forgets if there is. Which of them, shows
  * in the thread's id, which it reads next. */
-bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
-                       const char *database, unsigned long flags)
+static bool dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
+                 const char *database, unsigned long flags)
 {
 	char *version = strdup("");
 	bool connected;
@@ -261,8 +263,8 @@ bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char 
 	return false;
 }
 
-bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
-                       const char *database, unsigned long flags)
+static bool dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
+                 const char *database, unsigned long flags)
 {
 	return mysql_real_connect(mysql, host, c->user, c->password, database, port, c->socket,
 	                          flags);
@@ -329,6 +331,16 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	return mysql;
 }
 
+bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
+                       const char *database, unsigned long flags)
+{
+	bool connected = dial(mysql, c, host, port, database, flags);
+
+	if (connected)
+		fcntl(bl_connector_fd(mysql), F_SETFD, FD_CLOEXEC);
+	return connected;
+}
+
 bool bl_connector_failed(MYSQL *mysql)
 {
 	return mysql_errno(mysql) != 0 || *mysql_error(mysql);
@@ -349,10 +361,10 @@ bool bl_connector_cut(MYSQL *mysql)
 
 	if (fd < 0)
 		return true;
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, nowhere) != 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, nowhere) != 0)
 		return false;
 	close(nowhere[1]);
-	dup2(nowhere[0], fd);
+	dup3(nowhere[0], fd, O_CLOEXEC);
 	close(nowhere[0]);
 	return true;
 }

@@ -20,7 +20,8 @@ typedef bool bl_bool;
  * of memory. */
 MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms);
 
-/* Connects. */
+/* Connects. A program that this process starts does not inherit the connection: it would keep the
+ * session, and with it doorbells, when this process is long dead. */
 bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
                        const char *database, unsigned long flags);
 

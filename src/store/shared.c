@@ -111,8 +111,11 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	                                                 "VALUES(timeout), timeout);");
 }
 
+#define STILL_OURS "owner = VALUES(owner) AND timeout > " NOW
+
 /* Where the row has gone meanwhile, one stays that is over. */
-static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot)
+static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
+                     int64_t rest_us)
 {
 	bl_buf_addf(&s->text,
 	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, "
@@ -123,9 +126,15 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 	add_type(s, wish->key);
 	bl_buf_addf(&s->text, ",%" PRIu32 ",", slot);
 	bl_shared_add_owner(s, wish);
-	bl_buf_adds(&s->text,
-	            ",0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = "
-	            "IF(owner = VALUES(owner) AND timeout > " NOW ", VALUES(fence), fence);");
+	bl_buf_adds(&s->text, ",0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = "
+	                      "IF(" STILL_OURS ", VALUES(fence), fence)");
+	if (rest_us > 0)
+		bl_buf_addf(&s->text,
+		            ", gmt_create = IF(" STILL_OURS ", " NOW
+		            ", gmt_create), timeout = IF(" STILL_OURS ", GREATEST(timeout, " NOW
+		            " + INTERVAL %" PRId64 " MICROSECOND), timeout)",
+		            rest_us);
+	bl_buf_adds(&s->text, ";");
 }
 
 /* ---- one go -------------------------------------------------------------------------------- */
@@ -178,7 +187,7 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 	/* Now that it is to be seen: others may have had a larger one before. A cluster's member
 	 * may not have applied theirs yet, so its own number may be smaller still. */
 	if (draws)
-		add_draw(s, &go->wish, 0);
+		add_draw(s, &go->wish, 0, 0);
 	if (looks)
 		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
 	bl_buf_adds(&s->text, looks ? ";" : "");
@@ -318,14 +327,14 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	return rc;
 }
 
-int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, uint64_t *ret,
-                   struct bl_err *err)
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, int64_t rest_us,
+                   uint64_t *ret, struct bl_err *err)
 {
 	int64_t fence = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	add_draw(s, wish, slot);
+	add_draw(s, wish, slot, rest_us);
 	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->shared_table);
 	bl_sql_slots(&s->text, wish->key);
 	bl_buf_addf(&s->text, " AND slot = %" PRIu32 " AND timeout > " NOW " AND owner = ", slot);

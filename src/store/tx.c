@@ -26,9 +26,16 @@ int bl_tx_check(MYSQL *mysql, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
+/* Only XA COMMIT and XA ROLLBACK end an XA transaction, and they need its name. */
 static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 {
-	return bl_err_native(err, mysql_errno(tx->mysql), mysql_error(tx->mysql));
+	int rc = bl_err_native(err, mysql_errno(tx->mysql), mysql_error(tx->mysql));
+
+	if (err->native != ER_XAER_RMFAIL)
+		return rc;
+	bl_err_set(err, BIZLOCK_MISUSE, "tx is in an XA transaction, which is still open: %s (%u)",
+	           mysql_error(tx->mysql), ER_XAER_RMFAIL);
+	return err->code;
 }
 
 void bl_tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
@@ -248,12 +255,15 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
  * next one is open (CHAIN) or the connection gone (RELEASE). */
 #define TO_THE_END " AND NO CHAIN NO RELEASE"
 
-void bl_tx_rollback(const struct bl_tx *tx)
+int bl_tx_rollback(const struct bl_tx *tx, int rc, struct bl_err *err)
 {
 	static const char rollback[] = "ROLLBACK" TO_THE_END;
-	struct bl_err ignored; /* a lost connection rolls back, too */
+	struct bl_err failed; /* a lost connection rolls back, too */
 
-	tx_query(tx, rollback, strlen(rollback), &ignored);
+	if (tx_query(tx, rollback, strlen(rollback), &failed) != BIZLOCK_MISUSE)
+		return rc;
+	*err = failed;
+	return err->code;
 }
 
 static int commit(const struct bl_tx *tx, struct bl_err *err)
@@ -349,6 +359,6 @@ int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
 	 */
 	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && *ret != BL_FENCED) ||
 	    (rc == BIZLOCK_CONN && !bl_may_have_run(err)))
-		bl_tx_rollback(tx);
+		rc = bl_tx_rollback(tx, rc, err);
 	return rc;
 }

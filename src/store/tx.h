@@ -34,7 +34,8 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
 int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                  struct bl_err *err);
 
-void bl_tx_rollback(const struct bl_tx *tx);
+/* Because of rc, which it returns; or MISUSE: the transaction is an XA one, and still open. */
+int bl_tx_rollback(const struct bl_tx *tx, int rc, struct bl_err *err);
 
 enum bl_row_how { BL_ROW_NOWAIT, BL_ROW_WAIT, BL_ROW_SKIP };
 enum bl_row_got { BL_ROW_LOCKED, BL_ROW_BUSY, BL_ROW_MISSING };

@@ -44,4 +44,6 @@ Add it to the newest node, or make it static or bl_."
 
 soname=$(readelf -d "$libdir/libbizlock.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 [[ $soname == libbizlock.so.0 ]] || die "the SONAME is $soname: old programs would not find it"
+readelf -d "$libdir/libbizlock.so" | grep -q 'FLAGS_1.*NODELETE' ||
+	die "dlclose() unloads it, and a thread that has used it crashes when it ends"
 echo "$(wc -l <declared) functions"

@@ -218,15 +218,28 @@ int64_t bl_hold_left_ms(const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD ? (h->expires - bl_now()) / BL_NS_PER_MS : 0;
 }
 
-/* A row that is made to rest too late is stale at once, and does no harm; one that is
- * deleted too early lets somebody in. So some time is added: our clock may be wrong. */
-int64_t bl_hold_rest_us(const struct bl_hold *h)
+/* When the rest is over, and some time more: our clock may be wrong. */
+static bl_time rest_end(const struct bl_hold *h)
 {
 	bl_time rest = h->min_hold_ms * BL_NS_PER_MS;
 
-	if (rest == 0 || bl_now() > h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS)
-		return 0;
-	return rest / 1000;
+	return rest ? h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS : 0;
+}
+
+/* A row that is made to rest too late is stale at once, and does no harm; one that is
+ * deleted too early lets somebody in. */
+int64_t bl_hold_rest_us(const struct bl_hold *h)
+{
+	return bl_now() > rest_end(h) ? 0 : h->min_hold_ms * 1000LL;
+}
+
+uint32_t bl_hold_row_ms(const struct bl_hold *h, uint32_t lease_ms)
+{
+	int64_t left = (rest_end(h) - bl_now()) / BL_NS_PER_MS;
+
+	if (left <= lease_ms)
+		return lease_ms;
+	return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)

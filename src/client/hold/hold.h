@@ -64,6 +64,10 @@ void bl_hold_let_renew(struct bizlock *b, struct bl_hold *h);
 
 int64_t bl_hold_left_ms(const struct bl_hold *h);
 int64_t bl_hold_rest_us(const struct bl_hold *h); /* how long to rest after it began, 0: not */
+
+/* For how long a lease that begins anew now is written, lest it shorten the rest: see
+ * bl_request_row_ms(). */
+uint32_t bl_hold_row_ms(const struct bl_hold *h, uint32_t lease_ms);
 struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
 
 /* Did its acquisition end without a known outcome? Then a row may be there. */

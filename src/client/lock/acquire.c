@@ -70,6 +70,10 @@ static int begin_anew(struct bl_call *call, bool once, bl_time end, struct bl_ho
 {
 	const char *why = obstacle(call);
 
+	/* Whoever is to stop takes nothing new, free or not: else a loop that works under one lock
+	 * after the other would go on. */
+	if (bl_call_check(call) != BIZLOCK_OK)
+		return BIZLOCK_CANCELLED;
 	if (why)
 		return wait_for_way(call, once, end, why);
 	*ret = new_hold(call);

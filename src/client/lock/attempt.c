@@ -16,7 +16,7 @@ struct bl_claim bl_attempt_claim(const struct bl_contest *c)
 {
 	return (struct bl_claim){.owner = c->call->owner_full,
 	                         .note = c->request->note,
-	                         .lease_ms = c->request->lease_ms};
+	                         .lease_ms = bl_request_row_ms(c->request)};
 }
 
 /* ---- connections ------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 
 #include "client/conn/retry.h"
 #include "client/lock/attempt.h"
+#include "client/lock/attempt_parts.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/shared.h"
@@ -229,9 +230,7 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	*ret_repeated = false;
 	if (!place)
 		return false;
-	claim = (struct bl_claim){.owner = place->whose->call->owner_full,
-	                          .note = place->whose->request->note,
-	                          .lease_ms = place->whose->request->lease_ms};
+	claim = bl_attempt_claim(place->whose);
 	bl_err_clear(&err);
 	bl_attempt_note_floor(place->whose);
 	bl_unlock(b);

@@ -84,7 +84,7 @@ int bl_reentry_refused(struct bl_call *call, struct bl_hold *h)
 int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request *request)
 {
 	struct bl_tried tried;
-	uint32_t lease_ms;
+	uint32_t lease_ms, row_ms;
 	bool matched;
 	int rc;
 
@@ -99,8 +99,8 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 	if (!request->min_hold_ms && deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;
 	lease_ms = bl_hold_lease_now(h, request->lease_ms);
-	rc = bl_hold_change_depth(call, h, h->depth + 1, lease_ms, call->deadline, &matched,
-	                          &tried);
+	row_ms = request->min_hold_ms > lease_ms ? request->min_hold_ms : lease_ms;
+	rc = bl_hold_change_depth(call, h, h->depth + 1, row_ms, call->deadline, &matched, &tried);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !matched))
 		return bl_hold_lost(call, h);
 	if (rc == BIZLOCK_DB && bl_table_locked(call->err) && !request->once)

@@ -19,7 +19,7 @@ static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
 
 struct renewal {
 	struct bl_ref ref;
-	uint32_t lease_ms;
+	uint32_t lease_ms, row_ms;
 	bool matched;
 };
 
@@ -27,12 +27,13 @@ static int write_lease(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	struct renewal *r = arg;
 
-	return bl_lock_renew(s, r->ref, r->lease_ms, &r->matched, err);
+	return bl_lock_renew(s, r->ref, r->row_ms, &r->matched, err);
 }
 
 static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 {
-	struct renewal r = {bl_hold_ref(call, h), lease_ms ? lease_ms : h->lease_ms, false};
+	struct renewal r = {.ref = bl_hold_ref(call, h),
+	                    .lease_ms = lease_ms ? lease_ms : h->lease_ms};
 	struct bl_tried tried;
 	bl_time before;
 	int rc = wait_for_renewer(call, h);
@@ -41,6 +42,7 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 		return bl_hold_lost(call, h);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	r.row_ms = bl_hold_row_ms(h, r.lease_ms);
 	before = h->expires;
 	/* A shorter lease may begin at any moment from now on. */
 	h->expires = bl_earlier(h->expires, bl_lease_end(bl_now(), r.lease_ms * 1000LL));

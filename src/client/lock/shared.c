@@ -63,6 +63,15 @@ static int win(struct bl_contest *c)
 	return bl_attempt_won(c);
 }
 
+/* From the beginning of an exclusive hold on, which a row that has waited in slot 0 does not have
+ * yet. 0: no longer than the lease. */
+static int64_t rest_us(const struct bl_contest *c)
+{
+	uint32_t ms = bl_request_row_ms(c->request);
+
+	return bl_shared_wants_exclusive(c) && ms > c->request->lease_ms ? ms * 1000LL : 0;
+}
+
 /* Its fence may be smaller than that of somebody who had the lock before it: it gets a new one. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
@@ -73,7 +82,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	if (c->others.fence == 0) /* another one would be no larger: win() refuses it */
 		return win(c);
 	bl_unlock(c->client);
-	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, &fence, c->call->err);
+	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, rest_us(c), &fence,
+	                    c->call->err);
 	bl_lock(c->client);
 	/* The row has gone meanwhile, or this is not what was drawn. */
 	if (rc != BIZLOCK_OK || fence <= c->others.fence || fence <= c->others.trace)
@@ -104,7 +114,9 @@ static bool is_alone(const struct bl_contest *c)
 
 static bool is_newest(const struct bl_contest *c)
 {
-	return bl_shared_wants_exclusive(c) ? c->others.drawn : c->others.trace < c->others.fence;
+	if (!bl_shared_wants_exclusive(c))
+		return c->others.trace < c->others.fence;
+	return c->others.drawn && rest_us(c) == 0;
 }
 
 /* After a go for a row. */
@@ -174,6 +186,9 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
 	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
+	/* Should it die in line, it has held nothing that may rest. */
+	if (go.stay)
+		claim.lease_ms = c->request->lease_ms;
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);

@@ -97,10 +97,8 @@ int bl_client_tx_commit(struct bl_call *call, MYSQL *mysql)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = find_fence(call, false, &ref);
-	if (rc != BIZLOCK_OK) {
-		bl_tx_rollback(&tx);
-		return rc;
-	}
+	if (rc != BIZLOCK_OK)
+		return bl_tx_rollback(&tx, rc, call->err);
 	rc = bl_tx_commit(&tx, ref, &fenced, call->err);
 	return rc == BIZLOCK_OK ? judge(call, &ref, fenced) : rc;
 }

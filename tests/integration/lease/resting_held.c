@@ -1,4 +1,5 @@
-/* The minimum does not matter before the release: until then the lease decides. */
+/* The minimum holds from the beginning, whatever becomes of the holder. What the holder itself may
+ * rely on is the lease. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 #include <unistd.h>
@@ -21,13 +22,15 @@ Test(resting_held, it_is_renewed_while_it_is_held)
 {
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_acquire_opts opts = OPTS(.lease_ms = LEASE_MS, .min_hold_ms = LONG_MS);
-	long long first;
+	long long end;
 
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
-	first = row_of(&world, KEY("job")).timeout_us;
-	eventually(row_of(&world, KEY("job")).timeout_us > first + 3 * LEASE_MS * 1000);
-	/* Each renewal is for one lease, not to the end of the minimum. */
-	cr_assert_leq(row_of(&world, KEY("job")).left_us, LEASE_MS * 1000);
+	end = row_of(&world, KEY("job")).timeout_us;
+	cr_assert_geq(end, began_us("job") + LONG_MS * 1000LL);
+	eventually(modified_us("job") > began_us("job") + 3 * LEASE_MS * 1000);
+	/* Each renewal is for one lease, and shortens nothing. */
+	cr_assert_eq(row_of(&world, KEY("job")).timeout_us, end);
+	cr_assert_leq(bizlock_left_ms(a, KEY("job"), NULL), LEASE_MS);
 	expect(BUSY, b, acquire(b, "job"));
 	expect_message(b, row_of(&world, KEY("job")).owner);
 	expect(OK, a, bizlock_verify(a, KEY("job"), NULL));
@@ -43,7 +46,7 @@ Test(resting_held, a_minimum_longer_than_the_lease_is_kept)
 	long long began, end;
 
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, NULL));
-	began = row_of(&world, KEY("job")).timeout_us - LEASE_MS * 1000;
+	began = began_us("job");
 	expect(OK, a, bizlock_release(a, KEY("job"), NULL, NULL));
 	end = row_of(&world, KEY("job")).timeout_us;
 	cr_assert_geq(end, began + 3 * LEASE_MS * 1000 - 1000, "%lld us", end - began);
@@ -67,33 +70,54 @@ Test(resting_held, a_minimum_shorter_than_the_lease_ends_before_it)
 	cr_assert_lt(now_ms() - start, PATIENCE_MS);
 }
 
-static void taken_over_after_the_lease(uint32_t min_hold_ms)
+static void died(bizlock *a, bizlock_acquire_opts opts, bool shared)
 {
-	bizlock *a = client(NULL), *b = client(NULL);
-	bizlock_acquire_opts opts = OPTS(.lease_ms = 300, .min_hold_ms = min_hold_ms);
+	bizlock *b = client(NULL);
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
+	uint32_t flags = opts.flags;
+	long long began;
+	int64_t start = now_ms();
 
-	opts.flags = BIZLOCK_NO_RENEW; /* as if the holder were dead */
+	opts.flags |= BIZLOCK_NO_RENEW; /* as if the holder were dead */
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, &first));
-	lease_is_over("job");
-	expect(OK, b, acquire(b, "job", .lease_ms = 60000, .grant = &grant));
+	began = shared ? 0 : began_us("job");
+	eventually(bizlock_left_ms(a, KEY("job"), NULL) <= 0);
+	expect(BUSY, b, bizlock_acquire(b, KEY("job"), &OPTS(.flags = flags), NULL));
+	opts = OPTS(.wait_ms = -1, .lease_ms = 60000, .flags = flags);
+	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, &grant));
+	cr_assert_geq(now_ms() - start, 3 * LEASE_MS);
+	if (!shared)
+		cr_assert_geq(began_us("job"), began + 3 * LEASE_MS * 1000LL);
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_gt(grant.fence, first.fence);
 	expect(LOST, a, bizlock_release(a, KEY("job"), NULL, NULL));
-	cr_assert_eq(row_of(&world, KEY("job")).fence, grant.fence);
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
 	cr_assert(!row_of(&world, KEY("job")).there, "the minimum of another");
 }
 
-Test(resting_held, a_holder_that_dies_is_succeeded_after_its_lease)
+Test(resting_held, a_holder_that_dies_is_succeeded_after_the_minimum)
 {
-	taken_over_after_the_lease(100);
+	died(client(NULL), OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS), false);
 }
 
-/* The job was half done. The next holder is to do it, and is told so. */
-Test(resting_held, even_if_the_minimum_is_longer)
+Test(resting_held, so_is_one_that_had_it_alone)
 {
-	taken_over_after_the_lease(LONG_MS);
+	died(client(NULL),
+	     OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS, .flags = BIZLOCK_EXCLUSIVE), true);
+}
+
+Test(resting_held, a_lease_that_is_asked_for_shortens_no_minimum)
+{
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .min_hold_ms = LONG_MS);
+
+	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, NULL));
+	expect(OK, b, bizlock_renew(b, KEY("job"), NULL, 1000));
+	cr_assert_leq(bizlock_left_ms(b, KEY("job"), NULL), 1000);
+	cr_assert_geq(row_of(&world, KEY("job")).timeout_us, began_us("job") + LONG_MS * 1000LL);
+	expect(OK, b, acquire(b, "other", .lease_ms = 60000));
+	expect(OK, b, bizlock_acquire(b, KEY("other"), &OPTS(.min_hold_ms = LONG_MS), NULL));
+	cr_assert_geq(row_of(&world, KEY("other")).left_us, (LONG_MS - 60000) * 1000LL);
 }
 
 Test(resting_held, a_minimum_ends_with_the_hold_it_was_asked_for)

@@ -230,6 +230,34 @@ TX_TEST(committing, that_the_server_refuses_is_rolled_back)
 	db_run(world.admin, "RENAME TABLE biz_lock_away TO biz_lock");
 }
 
+/* Nobody but its own XA COMMIT may commit it: whoever holds the lock, and whoever does not. */
+TX_TEST(committing, is_not_for_xa_transactions)
+{
+	bizlock *b = holder("k", LONG_MS);
+
+	for (int form = 0; form < FORMS; form++) {
+		MYSQL *tx = tx_of_form(form);
+		int id = form + 1;
+
+		db_run(tx, "XA START '%s'", world.schema);
+		db_run(tx, "INSERT INTO ledger VALUES (%d)", id);
+		expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+		expect(MISUSE, b, bizlock_commit(b, KEY("k"), NULL, tx));
+		expect_message(b, "XA");
+		expect(MISUSE, b, bizlock_commit(b, KEY("never"), NULL, tx));
+		expect_message(b, "XA");
+		cr_assert(!ledger_has(id));
+		db_run(tx, "XA END '%s'", world.schema);
+		expect(MISUSE, b, bizlock_fence(b, KEY("k"), NULL, tx));
+		expect(MISUSE, b, bizlock_commit(b, KEY("k"), NULL, tx));
+		expect_message(b, "XA");
+		db_run(tx, "XA PREPARE '%s'", world.schema);
+		db_run(tx, "XA COMMIT '%s'", world.schema);
+		cr_assert(ledger_has(id));
+	}
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
 /* ---- packets -------------------------------------------------------------------------- */
 
 TX_TEST(committing, is_one_packet_or_two)
