@@ -77,15 +77,20 @@ test_a_server_that_hangs_for_a_moment_is_lived_through() {
 	expect_no_err
 }
 
-# Its user has one connection, and the lock is renewed by that.
-test_a_server_that_is_full_costs_no_lock() {
+# The user of the command cannot connect any more, and the lock is renewed by what is there.
+test_a_server_that_lets_nobody_in_costs_no_lock() {
 	local host
 	for host in % localhost; do
-		sql "CREATE USER '$database'@'$host' IDENTIFIED BY 'c0rrect-horse' WITH MAX_USER_CONNECTIONS 1"
+		sql "CREATE USER '$database'@'$host' IDENTIFIED BY 'c0rrect-horse'"
 		sql "GRANT SELECT, INSERT, UPDATE, DELETE ON $database.* TO '$database'@'$host'"
 	done
-	run env BIZLOCK_USER="$database" BIZLOCK_PASSWORD=c0rrect-horse \
-		"$program" exec --lease 2s job a -- sleep 5
+	BIZLOCK_USER=$database BIZLOCK_PASSWORD=c0rrect-horse \
+		"$program" exec --lease 6s job a -- bash -c 'echo ready; sleep 14' >"$out" 2>"$err" &
+	wrapper=$!
+	await file_says "$out" ready
+	sql "ALTER USER '$database'@'%' ACCOUNT LOCK"
+	sql "ALTER USER '$database'@'localhost' ACCOUNT LOCK"
+	exit_of "$wrapper"
 	sql "DROP USER '$database'@'%', '$database'@'localhost'"
 	expect_equal "$code" 0
 	expect_no_err

@@ -121,9 +121,8 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	h->expires = expires > h->expires ? expires : h->expires;
 	h->due = renewed ? due : BL_NEVER;
 	h->upkeep = BL_UPKEEP_GOOD;
-	b->pool.reserve |= renewed && !b->renewer.own;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
-	bl_worker_by(&b->renewer.worker, h->due);
+	bl_renewer_by(b, h);
 }
 
 void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)

@@ -93,17 +93,11 @@ static bool is_useless(struct bizlock *b)
 	       bl_failover_prefers_another(b->failover, &r->session, r->connected_at);
 }
 
-/* Until then the holds can do without it. */
-static int make_own(struct bizlock *b, struct bl_err *err)
+static int make_own(struct bizlock *b, bl_time until, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
-	bl_time until;
-	int rc;
+	int rc = bl_failover_connect(b->failover, &b->sql, until, &r->session, err);
 
-	bl_lock(b);
-	until = patience(b, NULL);
-	bl_unlock(b);
-	rc = bl_failover_connect(b->failover, &b->sql, until, &r->session, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	r->connected_at = r->used_at = bl_now();
@@ -113,6 +107,13 @@ static int make_own(struct bizlock *b, struct bl_err *err)
 	b->pool.reserve = false;
 	bl_unlock(b);
 	return rc;
+}
+
+void bl_renewal_prepare(struct bizlock *b, bl_time until)
+{
+	struct bl_err ignored;
+
+	(void)make_own(b, until, &ignored);
 }
 
 static void leave_own(struct bizlock *b)
@@ -129,10 +130,9 @@ static void leave_own(struct bizlock *b)
 	bl_session_close(s);
 }
 
-static bool borrow(struct bizlock *b)
+static bool borrow(struct bizlock *b, bl_time until)
 {
 	struct bl_renewer *r = &b->renewer;
-	bl_time until = bl_now() + BORROW_NS;
 	struct bl_err ignored;
 
 	bl_lock(b);
@@ -154,6 +154,18 @@ static void give_back(struct bizlock *b)
 	bl_unlock(b);
 }
 
+static bl_time patience_unlocked(struct bizlock *b)
+{
+	bl_time until;
+
+	bl_lock(b);
+	until = patience(b, NULL);
+	bl_unlock(b);
+	return until;
+}
+
+/* Its own could not be made in time, or was lost since: then one that is there comes first. But
+ * after a failure those of the pool may be as dead as the last one was. */
 static int obtain_session(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -161,10 +173,10 @@ static int obtain_session(struct bizlock *b, struct bl_err *err)
 
 	if (r->session.mysql && is_useless(b))
 		leave_own(b);
-	if (r->session.mysql)
+	if (r->session.mysql || (r->failures == 0 && borrow(b, 0)))
 		return BIZLOCK_OK;
-	rc = make_own(b, err);
-	return rc == BIZLOCK_OK || borrow(b) ? BIZLOCK_OK : rc;
+	rc = make_own(b, patience_unlocked(b), err);
+	return rc == BIZLOCK_OK || borrow(b, bl_now() + BORROW_NS) ? BIZLOCK_OK : rc;
 }
 
 static void put_session(struct bizlock *b)

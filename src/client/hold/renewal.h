@@ -7,4 +7,7 @@
 /* Renews the first n of the renewer's items, which share their lease. The mutex is free. */
 int bl_renewal_run(struct bizlock *b, size_t n, uint32_t lease_ms, struct bl_err *err);
 
+/* Makes the renewer's own connection, if that can be had until then. The mutex is free. */
+void bl_renewal_prepare(struct bizlock *b, bl_time until);
+
 #endif

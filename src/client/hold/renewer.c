@@ -12,6 +12,9 @@
 /* When to look again at a hold that a call is at work on. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
 
+/* How long it may do nothing but try to connect. */
+#define PREPARE_NS (1000 * BL_NS_PER_MS)
+
 static bl_time later(bl_time a, bl_time b)
 {
 	return a > b ? a : b;
@@ -47,6 +50,45 @@ static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
 	return first;
 }
 
+/* ---- its connection ------------------------------------------------------------ */
+
+/* It is made half way to the first renewal: holds that are short need none, and one that is
+ * refused, or that takes long, must not keep a renewal waiting. */
+static bl_time half_way(const struct bl_hold *h)
+{
+	return h->due - h->lease_ms * BL_NS_PER_MS / 6;
+}
+
+static bl_time prepare_at(const struct bl_renewer *r, const struct bl_hold *first)
+{
+	return r->own || !first ? BL_NEVER : later(half_way(first), r->unprepared);
+}
+
+/* A second at a time, for a hold with a shorter lease may come meanwhile; the next one goes on with
+ * the same dial (store/race.h). */
+static void prepare(struct bizlock *b, bl_time due)
+{
+	struct bl_worker *w = &b->renewer.worker;
+	bl_time until = bl_earlier(due, bl_now() + PREPARE_NS);
+
+	w->at_work = true;
+	bl_unlock(b);
+	bl_renewal_prepare(b, until);
+	bl_lock(b);
+	w->at_work = false;
+	b->renewer.unprepared = bl_passed(until) ? until : due; /* late, or refused */
+}
+
+void bl_renewer_by(struct bizlock *b, const struct bl_hold *h)
+{
+	if (h->due == BL_NEVER)
+		return;
+	b->pool.reserve |= !b->renewer.own;
+	bl_worker_by(&b->renewer.worker, b->renewer.own ? h->due : half_way(h));
+}
+
+/* ---- renewing ---------------------------------------------------------------- */
+
 static void renewer_failed(struct bizlock *b, const struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -56,8 +98,6 @@ static void renewer_failed(struct bizlock *b, const struct bl_err *err)
 	r->failure = *err;
 	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_rnd_next(&b->jitter));
 }
-
-/* ---- renewing ---------------------------------------------------------------- */
 
 static bool make_room(struct bl_renewer *r, size_t n)
 {
@@ -139,11 +179,15 @@ static void *renew_always(void *arg)
 	bl_lock(b);
 	while (!w->stop) {
 		struct bl_hold *h = first_due(b, &w->at);
+		bl_time due = w->at;
 
 		if (!h)
 			b->pool.reserve = false;
+		w->at = bl_earlier(due, prepare_at(&b->renewer, h));
 		if (w->at > bl_now())
 			bl_worker_sleep(w, &b->mu);
+		else if (due > bl_now())
+			prepare(b, due);
 		else
 			renew_due(b, h);
 	}

@@ -2,8 +2,8 @@
  * It does nothing else, because whatever it waits for costs leases. A connection that gives no
  * answer is given up while there is time to renew by another one: see bl_lease_give_up().
  *
- * Its own connection, which is made for the first renewal, may be refused: by a server that is
- * full, or that knows another password by now. Then the renewer borrows one of the pool for each
+ * Its own connection, which is made half way to the first renewal, may be refused: by a server that
+ * is full, or that knows another password by now. Then the renewer borrows one of the pool for each
  * round, before all others. As long as it has none of its own, one of the pool is kept for that. */
 #ifndef BL_CLIENT_HOLD_RENEWER_H
 #define BL_CLIENT_HOLD_RENEWER_H
@@ -13,12 +13,15 @@
 #include "base/worker.h"
 #include "store/many.h"
 
+struct bl_hold;
+
 struct bl_renewer { /* guarded by the client's mutex, but for what follows `room` */
 	struct bl_worker worker;
 	bl_time not_before;      /* after a failure */
 	unsigned failures;       /* in a row */
 	struct bl_err failure;   /* the last one */
 	bool own;                /* it has a connection of its own */
+	bl_time unprepared;      /* until then none is made */
 	struct bl_session *at;   /* what the round under way uses: its own, or one of the pool's */
 	struct bl_socket socket; /* of that connection, to be cut off */
 	struct bl_item *items;
@@ -38,6 +41,9 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_renewer_stop(struct bizlock *b);                     /* mutex free; takes a stopped one */
 void bl_renewer_stop_soon(struct bizlock *b); /* with the mutex held: begin nothing more */
+
+/* With the mutex held: the hold is to be renewed when it is due. */
+void bl_renewer_by(struct bizlock *b, const struct bl_hold *h);
 
 void bl_renewer_forget(struct bizlock *b); /* in a forked child */
 
