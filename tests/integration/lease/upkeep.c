@@ -145,7 +145,7 @@ Test(upkeep, is_not_told_by_affected_rows)
 /* ---- it needs no connection that has yet to be made ------------------------------------------ */
 
 #define PASSWORD "c0rrect-horse"
-#define LEASE_MS 2400
+#define LEASE_MS 6000
 
 static void alter_user(const char *what)
 {
