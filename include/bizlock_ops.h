@@ -227,6 +227,7 @@ typedef struct bizlock_finding {
  *   primary_key     of both tables, and no index that is not needed
  *   collation       of keys and owners: byte for byte
  *   auto_increment  fences grow, and go on growing after a restart
+ *   limits          those that share a lock name the same limit
  *   grants          what this user lacks of the privileges that bizlock_grants() writes:
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   those that bizlock sets for its own sessions were kept
