@@ -229,6 +229,7 @@ typedef struct bizlock_finding {
  *   collation       of keys and owners: byte for byte
  *   auto_increment  fences grow, and go on growing after a restart
  *   additions       no triggers, foreign keys or system versioning of the tables
+ *   limits          those that share a lock name the same limit
  *   grants          what this user lacks of the privileges that bizlock_grants() writes:
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   those that bizlock sets for its own sessions were kept
