@@ -45,16 +45,6 @@ static bool others_are_held(bizlock *b)
 	return true;
 }
 
-/* Two thirds of a lease are there for a renewal that is late: as long as a busy machine needs. */
-static uint32_t lease_here(bizlock *b)
-{
-	int64_t rounds = 0;
-
-	for (int i = 0; i < 10; i++)
-		rounds += round_ms(b);
-	return LEASE_MS + (uint32_t)rounds;
-}
-
 /* For two leases. The rows are looked at as well: a client may believe in less than the row says,
  * never in more. */
 static void delays_nobody(const char *queue)
@@ -62,7 +52,7 @@ static void delays_nobody(const char *queue)
 	bizlock *b = client(OPTIONS("queue", queue)), *stranger = client(NULL);
 	static struct losses losses;
 	MYSQL *tx = tx_open();
-	uint32_t lease_ms = lease_here(b);
+	uint32_t lease_ms = busy_lease_ms(b, LEASE_MS);
 	int64_t start;
 
 	for (int i = 0; i < HOLDS; i++)
