@@ -140,6 +140,13 @@ int64_t round_ms(bizlock *b)
 	return now_ms() - start;
 }
 
+uint32_t busy_lease_ms(bizlock *b, uint32_t quiet_ms)
+{
+	for (int i = 0; i < 10; i++)
+		quiet_ms += (uint32_t)round_ms(b);
+	return quiet_ms;
+}
+
 void takeovers_in_turn(bizlock *const *b, int n)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;

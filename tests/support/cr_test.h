@@ -109,6 +109,10 @@ void works(bizlock *b);
  * and again, because others come and go. */
 int64_t round_ms(bizlock *b);
 
+/* A lease of quiet_ms, and of ten rounds more: so that a machine that is busy can do in time what
+ * the test needs it for. */
+uint32_t busy_lease_ms(bizlock *b, uint32_t quiet_ms);
+
 /* These clients, of different members of a cluster, take one key over from each other many times,
  * with fences that grow: the counter of each member has to follow what was changed at another. */
 void takeovers_in_turn(bizlock *const *b, int n);

@@ -25,14 +25,15 @@ static bizlock *watched_client(const char *const *options)
 static void outlives_three_leases(const char *const *options, uint32_t flags)
 {
 	bizlock *b = watched_client(options), *stranger = client(NULL);
+	uint32_t lease_ms = busy_lease_ms(b, LEASE_MS);
 	uint64_t fence;
 	long long start;
 
 	expect(OK, b,
-	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = LEASE_MS, .flags = flags), NULL));
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = lease_ms, .flags = flags), NULL));
 	fence = row_of(&world, KEY("k")).fence;
 	start = began_us("k");
-	while (server_us() < start + 3500LL * LEASE_MS) {
+	while (server_us() < start + 3500LL * lease_ms) {
 		expect(BUSY, stranger, acquire(stranger, "k"));
 		cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 0);
 		pause_ms(50);

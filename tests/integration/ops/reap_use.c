@@ -144,7 +144,7 @@ TX_TEST(reap_use, a_fenced_row_is_passed_over_without_waiting)
 
 	stale_leases(world.admin, "a", .rows = 5, .ago_ms = OLD_MS);
 	stale_leases(world.admin, "z", .rows = 5, .ago_ms = OLD_MS);
-	expect(OK, holder, acquire(holder, "k", .lease_ms = 1000));
+	expect(OK, holder, acquire(holder, "k", .lease_ms = busy_lease_ms(holder, 1000)));
 	tx_begin(tx, 1);
 	expect(OK, holder, bizlock_fence(holder, KEY("k"), NULL, tx));
 	lease_is_over("k");
@@ -160,7 +160,7 @@ TX_TEST(reap_use, one_fenced_row_is_passed_over_without_waiting)
 	bizlock *holder = client(NULL), *b = client(NULL);
 	MYSQL *tx = tx_open();
 
-	expect(OK, holder, acquire(holder, "k", .lease_ms = 1000));
+	expect(OK, holder, acquire(holder, "k", .lease_ms = busy_lease_ms(holder, 1000)));
 	tx_begin(tx, 1);
 	expect(OK, holder, bizlock_fence(holder, KEY("k"), NULL, tx));
 	lease_is_over("k");
