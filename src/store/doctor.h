@@ -20,7 +20,7 @@ struct bl_doctor {
 	struct bl_err blind;       /* of the two that follow */
 	struct bl_rows *variables;
 	struct bl_server server;
-	bool fit;                    /* the tables are those that this library knows */
+	bool fit; /* to try a lock: the tables are known, and a cluster can commit */
 	char account[4 * 128 + 256]; /* name@host; "": it would not say */
 };
 

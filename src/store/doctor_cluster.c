@@ -42,6 +42,7 @@ int bl_check_galera(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 	while ((row = bl_rows_next(rows)) != NULL)
 		note_status(&node, f, row[0] ? row[0] : "", row[1] ? row[1] : "");
 	bl_rows_free(rows);
+	d->fit &= node.ready && node.primary;
 	if (!node.ready || !node.primary)
 		bl_advise(f, BIZLOCK_BAD, "use another node, or bring this one back");
 	else if (!node.synced)
@@ -112,6 +113,7 @@ static int ask_members(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 		note_member(&members, f, row);
 	bl_rows_free(rows);
 	judge_members(f, &members);
+	d->fit &= f->level < BIZLOCK_BAD; /* without a majority a commit does not end */
 	return BIZLOCK_OK;
 }
 

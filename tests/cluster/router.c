@@ -89,5 +89,5 @@ Test(router, that_shares_connections_is_noticed)
 	expect_open(UNSUPPORTED, &w, NULL, "connection-sharing");
 	f = doctor_of(&w, NULL, BIZLOCK_OK);
 	expect_finding(&f, "proxy", BIZLOCK_BAD, "connection-sharing");
-	expect_good(&f, SERVERS_OWN " proxy");
+	expect_good(&f, SERVERS_OWN " proxy lock");
 }
