@@ -323,7 +323,7 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 		return rc;
 	*ret_took = g.answered > g.inserts ? BL_TOOK_MAYBE : BL_TOOK_NOTHING;
 	if (go->bell >= BL_BELL_RING && !s->gone)
-		bl_watch_ring(s, go->wish.bell, &ignored);
+		bl_watch_ring(s, &go->wish.bell, 1, &ignored);
 	return rc;
 }
 

@@ -157,12 +157,12 @@ void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, boo
 		end_sleep_of(s, &sleepers[i]);
 }
 
-int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err)
+int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, struct bl_err *err)
 {
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_watch_add_rings(s, &bell, 1);
+	bl_watch_add_rings(s, bells, n);
 	rc = s->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory")
 	                    : bl_session_run(s, s->text.data, s->text.len, NULL, err);
 	if (rc != BIZLOCK_OK) { /* only the end of the connection is sure to give it back */
@@ -170,7 +170,7 @@ int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err)
 		return rc;
 	}
 	s->warnings = mysql_warning_count(s->mysql);
-	bl_watch_wake(s, &bell, 1, false);
+	bl_watch_wake(s, bells, n, false);
 	s->woke = false;
 	return rc;
 }

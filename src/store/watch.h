@@ -58,9 +58,8 @@ void bl_watch_add_question(struct bl_buf *text, const char *bell);
  * whether there are any. */
 void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, bool first);
 
-/* Gives back the doorbell of a shared lock whose rows stay, and wakes those that watch. CONN, DB,
- * NOMEM. */
-int bl_watch_ring(struct bl_session *s, const char *bell, struct bl_err *err);
+/* Gives back n doorbells of locks whose rows stay, and wakes those that watch. CONN, DB, NOMEM. */
+int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, struct bl_err *err);
 
 /* Takes names for those that are not `named`, as far as there are any left. It may be repeated. */
 int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_t n,

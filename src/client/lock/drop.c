@@ -192,7 +192,7 @@ int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 	bl_unlock(b);
 	/* Those that watch a plain key watch its row. */
 	if (call->key.shared)
-		bl_watch_ring(&conn->session, call->bell, call->err);
+		bl_watch_ring(&conn->session, (const char *const[]){call->bell}, 1, call->err);
 	else
 		bl_bell_free(&conn->session, call->bell, call->err);
 	bl_lock(b);

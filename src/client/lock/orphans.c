@@ -3,7 +3,9 @@
 #include "client/hold/hold.h"
 #include "client/lock/drop.h"
 #include "core/backoff.h"
+#include "store/bell.h"
 #include "store/errclass.h"
+#include "store/watch.h"
 
 /* How long to wait for the connection that has a doorbell: no other one will do, and it may be
  * the busiest of all, while others' rows are waiting to be removed. */
@@ -13,6 +15,9 @@
  * and so on, up to 0.8 s: its transaction may last. */
 #define AGAIN_NS (50 * BL_NS_PER_MS)
 #define TRIES_MAX 4
+
+/* How many doorbells of lost holds go in one packet. */
+#define RINGS_MAX 64
 
 static bl_time clean_at(const struct bizlock *b, const struct bl_hold *h)
 {
@@ -87,24 +92,50 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 	bl_hold_done(b, h);
 }
 
+/* The doorbells that this connection has for lost holds, which give them up with that. */
+static size_t give_up_bells(struct bizlock *b, const struct bl_conn *conn,
+                            char names[RINGS_MAX][BL_BELL_MAX + 1])
+{
+	size_t n = 0;
+
+	for (struct bl_hold *h = NULL; n < RINGS_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
+		if (h->state != BL_HOLD_LOST || h->busy || h->bell != conn->id)
+			continue;
+		h->bell = 0;
+		bl_bell_name(names[n++], h->key.shared ? b->shared_bell_seed : b->bell_seed,
+		             &h->key);
+	}
+	return n;
+}
+
 /* The owner of a lost one may release it late, or never. Meanwhile its doorbell would keep those
- * waiting who sleep at it, until they go past it in any order. The hold is not busy, for a server
+ * waiting who sleep at it, until they go past it in any order. All that the connection has go in
+ * one packet, for a server that was away may have cost hundreds. The hold is not busy, for a server
  * that hangs must not keep a call from answering LOST: so it may be gone afterwards. */
 static void ring_for_lost(struct bl_call *call, struct bl_hold *h)
 {
+	char names[RINGS_MAX][BL_BELL_MAX + 1];
+	const char *bells[RINGS_MAX];
+	struct bl_patience patience = {.end = call->io_deadline};
 	struct bizlock *b = call->client;
-	const struct bl_conn *conn = bl_pool_find(&b->pool, h->bell);
-	uint64_t bell = h->bell, fence = h->fence;
+	struct bl_conn *conn = bl_pool_find(&b->pool, h->bell);
+	size_t n;
 
 	h->due = bl_now() + AGAIN_NS;
-	if (conn && conn->lent)
+	if (!conn)
+		h->bell = 0;
+	if (!conn || conn->lent ||
+	    bl_pool_take_id(&b->pool, conn->id, patience, &conn, call->err) != BIZLOCK_OK || !conn)
 		return;
-	h->bell = 0;
-	if (bl_drop_bell(call, &bell) == BIZLOCK_OK)
-		return;
-	h = bl_held_with_fence(&b->held, &call->key, fence);
-	if (h)
-		h->bell = bell;
+	n = give_up_bells(b, conn, names);
+	for (size_t i = 0; i < n; i++)
+		bells[i] = names[i];
+	bl_unlock(b);
+	if (n > 0)
+		bl_watch_ring(&conn->session, bells, n, call->err);
+	bl_lock(b);
+	conn->bells -= conn->session.gone ? 0 : (unsigned)n;
+	bl_pool_put(&b->pool, conn);
 }
 
 void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
