@@ -24,7 +24,8 @@
  * is no exception, and which error it was can be compared. It sets the code in any case, to OK
  * too; client::errmsg() has the message. ec == BIZLOCK_BUSY and ec == std::errc::timed_out
  * compare as they read. try_acquire() and try_acquire_for() return an empty guard for BUSY and
- * TIMEOUT, and throw all other errors.
+ * TIMEOUT, and throw all other errors. Where exceptions are off (-fno-exceptions), what would throw
+ * ends the program by std::terminate(): there, use the overloads with a std::error_code.
  *
  * DURATIONS
  *
@@ -243,10 +244,14 @@ private:
 
 		static void call(void *arg, bizlock_key key, std::uint64_t fence) noexcept
 		{
+#ifdef BIZLOCK_EXCEPTIONS_
 			try {
 				static_cast<lost_fn_of *>(arg)->fn(key, fence);
 			} catch (...) {
 			}
+#else
+			static_cast<lost_fn_of *>(arg)->fn(key, fence);
+#endif
 		}
 
 		F fn;

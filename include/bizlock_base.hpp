@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <ratio>
 #include <stdexcept>
@@ -11,6 +12,10 @@
 #include <system_error>
 
 #include "bizlock.h"
+
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
+#define BIZLOCK_EXCEPTIONS_
+#endif
 
 struct BIZLOCK_API bizlock {
 	class error;   /* what is thrown */
@@ -129,8 +134,14 @@ private:
 
 inline void bizlock::fail(int rc, const bizlock *b)
 {
+#ifdef BIZLOCK_EXCEPTIONS_
 	/* A lack of memory may be this header's own, of which b knows nothing. */
 	throw error(rc, b && rc != BIZLOCK_NOMEM ? bizlock_errmsg(b) : bizlock_strerror(rc));
+#else
+	(void)rc;
+	(void)b;
+	std::terminate();
+#endif
 }
 
 #endif

@@ -38,6 +38,8 @@ for cxx in "$CXX" clang++; do
 			"$cxx" -std=c++$standard -O2 "${strict[@]}" $(pkg-config --cflags bizlock) \
 				-c $program.cpp
 		done
+		"$cxx" -std=c++$standard -fno-exceptions "${strict[@]}" $(pkg-config --cflags bizlock) \
+			-c header_without_exceptions.cpp
 		# What does not work in transactions does not need the connector.
 		for header in bizlock bizlock_guard bizlock_base; do
 			echo "#include <$header.hpp>" |
