@@ -29,7 +29,8 @@ struct fault {
 	                      well, and to new ones at once, until disarmed */
 };
 
-#define FAULT_TRACE_MAX 256
+/* Contenders that poll on a busy machine send hundreds. */
+#define FAULT_TRACE_MAX 2048
 
 /* Packets in the order in which their headers were complete. */
 struct fault_trace {
