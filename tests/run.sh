@@ -96,6 +96,7 @@ things=(compiler cmake make pkg-config connector smartcols client tmux strace zs
 servers=(server flock faketime)
 for_clusters=(galera haproxy ip mount)
 for_packages=(libuv dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
+[[ ${BIZLOCK_CMAKE_ARGS:-} != *=clang* ]] || things+=(clang)
 
 if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
 	enter_root "$server" "${things[*]} ${servers[*]} ${for_clusters[*]} ${for_packages[*]}" \
