@@ -96,7 +96,7 @@ Test(own_doctor_lock, a_server_that_is_locked_for_a_backup)
 Test(own_doctor_lock, a_stage_of_a_backup)
 {
 	begin_own_world("--log-bin --server-id=1");
-	skip_unless(!server_is_mysql(world.admin), "MariaDB alone has stages of a backup");
+	not_here_unless(!server_is_mysql(world.admin), "MariaDB alone has stages of a backup");
 	expect_in_the_way("BACKUP STAGE START; BACKUP STAGE BLOCK_COMMIT", "BACKUP STAGE END");
 }
 
@@ -185,7 +185,7 @@ Test(doctor_lock, system_versioning)
 {
 	struct findings f;
 
-	skip_unless(!server_is_mysql(world.admin), "MariaDB alone has it");
+	not_here_unless(!server_is_mysql(world.admin), "MariaDB alone has it");
 	db_run(world.admin, "ALTER TABLE biz_shared_lock ADD SYSTEM VERSIONING");
 	f = look(NULL);
 	expect_finding(&f, "additions", BIZLOCK_BAD, "system versioning of biz_shared_lock");
@@ -245,7 +245,7 @@ Test(own_doctor_lock, few_threads)
 	mysql = server_is_mysql(world.admin);
 	world_end();
 	world.admin = NULL;
-	skip_unless(!mysql, "MariaDB alone has the pool");
+	not_here_unless(!mysql, "MariaDB alone has the pool");
 	begin_own_world("--thread-handling=pool-of-threads --thread-pool-max-threads=8");
 	f = look(NULL);
 	expect_finding(&f, "threads", BIZLOCK_WARN, "thread_pool_max_threads=8");
