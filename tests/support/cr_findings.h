@@ -17,6 +17,10 @@ struct findings {
 /* The doctor is called by a client of w that is not open, and must answer `want`. */
 struct findings doctor_of(const struct world *w, const char *const *options, int want);
 
+/* The same, of a server that is about to change: there may be another answer. */
+struct findings doctor_of_server(const struct world *w, const char *const *options, int want,
+                                 int or_else);
+
 /* The finding of this name. NULL: there is none. */
 const struct finding *finding_of(const struct findings *f, const char *name);
 
