@@ -197,7 +197,7 @@ int bl_lock_ask_table(struct bl_session *s, const struct bl_key *key, bool *ret_
                       struct bl_err *err)
 {
 	const char *table = bl_sql_full_table(s->sql, key);
-	bool locked, hidden;
+	bool locked = false, hidden = false;
 	int rc = try_table(s, table, " FOR UPDATE", &locked, err);
 
 	*ret_reads = true;

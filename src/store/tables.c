@@ -265,7 +265,7 @@ int bl_tables_look(struct bl_session *s, const char *prefix,
 {
 	struct looking l = {.prefix = prefix, .fn = fn, .arg = arg};
 	struct bl_buf text = BL_BUF_INIT(8192);
-	struct bl_rows *rows;
+	struct bl_rows *rows = NULL;
 	MYSQL_ROW row;
 	int rc;
 
