@@ -94,7 +94,7 @@ static const struct {
         /* On: EXPLAIN is refused (3999), and with it the reaper. */
         {"optimizer_switch", "'hypergraph_optimizer=off'", MYSQL_SINCE(90000)},
 
-        /* Who waits sleeps in a statement, and each sleep would be a row of the slow log. */
+        /* A waiter sleeps in a statement: each of its sleeps would be a row of the slow log. */
         {"long_query_time", "31536000", BOTH},
         {"slow_query_log", "0", MARIADB_SINCE(100600)},
 

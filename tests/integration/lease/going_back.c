@@ -158,7 +158,7 @@ Test(going_back, batches_are_refused_too)
 	crew_end(&c);
 }
 
-/* Who had larger fences knows; who has just come does not. */
+/* A client that had larger fences notices; a client that has just been opened cannot. */
 Test(going_back, a_new_client_is_not_refused)
 {
 	bizlock *b = client(NULL);

@@ -1,5 +1,6 @@
 /* What an answer counts as affected rows is not what bizlock takes it for: CLIENT_FOUND_ROWS on the
- * way to the server, system versioning and triggers change it. Who has a lock does not hang on it.
+ * way to the server, system versioning and triggers change it. Whether a lock is held must not
+ * depend on that number.
  */
 #include "cr_crew.h"
 #include "cr_shared.h"

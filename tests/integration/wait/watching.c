@@ -330,7 +330,7 @@ Test(own_watching, what_ends_a_sleep_names_whom_it_means)
 
 /* ---- the slow log ------------------------------------------------------------------------ */
 
-/* Who waits sleeps in a statement. */
+/* A waiter sleeps in a statement. */
 Test(own_watching, waits_do_not_fill_the_slow_log)
 {
 	bizlock *holder, *b;
