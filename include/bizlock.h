@@ -385,7 +385,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const 
  * the library held: it may call any function but bizlock_close(), and so can release what a
  * named owner has, but not what a thread owns. While it runs, no other loss is reported. key is
  * valid during the call. fn NULL: no function is called from now on. The last call of this function
- * counts, from when it returns; a call of the earlier fn may still be running then. */
+ * counts, from when it returns; a call of the earlier fn may still be running then. A hold that was
+ * lost while no function was set, and was not given back since, is told to the next fn. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
 

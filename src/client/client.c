@@ -221,6 +221,7 @@ void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 	bl_lock(b);
 	b->loss_watch.fn = fn;
 	b->loss_watch.arg = arg;
+	bl_worker_by(&b->loss_watch.worker, 0); /* of what was lost before */
 	bl_unlock(b);
 }
 

@@ -91,6 +91,8 @@ void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 	bl_hold_move(h, BL_HOLD_ORPHAN);
 	h->due = 0;
 	h->unsure = unsure;
+	if (!b->loss_watch.fn)
+		h->untold = false; /* a function that is set later is not for what has ended */
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_worker_by(&b->janitor.worker, 0);
 	bl_hold_done(b, h);

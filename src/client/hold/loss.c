@@ -19,7 +19,7 @@ static bl_time look_at_hold(struct bizlock *b, struct bl_hold *h, bl_time now)
 		bl_hold_lose(b, h, BL_LOSS_OVER);
 	else if (h->state == BL_HOLD_HELD && ended)
 		bl_hold_lose(b, h, BL_LOSS_THREAD);
-	if (h->state == BL_HOLD_LOST && !h->untold && ended && !h->busy)
+	if (h->state == BL_HOLD_LOST && ended && !h->busy && !(h->untold && b->loss_watch.fn))
 		bl_hold_orphan(b, h, false); /* nobody is left to give it back */
 	if (h->state == BL_HOLD_HELD && !h->thread)
 		return h->expires;
@@ -77,7 +77,7 @@ static unsigned tell_each(struct bizlock *b)
 		calls += tell_one(b, h);
 		bl_hold_free(h);
 	}
-	while ((h = untold(b)) != NULL) {
+	while (b->loss_watch.fn && (h = untold(b)) != NULL) {
 		h->untold = false;
 		calls += tell_one(b, h);
 	}

@@ -122,6 +122,30 @@ Test(losing, what_a_call_found_out_is_told_once)
 	was_told_once(fence);
 }
 
+Test(losing, what_was_lost_before_is_told)
+{
+	bizlock *b = client(NULL);
+	uint64_t fence = take(b, BIZLOCK_NO_RENEW);
+
+	break_it("k");
+	expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
+	losses_watch(&losses, b);
+	was_told_once(fence);
+}
+
+/* Also of a function that was taken back meanwhile. */
+Test(losing, what_was_given_back_before_is_not_told)
+{
+	bizlock *b = watched_client(NULL);
+
+	expect(OK, b, bizlock_on_lost(b, NULL, NULL));
+	take(b, BIZLOCK_NO_RENEW);
+	break_it("k");
+	expect(LOST, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	losses_watch(&losses, b);
+	steadily(losses.count == 0, 500);
+}
+
 Test(losing, a_released_lock_is_not_lost)
 {
 	bizlock *b = watched_client(NULL);
