@@ -17,6 +17,15 @@ test_all_die_with_a_wrapper_that_is_killed() {
 	await free_or_over job a
 }
 
+# The period is over by the clock alone: the job may have done its work before it died.
+test_a_period_is_kept_from_jobs_that_were_killed() {
+	hold job once --lease 1s --at-most-once-per 1h
+	kill -KILL "$holder"
+	await is_gone "$holder"
+	expect 124 "$program" exec --wait 2s job once -- echo ran
+	expect_no_out
+}
+
 # Set-user-ID programs lose PR_SET_PDEATHSIG, so the guard must do without it.
 test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
 	"$program" exec --lease ${LEASE_MS}ms job a -- setpriv --pdeathsig clear \
