@@ -40,7 +40,7 @@ void swarm_say_why(char *why, size_t size, struct swarm_answer answer, const cha
 void *swarm_share(size_t size);
 
 /* Runs fn in a process of its own, because one that forks should have no threads. */
-void swarm_apart(void (*fn)(void *arg), void *arg, unsigned seconds);
+void swarm_apart(void (*fn)(void *arg), void *arg);
 
 /* Runs all jobs. How many have failed; each is printed at once, and all of them again in the
  * end. */

@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	} else if (argc <= 2) {
 		struct search search = {argv[1], swarm_seed()};
 
-		swarm_apart(find, &search, 2 * HANGS_S);
+		swarm_apart(find, &search);
 		printf("%u points, seed %u\n", board->count, search.seed);
 		fflush(stdout);
 	} else {

@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 	} else if (argc <= 2) {
 		only = argv[1];
 		printf("seed %u\n", seed);
-		swarm_apart(find_lies, NULL, 4 * HANGS_S);
+		swarm_apart(find_lies, NULL);
 		printf("%u lies found\n", board->count);
 		if (!only && !swarm_long())
 			draw_sample();
