@@ -41,7 +41,7 @@ int bizlock_set(bizlock *b, const char *option, const char *value)
 
 	if (rc == BIZLOCK_OK)
 		rc = set(b, option, value, err);
-	if (rc == BIZLOCK_MISUSE && strcmp(option, "password") == 0 &&
+	if (rc == BIZLOCK_MISUSE && option && strcmp(option, "password") == 0 &&
 	    bl_door_enter(b, err) == BIZLOCK_OK) {
 		bl_err_clear(err);
 		return bl_door_out(b, "set", err, bl_client_password(b, value, err));

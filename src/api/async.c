@@ -83,8 +83,11 @@ int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizloc
 
 void bizlock_op_cancel(bizlock_op *op)
 {
-	if (op && bl_process_is(op->m.call.client->stamp))
-		bl_ops_cancel(op);
+	if (!op || !bl_process_is(op->m.call.client->stamp))
+		return;
+	bl_door_shield();
+	bl_ops_cancel(op);
+	bl_door_unshield();
 }
 
 int bizlock_fd(bizlock *b)

@@ -105,9 +105,9 @@ static int pause_opening(struct bizlock *b, unsigned wakes, unsigned attempt, st
 {
 	bl_time until = bl_now() + OPEN_PAUSE_NS + bl_backoff_ns(attempt, bl_random(b));
 
-	while (!bl_passed(until) && atomic_load(&b->wakes) == wakes)
+	while (!bl_passed(until) && atomic_load(&b->wakes) == wakes && !atomic_load(&b->closing))
 		bl_sleep(bl_earlier(until, bl_now() + BL_WAKE_NS) - bl_now());
-	if (atomic_load(&b->wakes) == wakes)
+	if (atomic_load(&b->wakes) == wakes && !atomic_load(&b->closing))
 		return BIZLOCK_OK;
 	return bl_err_set(err, BIZLOCK_CANCELLED, "the wait for the server was interrupted");
 }

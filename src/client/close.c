@@ -117,7 +117,8 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 	bl_lock(b);
 	for (struct bl_hold *h = NULL; rc == BIZLOCK_OK && (h = bl_held_walk(&b->held, h));) {
 		char owner[BL_OWNER_MAX + 1];
-		struct bl_ref ref = {.key = &h->key, .owner = owner, .fence = bl_hold_twin(b, h)};
+		struct bl_ref ref = {
+		        .key = &h->key, .owner = owner, .fence = bl_hold_sweep_fence(b, h)};
 		bool matched;
 
 		if (!bl_hold_unknown(h))
@@ -246,12 +247,13 @@ static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 		answer(b, op);
 }
 
-/* Is there something to close? An open that has begun goes on to its end; so do calls that
- * need no open client. */
+/* Is there something to close? An open that has begun goes on to its end, but does not wait for a
+ * server that is away; so do calls that need no open client. */
 static bool await_open(struct bizlock *b)
 {
 	bool open;
 
+	atomic_store(&b->closing, true);
 	bl_lock(b);
 	while (b->state == BL_CLIENT_OPENING || (b->state == BL_CLIENT_NEW && b->calls > 0))
 		pthread_cond_wait(&b->changed, &b->mu);

@@ -151,8 +151,10 @@ int bl_client_password(struct bizlock *b, const char *value, struct bl_err *err)
 
 	bl_lock(b);
 	rc = bl_config_set(&b->config, bl_option_name(BL_OPT_PASSWORD), value, BL_FROM_SET, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_failover_password(b->failover, value, err);
 	bl_unlock(b);
-	return rc == BIZLOCK_OK ? bl_failover_password(b->failover, value, err) : rc;
+	return rc;
 }
 
 void bl_client_reread_password(void *client)
@@ -169,6 +171,10 @@ void bl_client_reread_password(void *client)
 		return;
 	if (bl_client_config(b, &config, &ignored) != BIZLOCK_OK)
 		return;
-	bl_failover_password(b->failover, config.password, &ignored);
+	bl_lock(b);
+	if (b->config.source[BL_OPT_PASSWORD] ==
+	    source) /* bizlock_set() was not called meanwhile */
+		bl_failover_password(b->failover, config.password, &ignored);
+	bl_unlock(b);
 	bl_config_free(&config);
 }

@@ -100,6 +100,7 @@ struct bizlock {
 	uint64_t jitter;                    /* state of the generator */
 	atomic_uint wakes;   /* counts interrupts: a call that sees it change is cancelled */
 	atomic_bool stopped; /* each call is interrupted from the beginning */
+	atomic_bool closing; /* bizlock_open() waits for no server any more */
 
 	struct bl_config set;    /* by bizlock_set() */
 	struct bl_config config; /* in force since the client is open: does not change */

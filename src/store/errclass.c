@@ -96,7 +96,8 @@ bool bl_class_ends_connection(enum bl_class class)
 
 bool bl_waited_in_vain(const struct bl_err *err)
 {
-	return err->native == ER_LOCK_WAIT_TIMEOUT || err->native == BL_TABLE_LOCKED;
+	return err->native == ER_LOCK_WAIT_TIMEOUT || err->native == ER_AUTOINC_READ_FAILED ||
+	       err->native == BL_TABLE_LOCKED;
 }
 
 bool bl_table_locked(const struct bl_err *err)

@@ -48,12 +48,13 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	if (!c)
 		return BIZLOCK_OK;
 	(*count)++;
+	c->at_bell = true; /* before the mutex is free: or two would each believe the other awake */
 	rc = bl_pool_lend(p, c, ret, err);
 	if (rc != BIZLOCK_OK) {
+		c->at_bell = false;
 		(*count)--;
 		return p->reserve ? BIZLOCK_OK : rc;
 	}
-	c->at_bell = true;
 	bl_worker_by(p->janitor, bl_heartbeat_at(p));
 	return rc;
 }
@@ -69,8 +70,11 @@ int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, str
 /* Threads that need a connection for a statement would always be there before it. */
 int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
 {
-	struct bl_conn *c = p->kept ? p->kept : pick_to_sleep(p);
+	struct bl_conn *c;
 
+	if (p->kept && bl_pool_is_reserve(p, p->kept))
+		bl_pool_keep_none(p);
+	c = p->kept ? p->kept : pick_to_sleep(p);
 	*ret = NULL;
 	p->kept = NULL;
 	p->keep = !c;

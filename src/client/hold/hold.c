@@ -44,7 +44,9 @@ struct bl_hold *bl_hold_begin(struct bl_call *call, int *ret_rc)
 		*ret_rc = bl_call_interrupted(call) ? bl_call_check(call) : BIZLOCK_OK;
 		if (*ret_rc != BIZLOCK_OK)
 			return NULL;
-		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline)) {
+		bl_cond_wait_until(&b->changed, &b->mu,
+		                   bl_earlier(call->io_deadline, bl_now() + BL_WAKE_NS));
+		if (bl_passed(call->io_deadline)) {
 			*ret_rc = bl_err_set(call->err, BIZLOCK_TIMEOUT,
 			                     "another call of this owner is at work on it");
 			return NULL;
@@ -133,6 +135,9 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	bool shorter = lease_ms < h->lease_ms && expires > h->expires;
 	int64_t sure_us = bl_hold_sure_us(b, h, (shorter ? lease_ms : h->lease_ms) * 1000LL);
 
+	/* A short level within a long lease renews nothing, and must not put off who does. */
+	if (lease_ms < h->lease_ms && !shorter)
+		return;
 	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
 	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
 	h->upkeep = BL_UPKEEP_GOOD;
@@ -197,7 +202,7 @@ void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_reques
 	else if (h->due == BL_NEVER)
 		h->due = h->expires - two_thirds;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
-	bl_worker_by(&b->renewer.worker, h->due);
+	bl_renewer_by(b, h);
 }
 
 void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, bizlock_grant *ret)
@@ -259,6 +264,14 @@ uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
 	while (h && (h->fence == 0 || strcmp(h->owner.name, hold->owner.name) != 0))
 		h = bl_held_next_of_key(h);
 	return h ? h->fence : 0;
+}
+
+/* A row may have fence 0. */
+uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *h)
+{
+	uint64_t twin = bl_hold_twin(b, h);
+
+	return twin ? twin : UINT64_MAX;
 }
 
 /* ---- its loss ---------------------------------------------------------------------------- */

@@ -80,6 +80,9 @@ static inline bool bl_hold_unknown(const struct bl_hold *h)
  * it, and has ended. */
 uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *h);
 
+/* The fence of the one row of the owner that a sweep leaves: the twin's, or none that there is. */
+uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *h);
+
 /* Both set the error and return it. lost: also makes a HELD one LOST, and names who has the
  * lock now; for that it asks the server, with the mutex free. */
 int bl_hold_lost(struct bl_call *call, struct bl_hold *h);

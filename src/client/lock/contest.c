@@ -63,7 +63,7 @@ static int survive_wait(struct bl_contest *c)
 	bool again = c->in_vain;
 
 	c->in_vain = true;
-	if (c->request->once && again)
+	if (again && (c->request->once || bl_passed(c->wait.end)))
 		return refuse_locked(c);
 	bl_count_retry(&c->client->numbers, c->call->err);
 	return c->request->once ? BL_AGAIN : bl_contest_pause(c, c->wait.end);
@@ -230,7 +230,7 @@ static int turn(struct bl_contest *c)
 
 	if (rc == BIZLOCK_OK && c->in_vain)
 		rc = ask_table(c);
-	if (c->in_vain && rc != BIZLOCK_OK)
+	if (c->in_vain) /* still: that was its end, or nothing may be sent yet */
 		return rc;
 	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure) /* they would be in our own way */
 		rc = drop_all_unknown(c);

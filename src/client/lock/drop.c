@@ -215,10 +215,9 @@ static int sweep(struct bl_session *s, void *arg, struct bl_err *err)
 
 int bl_drop_unknown(struct bl_call *call, const struct bl_hold *hold)
 {
-	uint64_t twin = bl_hold_twin(call->client, hold);
 	struct unknown u = {.ref = {.key = &call->key,
 	                            .owner = call->owner_full,
-	                            .fence = twin ? twin : UINT64_MAX}}; /* a row may have 0 */
+	                            .fence = bl_hold_sweep_fence(call->client, hold)}};
 
 	return bl_run(call, sweep, &u, NULL);
 }

@@ -53,7 +53,7 @@ static bool release_suits_batch(const struct bl_call *call, const struct bl_hold
 
 static int release_ended(struct bizlock_op *op, bool last, int rc)
 {
-	bl_release_end(op->m.call.client, op->m.hold, last, rc);
+	rc = bl_release_end(&op->m.call, op->m.hold, last, rc);
 	op->m.hold = NULL;
 	return rc;
 }

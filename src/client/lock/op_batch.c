@@ -74,7 +74,7 @@ static void answer(struct op_batch *batch, bool won)
 			go_on(batch, op, bl_attempt_answer(&op->contest, job));
 		} else if (done) {
 			op->m.hold->bell = 0;
-			bl_release_end(batch->b, op->m.hold, true, BIZLOCK_OK);
+			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
 			batch->ended(op, BIZLOCK_OK);
 		} else {
 			release_alone(batch, op, job->entry.maybe);

@@ -59,8 +59,13 @@ int bl_release_level(struct bl_call *call, struct bl_hold *h)
 
 /* The hold ends with its last level. What is lost, or could not be removed, is the janitor's: a
  * release must not take long. */
-void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
+int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc)
 {
+	struct bizlock *b = call->client;
+
+	if (rc ==
+	    BIZLOCK_TIMEOUT) /* of the pool: to callers it says that they still have the level */
+		rc = bl_err_set(call->err, BIZLOCK_CONN, "%s", call->err->msg);
 	if (rc == BIZLOCK_OK && last)
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
 	if (!last)
@@ -69,6 +74,7 @@ void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc)
 		bl_hold_remove(b, h);
 	else
 		bl_hold_orphan(b, h, rc != BIZLOCK_OK);
+	return rc;
 }
 
 int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
@@ -85,7 +91,7 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 		rc = bl_release_level(call, h);
 		if (rc == BIZLOCK_OK)
 			*ret_depth = last ? 0 : h->depth;
-		bl_release_end(b, h, last, rc);
+		rc = bl_release_end(call, h, last, rc);
 	}
 	bl_unlock(b);
 	return rc;
@@ -117,9 +123,9 @@ static void keep_error(struct all *a, const struct bl_member *m)
 
 static void end_one(struct all *a, struct bl_member *m, bool last)
 {
-	keep_error(a, m);
-	bl_release_end(a->b, m->hold, last, m->rc);
+	m->rc = bl_release_end(&m->call, m->hold, last, m->rc);
 	m->hold = NULL;
+	keep_error(a, m);
 }
 
 bool bl_release_is_plain(const struct bl_hold *h)

@@ -21,7 +21,8 @@ int bl_release_last(struct bl_call *call, struct bl_hold *h, bool maybe);
 /* Is it in its last level, with no rest to keep, and no transaction in the way? */
 bool bl_release_is_plain(const struct bl_hold *h);
 
-/* The level has been given back, with this answer; last: the hold ends. */
-void bl_release_end(struct bizlock *b, struct bl_hold *h, bool last, int rc);
+/* The level has been given back, with this answer; last: the hold ends. Returns what its caller is
+ * to be told. */
+int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc);
 
 #endif

@@ -35,7 +35,7 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 	struct renewal r = {.ref = bl_hold_ref(call, h),
 	                    .lease_ms = lease_ms ? lease_ms : h->lease_ms};
 	struct bl_tried tried;
-	bl_time before;
+	bl_time before, feared;
 	int rc = wait_for_renewer(call, h);
 
 	if (rc == BIZLOCK_OK && h->state != BL_HOLD_HELD)
@@ -45,7 +45,8 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 	r.row_ms = bl_hold_row_ms(h, r.lease_ms);
 	before = h->expires;
 	/* A shorter lease may begin at any moment from now on. */
-	h->expires = bl_earlier(h->expires, bl_lease_end(bl_now(), r.lease_ms * 1000LL));
+	feared = bl_earlier(h->expires, bl_lease_end(bl_now(), r.lease_ms * 1000LL));
+	h->expires = feared;
 	bl_worker_by(&call->client->loss_watch.worker, h->expires);
 	if (r.lease_ms >= h->lease_ms)
 		bl_hold_let_renew(call->client, h);
@@ -54,9 +55,11 @@ static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms
 		bl_hold_late_renewal(call->client, h, r.lease_ms);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))
 		return bl_hold_lost(call, h);
-	if (rc == BIZLOCK_BUSY) /* nothing was done, and the lease is what it was */
+	/* Refused, nothing was done, and the lease is what it was; or it is longer, by a renewal.
+	 */
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_UNKNOWN && !tried.repeated && h->expires == feared)
 		h->expires = before;
-	if (rc == BIZLOCK_UNKNOWN)
+	else if (rc != BIZLOCK_OK)
 		bl_hold_shorten(call->client, h, r.lease_ms);
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -34,7 +34,7 @@ static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 	if (!h || h->state == BL_HOLD_ACQUIRING)
 		rc = bl_hold_none(call);
 	else if (h->state == BL_HOLD_LOST)
-		rc = bl_err_set(call->err, BIZLOCK_LOST, "the hold is over");
+		rc = bl_hold_lost(call, h);
 	else
 		*ret = note_fence(call, h, stays);
 	bl_unlock(b);

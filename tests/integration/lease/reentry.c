@@ -82,6 +82,21 @@ Test(reentry, never_shortens_the_lease)
 	cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 30000);
 }
 
+/* A short level within it does not put off its next renewal, however often one comes. */
+Test(reentry, short_levels_do_not_keep_it_from_being_renewed)
+{
+	bizlock *b = client(NULL);
+	uint32_t lease_ms = busy_lease_ms(b, 2400);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = lease_ms));
+	for (int i = 0; i < 6; i++) {
+		pause_ms(lease_ms / 4);
+		expect(OK, b, acquire_renewed(b, "k", .lease_ms = lease_ms / 10));
+		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	}
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+}
+
 Test(reentry, local_reentry_stays_in_memory)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");

@@ -326,6 +326,21 @@ Test(upkeep, a_loss_tells_what_the_server_refused)
 	cr_assert_gt(numbers_of(b).renew_refused, 0);
 }
 
+/* It was not done, so the lease is what it was. */
+Test(upkeep, a_shorter_lease_that_is_refused_shortens_nothing)
+{
+	bizlock *b = watched_client(NULL);
+
+	expect(OK, b, acquire_renewed(b, "k", .lease_ms = 60000));
+	db_run(world.admin, "CREATE TRIGGER refuse BEFORE UPDATE ON biz_lock FOR EACH ROW "
+	                    "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room for this'");
+	expect(DB, b, bizlock_renew(b, KEY("k"), NULL, 1000));
+	cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 5000);
+	db_run(world.admin, "DROP TRIGGER refuse");
+	expect(OK, b, bizlock_renew(b, KEY("k"), NULL, 0));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
 Test(upkeep, a_loss_tells_of_a_transaction)
 {
 	bizlock *b = watched_client(NULL);

@@ -285,6 +285,27 @@ Test(users, an_interrupt_ends_the_wait_for_it)
 	mysql_close(only);
 }
 
+static void *only_open(void *b)
+{
+	return bizlock_open(b) == BIZLOCK_CANCELLED ? b : NULL;
+}
+
+Test(users, a_close_ends_the_wait_for_it)
+{
+	MYSQL *only = the_only_connection();
+	bizlock *b = client_new(&world, OPTIONS("user", world.schema, "password", PASSWORD,
+	                                        "max_connections", "1", "open_wait_ms", "3600000"));
+	pthread_t thread;
+	void *cancelled;
+
+	cr_assert_eq(pthread_create(&thread, NULL, only_open, b), 0);
+	pause_ms(500); /* sooner, there would be nothing to end, and all is well, too */
+	bizlock_close(b);
+	pthread_join(thread, &cancelled);
+	cr_assert(cancelled);
+	mysql_close(only);
+}
+
 /* Time does not mend it. */
 Test(users, a_wrong_password_is_not_waited_for)
 {

@@ -166,6 +166,8 @@ TX_TEST(fenced, is_not_a_hold_that_was_broken)
 
 	expect(OK, b, bizlock_break(b, KEY("k"), row_of(&world, KEY("k")).fence));
 	expect(LOST, a, bizlock_fence(a, KEY("k"), NULL, tx));
+	expect(LOST, a, bizlock_fence(a, KEY("k"), NULL, tx));
+	expect_message(a, "the server does not have it any more");
 }
 
 TX_TEST(fenced, is_not_a_hold_whose_lease_is_over)

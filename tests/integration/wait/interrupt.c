@@ -47,6 +47,27 @@ Test(interrupt, wakes_a_waiter_whose_holder_is_in_the_same_process)
 	interrupted(b, 1);
 }
 
+/* One that waits for another call of its owner, whose statement gets no answer. */
+Test(interrupt, wakes_who_waits_for_another_call_of_its_owner)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("renew", "off"));
+	struct call calls[2];
+
+	expect(OK, b, acquire_as(b, "k", "task-1"));
+	proxy_hold_replies(p, true);
+	for (int i = 0; i < 2; i++) {
+		call_start(&calls[i], b, "k", .wait_ms = -1, .owner = "task-1");
+		call_blocks(&calls[i]);
+	}
+	bizlock_interrupt(b);
+	cr_assert_eq(call_join(&calls[1]), BIZLOCK_CANCELLED, "%s", calls[1].errmsg);
+	cr_assert(!atomic_load(&calls[0].done));
+	proxy_hold_replies(p, false);
+	call_join(&calls[0]);
+	proxy_stop(p);
+}
+
 Test(interrupt, wakes_all_waiters)
 {
 	bizlock *b = client(NULL);
