@@ -17,9 +17,8 @@ static const struct {
          "`: each lock waits for what it does, and fails with it"},
         {"foreign key", BIZLOCK_BAD, "drop the foreign key `",
          "`: it refuses locks or releases, and waits for rows of others"},
-        {"system versioning of", BIZLOCK_BAD, "ALTER TABLE `",
-         "` DROP SYSTEM VERSIONING: each acquisition, renewal and release leaves a row for ever, "
-         "and changed rows are counted differently"},
+        {"system versioning of", BIZLOCK_WARN, "ALTER TABLE `",
+         "` DROP SYSTEM VERSIONING: each acquisition, renewal and release leaves a row for ever"},
 };
 
 static void note_addition(struct bl_finding *f, MYSQL_ROW row)
