@@ -62,6 +62,7 @@ struct board {
 };
 
 static struct board *board;
+static bizlock *_Atomic own_lock; /* of this process, for on_signal() */
 static struct order orders[ORDERS_MAX];
 static unsigned long order_count = ORDERS_MAX, processes = 8;
 
@@ -191,9 +192,14 @@ static void sell_locked(MYSQL *db, bizlock *lock, const struct order *o)
 	bizlock_key key = {"product", o->sku};
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 
+	int rc;
+
 	opts.wait_ms = 60000;
 	opts.lease_ms = 10000;
-	if (bizlock_acquire(lock, key, &opts, NULL) != BIZLOCK_OK)
+	rc = bizlock_acquire(lock, key, &opts, NULL);
+	if (rc == BIZLOCK_CANCELLED) /* by on_signal(): nothing is held, and nothing is sold */
+		_exit(0);
+	if (rc != BIZLOCK_OK)
 		die("acquire: %s", bizlock_errmsg(lock));
 	sell(db, lock, o);
 	if (bizlock_release(lock, key, NULL, NULL) != BIZLOCK_OK)
@@ -209,11 +215,13 @@ static _Noreturn void seller(bool locked)
 
 	if (locked && (bizlock_new(&lock) != BIZLOCK_OK || bizlock_open(lock) != BIZLOCK_OK))
 		die("open: %s", bizlock_errmsg(lock));
+	atomic_store(&own_lock, lock);
 	while (!atomic_load(&board->stop) &&
 	       (i = atomic_fetch_add(&board->next, 1)) < order_count) {
 		(locked ? sell_locked : sell)(db, lock, &orders[i]);
 		atomic_fetch_add(&board->done, 1);
 	}
+	atomic_store(&own_lock, NULL); /* on_signal() may come during the close */
 	bizlock_close(lock);
 	mysql_close(db);
 	_exit(0);
@@ -370,6 +378,7 @@ static void on_signal(int signum)
 {
 	(void)signum;
 	atomic_store(&board->stop, true);
+	bizlock_stop(atomic_load(&own_lock), 1); /* who waits need not wait until the end */
 }
 
 int main(int argc, char **argv)

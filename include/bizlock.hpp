@@ -191,6 +191,12 @@ public:
 		ec.assign(bizlock_on_lost(b_, lost_fn_of<F>::call, kept), category());
 	}
 
+	/* As in C. A signal handler calls bizlock_stop() by a pointer that get() gave before, and
+	 * has to be gone before the client is moved or ends. What is stopped answers CANCELLED,
+	 * from try_acquire() and try_acquire_for(), too: no empty guard. */
+	void stop(bool on = true) noexcept { bizlock_stop(b_, on); }
+	void interrupt() noexcept { bizlock_interrupt(b_); }
+
 	/* Waits for ever. */
 	BIZLOCK_MUST_CHECK guard acquire(const keys &which, const options &how = options())
 	{

@@ -50,6 +50,19 @@ Test(throwing, an_error_has_number_and_message)
 	expect_throw(MISUSE, "open already", b.open());
 }
 
+Test(throwing, what_is_stopped_is_cancelled)
+{
+	bizlock::client b = new_client();
+	std::error_code ec;
+
+	b.stop();
+	expect_throw(CANCELLED, "", bizlock::guard none = b.acquire({"test", "k"}));
+	expect_throw(CANCELLED, "", bizlock::guard none = b.try_acquire({"test", "k"}));
+	b.stop(false);
+	cr_assert(b.try_acquire({"test", "k"}, bizlock::options(), ec));
+	cr_assert(!ec);
+}
+
 /* Later errors of the client must not change what is on its way to a handler. */
 Test(throwing, an_error_keeps_its_message)
 {
