@@ -100,7 +100,7 @@
  *   on a client to *start*.
  * - No call is a cancellation point: a thread that pthread_cancel() is called for ends after the
  *   call, and a wait goes on until bizlock_interrupt() or _stop(). What the thread holds then is
- * lost.
+ *   lost.
  * - Programs that this process starts inherit none of the library's descriptors; one that is
  *   started while a connection is being made may inherit that. The shared library stays loaded when
  *   dlclose() is called.
@@ -199,8 +199,9 @@ typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
 
-/* Structs begin with their own size, set by the one that makes them, so that they can grow. A size
- * of another version is fine as long as bytes this library does not know are zero. */
+/* Structs begin with their own size, set by the one that makes them, so that they can grow. A
+ * larger size is fine as long as the bytes that this library does not know are zero. A smaller one
+ * is INVALID, but for two earlier sizes of bizlock_acquire_opts. */
 
 /* Flags of bizlock_acquire_opts. */
 #define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
@@ -295,10 +296,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
 /* Reads environment and option files, connects once, and checks the server. A server that is full,
- * or away for a moment, is tried again: see open_wait_ms; bizlock_interrupt() ends that with
- * CANCELLED. On failure the client may be set and opened again, or closed. CONN; INVALID: an option
- * from environment or file; UNSUPPORTED: server too old, or STATEMENT binlog; SCHEMA: the message
- * says what to do; MISUSE: another thread is opening it. */
+ * or away for a moment, is tried again: see open_wait_ms; bizlock_interrupt() and bizlock_stop()
+ * end that with CANCELLED, if they are called meanwhile. On failure the client may be set and
+ * opened again, or closed. CONN; INVALID: an option from environment or file; UNSUPPORTED: server
+ * too old, or STATEMENT binlog; SCHEMA: the message says what to do; MISUSE: another thread is
+ * opening it; DB, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
 /* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
@@ -328,7 +330,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
  * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
  * held it and lost it; release every level before acquiring again. LIMIT: too deep.
- * UNKNOWN, CONN, DB, INVALID, MISUSE, NOMEM.
+ * UNKNOWN, CONN, DB, SCHEMA, INVALID, MISUSE, NOMEM.
  *
  * Threads of this process line up in memory first, in order of arrival; one of them
  * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
@@ -412,9 +414,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, c
 BIZLOCK_API void bizlock_interrupt(bizlock *);
 
 /* on != 0: from now on nothing new is acquired. Acquisitions that wait, and those that come, even
- * tries and for a lock that is free, answer CANCELLED, until it is taken back (on 0). All else
- * works as ever: re-entry, release, renew. It may be called before bizlock_open().
- * Async-signal-safe. */
+ * tries and for a lock that is free, answer CANCELLED, until it is taken back (on 0). So do
+ * bizlock_import() and bizlock_reap(). All else works as ever: re-entry, release, renew. It may be
+ * called before bizlock_open(). Async-signal-safe; a handler has to be gone before
+ * bizlock_close(). */
 BIZLOCK_API void bizlock_stop(bizlock *, int on);
 
 /* ---- errors ------------------------------------------------------------- */

@@ -53,8 +53,9 @@ typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
  *
  * INVALID: an argument, or no owner. MISUSE: the client is not open. NOMEM. Then nothing is under
  * way, and `done` will not be called. Everything else is told to `done`: OK, BUSY, TIMEOUT, LOST,
- * LIMIT, UNKNOWN, CONN, DB, NOMEM as of bizlock_acquire(); CANCELLED: by bizlock_op_cancel(),
- * bizlock_interrupt(), bizlock_stop() or bizlock_close(), and nothing was acquired.
+ * LIMIT, UNKNOWN, CONN, DB, SCHEMA, MISUSE, NOMEM as of bizlock_acquire(); CANCELLED: by
+ * bizlock_op_cancel(), bizlock_interrupt(), bizlock_stop() or bizlock_close(), and nothing was
+ * acquired.
  *
  * As with bizlock_acquire(), a wait polls with BIZLOCK_NO_QUEUE, with queue=off, and with fewer
  * than 4 connections; and so does that for a shared lock, every 20 to 128 ms, or more rarely where

@@ -82,14 +82,16 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 
 /* ---- the reaper ---------------------------------------------------------- */
 
-/* Rows that nobody needs: what dead holders left, rests that are over, and the rows
- * behind row locks that nobody has asked for in a long time. They only make lists and
- * tables longer; run the reaper every hour or so. */
+/* Rows that nobody needs: what dead holders left, rests that are over, the rows behind row locks
+ * that nobody has asked for in a long time, and those of shared locks that nobody has held
+ * exclusively for as long. They only make lists and tables longer; run the reaper every hour or so.
+ * Let older_than_ms be longer than the longest lease of a shared lock, or its fences may come out
+ * of order. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {
 	size_t size;          /* sizeof(bizlock_reap_result), set by the caller */
-	uint64_t rows;        /* in both tables at the beginning, by the server's estimate, which
+	uint64_t rows;        /* in all tables at the beginning, by the server's estimate, which
 	                         may be wrong by half: against looked_at, for progress bars */
 	uint64_t looked_at;   /* rows that were read so far */
 	uint64_t leases;      /* purged: locks whose lease was over */
@@ -225,7 +227,7 @@ typedef struct bizlock_finding {
  *   server          kind and version
  *   tables          are there, in the version that this library knows
  *   engine          InnoDB
- *   primary_key     of both tables, and no index that is not needed
+ *   primary_key     of the tables of locks, and no index that is not needed
  *   collation       of keys and owners: byte for byte
  *   auto_increment  fences grow, and go on growing after a restart
  *   additions       no triggers, foreign keys or system versioning of the tables

@@ -30,7 +30,8 @@
  * - `tx` has an open transaction: begun, or (autocommit off) a statement was run.
  *   All its results have been read. It has automatic reconnection off, for a
  *   reconnected session has lost the transaction. It is not in use by another
- *   thread. Else MISUSE, and nothing was sent.
+ *   thread. Else MISUSE, and nothing was sent; MISUSE also if a reply shows that tx is at another
+ *   server, or that its transaction is over.
  * - Of an XA transaction only bizlock_fence() and bizlock_row_lock() may be part, until XA END;
  *   bizlock_commit() answers MISUSE, whatever became of the lock, and it is still open.
  * - It may have any default database, or none, any isolation level and any
@@ -79,7 +80,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const c
  * CLIENT_MULTI_STATEMENTS. Whatever the session's completion_type: after it, no
  * transaction is open, and the connection is. OK: committed. LOST, NOT_OWNER, STALE, DB: rolled
  * back, nothing of it is visible. UNKNOWN: the connection was lost before COMMIT was answered, and
- * it may have been done. INVALID, MISUSE: the transaction is still open. */
+ * it may have been done. INVALID, MISUSE: nothing was committed, and the transaction is still open,
+ * unless an earlier error had ended it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_commit(bizlock *, bizlock_key, const char *owner,
                                                   MYSQL *tx);
 
