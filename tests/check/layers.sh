@@ -10,23 +10,26 @@ source "$(dirname "$0")/common.sh"
 declare -A rank=([base]=1 [core]=2 [store]=3 [client/state]=4 [client/conn]=5 [client/hold]=6
 	[client/lock]=7 [client/ops]=8 [client]=9 [api]=10 [cli]=11)
 
-# The room of a file below src: that of state.h has what every room may use.
-room_of() {
+# find_room FILE: sets `room` to that of a file below src. That of state.h has what every room may use.
+find_room() {
 	case $1 in
-	client/state.h | client/call.c | client/sources.[ch]) echo client/state ;;
-	client/*/*) cut -d/ -f1,2 <<<"$1" ;;
-	*) echo "${1%%/*}" ;;
+	client/state.h | client/call.c | client/sources.[ch]) room=client/state ;;
+	client/*/*) room=${1%/*} ;;
+	*) room=${1%%/*} ;;
 	esac
 }
 
 judge() {
-	local file=$1 line=$2 name=$3 own=$4 theirs
+	local file=$1 line=$2 name=$3 own theirs room
 	case $name in
 	bizlock.h | bizlock_async.h | bizlock_ops.h | bizlock_tx.h) return ;;
 	*/*) ;;
 	*) object "$file:$line: \"$name\": write it as \"layer/file.h\"" && return ;;
 	esac
-	theirs=$(room_of "$name")
+	find_room "$name"
+	theirs=$room
+	find_room "${file#src/}"
+	own=$room
 	if [[ -z ${rank[$theirs]:-} ]]; then
 		object "$file:$line: \"$name\" is in no layer"
 	elif ((rank[$theirs] > rank[$own])) && [[ $file != src/client/state.h ]]; then
@@ -37,14 +40,15 @@ judge() {
 }
 
 for file in $(c_files src); do
-	room=$(room_of "${file#src/}")
+	find_room "${file#src/}"
 	[[ -n ${rank[$room]:-} ]] || object "$file:1: is in no layer"
-	while IFS=: read -r line name; do
-		judge "$file" "$line" "$name" "$room"
-	done < <(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/;T;=;p' "$file" | paste -d: - -)
-	[[ $room != store ]] || continue
-	while IFS=: read -r line _; do
-		object "$file:$line: only store speaks to the connector"
-	done < <(grep -nE '#[ \t]*include[ \t]*<(mysql|mysqld_error|errmsg|mariadb)' "$file" || true)
 done
+((objections == 0)) || verdict
+while IFS=: read -r file line name; do
+	name=${name#*\"}
+	judge "$file" "$line" "${name%%\"*}"
+done < <(c_files src | xargs grep -nE '^[ \t]*#[ \t]*include[ \t]*"')
+while IFS=: read -r file line _; do
+	[[ $file == src/store/* ]] || object "$file:$line: only store speaks to the connector"
+done < <(c_files src | xargs grep -nE '#[ \t]*include[ \t]*<(mysql|mysqld_error|errmsg|mariadb)' || true)
 verdict
