@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin.h"
 #include "base/rnd.h"
 #include "check.h"
 #include "clients.h"
@@ -29,6 +30,7 @@
 #define FAILOVER_S 30
 #define LONG_S 600       /* a run that has time for a full disk */
 #define UNBROKEN_MS 3000 /* before the first fault */
+#define PASSWORD "bizlock-test"
 
 static const struct chaos_bounds bounds = {
         .acquire_us = 3000000,
@@ -65,14 +67,17 @@ static struct world make_world(void)
 	world_make(&w, &site.cluster.nodes[0]);
 	world_migrate(&w);
 	db_run(w.admin,
-	       "CREATE USER chaos@'%%' IDENTIFIED BY 'bizlock-test';"
+	       "CREATE USER chaos@'%%' IDENTIFIED BY '" PASSWORD "';"
 	       "GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO chaos@'%%'",
 	       w.schema);
 	mysql_close(w.admin);
 	w.admin = NULL;
 	w.at = proxy_address(site.proxies[0]);
 	snprintf(w.at.user, sizeof(w.at.user), "chaos");
-	snprintf(w.at.password, sizeof(w.at.password), "bizlock-test");
+	w.at.password[0] = '\0'; /* the option file has it */
+	snprintf(site.schema, sizeof(site.schema), "%s", w.schema);
+	snprintf(site.option_file, sizeof(site.option_file), "%s/clients.cnf", site.cluster.dir);
+	chaos_write_password(&site, PASSWORD);
 	return w;
 }
 
@@ -100,7 +105,7 @@ static void go(struct chaos_clients *clients)
 		         ports[first], ports[(first + 1) % 3], ports[(first + 2) % 3]);
 	}
 	w = make_world();
-	chaos_clients_go(clients, &w, hosts);
+	chaos_clients_go(clients, &w, hosts, site.option_file, &site.cluster.nodes[0]);
 }
 
 /* ---- one after the other ------------------------------------------------------------ */

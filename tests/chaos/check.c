@@ -207,8 +207,8 @@ static bool was_away(const struct chaos_history *h, const struct chaos_bounds *b
 	return last + bounds->away_us < at_us;
 }
 
-/* A fault that may keep a whole cluster up. A statement that hangs then keeps its row, and who
- * gives that back is told so. */
+/* A fault that may keep a whole cluster up. A statement that hangs then keeps its row, and a table
+ * that is locked its rows; who gives one back is told so. */
 static bool is_kept_up(const struct chaos_history *h, const struct chaos_call *call)
 {
 	for (size_t i = 0; i < h->n_faults; i++)
@@ -222,7 +222,7 @@ static bool is_unanswerable(const struct chaos_history *h, const struct chaos_bo
                             const struct chaos_call *call)
 {
 	if (call->what == CHAOS_RELEASE)
-		return call->rc == BIZLOCK_BUSY && is_kept_up(h, call);
+		return (call->rc == BIZLOCK_BUSY || call->rc == BIZLOCK_DB) && is_kept_up(h, call);
 	return call->what == CHAOS_ACQUIRE &&
 	       (call->rc == BIZLOCK_UNKNOWN || call->rc == BIZLOCK_CONN) &&
 	       was_away(h, bounds, call->ended_us);

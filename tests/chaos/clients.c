@@ -23,9 +23,10 @@
 /* Shared by all processes. It has room for hours; what is not used takes no memory. */
 struct chaos_clients {
 	unsigned seed;
-	pid_t pids[CHAOS_PROCESSES];
+	pid_t pids[CHAOS_PROCESSES + 1]; /* the last: the application */
 	struct world world;
-	char hosts[3][256];
+	struct server app;
+	char hosts[3][256], option_file[300];
 	atomic_bool go, stop;
 	atomic_uint ready;
 	atomic_uint n_calls, n_holds, n_errors;
@@ -194,7 +195,8 @@ static void work(struct chaos_clients *c, unsigned number)
 
 	while (!atomic_load(&c->go))
 		pause_ms(LOOK_MS);
-	m.b = client_open(&c->world, OPTIONS("host", c->hosts[number % 3]));
+	m.b = client_open(&c->world,
+	                  OPTIONS("host", c->hosts[number % 3], "defaults_file", c->option_file));
 	if (bizlock_on_lost(m.b, hear_of_loss, &m) != BIZLOCK_OK)
 		die("on_lost: %s", bizlock_errmsg(m.b));
 	atomic_fetch_add(&c->ready, 1);
@@ -212,6 +214,41 @@ static void work(struct chaos_clients *c, unsigned number)
 	end_call(&m, call, BIZLOCK_OK);
 }
 
+/* ---- the application --------------------------------------------------------------- */
+
+/* In its default isolation level a range that is locked keeps new rows out of its gaps. */
+static void lock_ranges(struct chaos_clients *c, MYSQL *db, unsigned *random)
+{
+	static const char *const tables[] = {"biz_lock", "biz_shared_lock"};
+
+	while (!atomic_load(&c->stop) && db_try(db, "BEGIN")) {
+		/* A deadlock or a timeout: nothing is locked. */
+		db_try(db, "SELECT COUNT(*) FROM %s WHERE biz_id >= 'key-%u' FOR UPDATE",
+		       tables[rand_r(random) % 2], rand_r(random) % CHAOS_KEYS);
+		pause_ms((unsigned)rand_r(random) % 100);
+		if (!db_try(db, "ROLLBACK"))
+			return;
+		pause_ms((unsigned)rand_r(random) % 1000);
+	}
+}
+
+static void be_the_application(struct chaos_clients *c)
+{
+	unsigned random = c->seed;
+
+	while (!atomic_load(&c->go))
+		pause_ms(LOOK_MS);
+	while (!atomic_load(&c->stop)) {
+		MYSQL *db = mysql_init(NULL);
+
+		if (mysql_real_connect(db, NULL, c->app.user, c->app.password, c->world.schema, 0,
+		                       c->app.socket, 0))
+			lock_ranges(c, db, &random);
+		mysql_close(db);
+		pause_ms(200);
+	}
+}
+
 /* ---- all of them ------------------------------------------------------------- */
 
 struct chaos_clients *chaos_clients_fork(unsigned seed)
@@ -222,14 +259,17 @@ struct chaos_clients *chaos_clients_fork(unsigned seed)
 	if (c == MAP_FAILED)
 		die("no room for a history");
 	c->seed = seed;
-	for (unsigned i = 0; i < CHAOS_PROCESSES; i++) {
+	for (unsigned i = 0; i <= CHAOS_PROCESSES; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
 			die("fork failed");
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			work(c, i);
+			if (i < CHAOS_PROCESSES)
+				work(c, i);
+			else
+				be_the_application(c);
 			_exit(0);
 		}
 		c->pids[i] = pid; /* not by the child: c is shared */
@@ -237,9 +277,12 @@ struct chaos_clients *chaos_clients_fork(unsigned seed)
 	return c;
 }
 
-void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3])
+void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3],
+                      const char *option_file, const struct server *app)
 {
 	c->world = *w;
+	c->app = *app;
+	snprintf(c->option_file, sizeof(c->option_file), "%s", option_file);
 	for (unsigned i = 0; i < 3; i++)
 		snprintf(c->hosts[i], sizeof(c->hosts[i]), "%s", hosts[i]);
 	atomic_store(&c->go, true);
@@ -252,7 +295,7 @@ bool chaos_clients_end(struct chaos_clients *c, int64_t ms)
 	unsigned well = 0;
 
 	atomic_store(&c->stop, true);
-	for (unsigned i = 0; i < CHAOS_PROCESSES; i++) {
+	for (unsigned i = 0; i <= CHAOS_PROCESSES; i++) {
 		int status = -1;
 
 		while (waitpid(c->pids[i], &status, WNOHANG) == 0 && pause_before(end))
@@ -263,7 +306,7 @@ bool chaos_clients_end(struct chaos_clients *c, int64_t ms)
 		}
 		well += status == 0;
 	}
-	return well == CHAOS_PROCESSES;
+	return well == CHAOS_PROCESSES + 1;
 }
 
 struct chaos_history chaos_clients_history(const struct chaos_clients *c)

@@ -29,8 +29,10 @@ int64_t chaos_now_us(void);
 struct chaos_clients *chaos_clients_fork(unsigned seed);
 
 /* Returns when all have a client and have begun. hosts: the option of that name of each third of
- * the processes. */
-void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3]);
+ * the processes; option_file has the password. One process more is the application: at the server
+ * `app` it locks ranges of the tables, gaps and all, now and then, and changes nothing. */
+void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3],
+                      const char *option_file, const struct server *app);
 
 /* Returns when all have ended, or `ms` later. What runs then is killed. False: one did not end
  * well. */

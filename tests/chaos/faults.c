@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "admin.h"
 #include "base/rnd.h"
 #include "clients.h"
 #include "patience.h"
@@ -24,6 +25,20 @@ static unsigned below(uint64_t *random, unsigned n)
 	return (unsigned)(bl_rnd_next(random) % n);
 }
 
+/* A group with several primaries does not protect a table from a change on one member, and rows
+ * written on another. */
+static bool changes_tables(unsigned kind)
+{
+	return kind == CHAOS_ALTER || kind == CHAOS_SWAP;
+}
+
+/* Nobody gets a lock meanwhile, whatever the library does. */
+static bool stops_all(enum chaos_fault_kind kind)
+{
+	return kind == CHAOS_LOCK || kind == CHAOS_READ_LOCK || kind == CHAOS_BACKUP ||
+	       kind == CHAOS_ALTER;
+}
+
 /* Those that this cluster can have. */
 static unsigned kinds_of(const struct cluster *c, bool with_full, enum chaos_fault_kind *ret)
 {
@@ -32,7 +47,8 @@ static unsigned kinds_of(const struct cluster *c, bool with_full, enum chaos_fau
 	for (unsigned kind = 0; kind < CHAOS_FAULT_KINDS; kind++)
 		if ((kind != CHAOS_PART || c->is_apart) &&
 		    (kind != CHAOS_SWITCH || c->has_one_primary) &&
-		    (kind != CHAOS_FULL || (c->is_apart && with_full)))
+		    (kind != CHAOS_FULL || (c->is_apart && with_full)) &&
+		    (!changes_tables(kind) || !c->is_group || c->has_one_primary))
 			ret[n++] = kind;
 	return n;
 }
@@ -55,17 +71,14 @@ struct chaos_plan chaos_draw(uint64_t seed, unsigned number, const struct cluste
 	if (plan.kind != CHAOS_SWITCH && below(&random, 2))
 		plan.node = -1;
 	/* However well the group is, clients that do not reach its only primary get nothing. */
-	if (c->has_one_primary && (plan.kind == CHAOS_CUT || plan.kind == CHAOS_SILENCE) &&
+	if (((c->has_one_primary && (plan.kind == CHAOS_CUT || plan.kind == CHAOS_SILENCE)) ||
+	     stops_all(plan.kind)) &&
 	    plan.for_ms > WAY_MAX_MS)
 		plan.for_ms = WAY_MAX_MS;
 	return plan;
 }
 
 /* ---- what is done ---------------------------------------------------------------- */
-
-/* Returns when the fault is over; *ret_us: since when it does harm. */
-typedef bool chaos_way(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
-                       int64_t *ret_us);
 
 static bool kill_it(struct chaos_site *site, const struct chaos_plan *plan, unsigned node,
                     int64_t *ret_us)
@@ -152,9 +165,23 @@ static bool switch_primary(struct chaos_site *site, const struct chaos_plan *pla
 }
 
 static chaos_way *const ways[] = {
-        [CHAOS_KILL] = kill_it,          [CHAOS_FREEZE] = freeze,  [CHAOS_CUT] = break_line,
-        [CHAOS_SILENCE] = break_line,    [CHAOS_SLOW] = slow_down, [CHAOS_PART] = part,
-        [CHAOS_SWITCH] = switch_primary, [CHAOS_FULL] = fill_disk,
+        [CHAOS_KILL] = kill_it,
+        [CHAOS_FREEZE] = freeze,
+        [CHAOS_CUT] = break_line,
+        [CHAOS_SILENCE] = break_line,
+        [CHAOS_SLOW] = slow_down,
+        [CHAOS_PART] = part,
+        [CHAOS_SWITCH] = switch_primary,
+        [CHAOS_FULL] = fill_disk,
+        [CHAOS_LOCK] = chaos_lock_tables,
+        [CHAOS_READ_LOCK] = chaos_block_commits,
+        [CHAOS_VIEW] = chaos_keep_old_view,
+        [CHAOS_BACKUP] = chaos_back_up,
+        [CHAOS_ALTER] = chaos_alter_behind_tx,
+        [CHAOS_SWAP] = chaos_swap_copy,
+        [CHAOS_NO_ROOM] = chaos_fill_server,
+        [CHAOS_KILLS] = chaos_kill_sleepers,
+        [CHAOS_PASSWORD] = chaos_change_password,
 };
 
 static unsigned node_of(const struct chaos_site *site, const struct chaos_plan *plan)
@@ -177,7 +204,7 @@ bool chaos_inject(struct chaos_site *site, const struct chaos_plan *plan, struct
 	       cluster_do(&site->cluster, "rejoin", node) &&
 	       cluster_do(&site->cluster, "wait", node);
 	ret->mended_us = chaos_now_us();
-	ret->excused_ms = plan->kind == CHAOS_FULL ? 5000 : 0;
+	ret->excused_ms = plan->kind == CHAOS_FULL ? 5000 : stops_all(plan->kind) ? 1000 : 0;
 	pause_ms(plan->then_ms);
 	return good;
 }
