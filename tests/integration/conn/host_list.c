@@ -227,7 +227,7 @@ static bizlock *client_of_both(void)
 	snprintf(w.at.user, sizeof(w.at.user), "app");
 	snprintf(w.at.password, sizeof(w.at.password), "%s", password());
 	return client_open(
-	        &w, OPTIONS("host", hosts, "io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
+	        &w, OPTIONS("host", hosts, "io_timeout_ms", "2000", "connect_timeout_ms", "5000"));
 }
 
 static bool is_on(int i, const char *id)

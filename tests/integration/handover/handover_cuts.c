@@ -177,7 +177,7 @@ Test(handover_cuts, while_one_that_nobody_shares_is_imported)
 static int want_again(bizlock *b, bool set)
 {
 	static const bizlock_key keys[] = {{"test", "j"}, {"test", "k"}};
-	bizlock_acquire_opts opts = OPTS(.wait_ms = 300);
+	bizlock_acquire_opts opts = OPTS(.wait_ms = 1500); /* time for a new connection */
 
 	return set ? bizlock_acquire_all(b, keys, 2, &opts, NULL)
 	           : bizlock_acquire(b, keys[1], &opts, NULL);
