@@ -402,6 +402,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const 
                                                   char *ret, size_t size);
 
 /* Takes over what was exported: `owner` of this client holds it from here on, renewed.
+ * max_hold_ms begins anew, as this client's option has it; min_hold_ms goes along.
  * Once only: LOST when it was imported before, or its lease is over. BUSY: what an acquire
  * that ended UNKNOWN left is not removed yet, or a thread waits under this name. MISUSE: held
  * already. INVALID: not such a text. */

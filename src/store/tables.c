@@ -10,68 +10,30 @@
 #include "store/schema.h"
 
 /* One statement, for opening a client should not take more than it must. Columns of this schema
- * have different collations on MySQL, which a UNION would refuse. */
+ * have different collations on MySQL, which a UNION would refuse: hence the casts. */
 #define OF_OURS                                                                                    \
-	" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', "     \
-	"'%sbiz_shared_lock')"
-#define TEXT(x) "CAST(" x " AS CHAR)"
-#define ON_MARIADB " /*M!100202 + 1 */" /* a comment that MySQL skips */
+	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "                                       \
+	"('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock') "
+/* clang-format off */
 static const char question[] =
-        "SELECT " TEXT("TABLE_NAME") " AS name, 1 AS what, 0" ON_MARIADB " AS place, " TEXT(
-                "E"
-                "N"
-                "G"
-                "I"
-                "N"
-                "E") ", " TEXT("TABLE_TYPE") ", " TEXT("AUTO_INCREMENT") " FROM "
-                                                                         "information_"
-                                                                         "schema."
-                                                                         "TABLES" OF_OURS
-                                                                         " UNION ALL "
-                                                                         "SELECT " TEXT(
-                                                                                 "TA"
-                                                                                 "BL"
-                                                                                 "E_"
-                                                                                 "NA"
-                                                                                 "M"
-                                                                                 "E") ", 2, "
-                                                                                      "ORDINAL_"
-                                                                                      "POSITION,"
-                                                                                      " " TEXT("COL"
-                                                                                               "UMN"
-                                                                                               "_NA"
-                                                                                               "ME") ", " TEXT("COLUMN_TYPE") ", " TEXT("IF("
-                                                                                                                                        "COLUMN_"
-                                                                                                                                        "NAME = "
-                                                                                                                                        "'fence', "
-                                                                                                                                        "EXTRA, "
-                                                                                                                                        "COLLATION"
-                                                                                                                                        "_NAME)") " FROM "
-                                                                                                                                                  "inform"
-                                                                                                                                                  "ation_"
-                                                                                                                                                  "schema"
-                                                                                                                                                  ".COLUM"
-                                                                                                                                                  "N"
-                                                                                                                                                  "S" OF_OURS
-                                                                                                                                                  " AND "
-                                                                                                                                                  "COLUMN"
-                                                                                                                                                  "_NAME "
-                                                                                                                                                  "IN "
-                                                                                                                                                  "('biz_"
-                                                                                                                                                  "id', "
-                                                                                                                                                  "'biz_"
-                                                                                                                                                  "type',"
-                                                                                                                                                  " '"
-                                                                                                                                                  "owner'"
-                                                                                                                                                  ", "
-                                                                                                                                                  "'fence"
-                                                                                                                                                  "') "
-                                                                                                                                                  "UNION "
-                                                                                                                                                  "ALL "
-                                                                                                                                                  "SELECT"
-                                                                                                                                                  " " TEXT("TABLE_NAME") ", 3, INDEX_NAME <> 'PRIMARY', " TEXT(
-                                                                                                                                                          "INDEX_NAME") ", " TEXT("GROUP_CONCAT(CONCAT(COLUMN_NAME, IFNULL(CONCAT('(', SUB_PART, ')'), '')) "
-                                                                                                                                                                                  "ORDER BY SEQ_IN_INDEX)") ", " TEXT("MAX(NON_UNIQUE)") " FROM information_schema.STATISTICS" OF_OURS " GROUP BY TABLE_NAME, INDEX_NAME ORDER BY name, what, place, 4";
+	"SELECT CAST(TABLE_NAME AS CHAR) AS name, 1 AS what, "
+	"  0 /*M!100202 + 1 */ AS place, " /* a comment that MySQL skips */
+	"  CAST(ENGINE AS CHAR), CAST(TABLE_TYPE AS CHAR), CAST(AUTO_INCREMENT AS CHAR) "
+	"FROM information_schema.TABLES " OF_OURS
+	"UNION ALL "
+	"SELECT CAST(TABLE_NAME AS CHAR), 2, ORDINAL_POSITION, CAST(COLUMN_NAME AS CHAR), "
+	"  CAST(COLUMN_TYPE AS CHAR), "
+	"  CAST(IF(COLUMN_NAME = 'fence', EXTRA, COLLATION_NAME) AS CHAR) "
+	"FROM information_schema.COLUMNS " OF_OURS
+	"AND COLUMN_NAME IN ('biz_id', 'biz_type', 'owner', 'fence') "
+	"UNION ALL "
+	"SELECT CAST(TABLE_NAME AS CHAR), 3, INDEX_NAME <> 'PRIMARY', CAST(INDEX_NAME AS CHAR), "
+	"  CAST(GROUP_CONCAT(CONCAT(COLUMN_NAME, IFNULL(CONCAT('(', SUB_PART, ')'), '')) "
+	"    ORDER BY SEQ_IN_INDEX) AS CHAR), "
+	"  CAST(MAX(NON_UNIQUE) AS CHAR) "
+	"FROM information_schema.STATISTICS " OF_OURS
+	"GROUP BY TABLE_NAME, INDEX_NAME ORDER BY name, what, place, 4";
+/* clang-format on */
 
 enum { COLUMNS = 6, IS_TABLE = 1, IS_COLUMN, IS_INDEX };
 

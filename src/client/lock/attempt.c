@@ -109,7 +109,8 @@ static int refuse_fence(struct bl_contest *c, uint64_t fence)
 	return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
 	                  "table %s gave fence %" PRIu64 ", but this client has had %" PRIu64
 	                  " before: TRUNCATE, ALTER TABLE ... AUTO_INCREMENT, a dump that was "
-	                  "restored, or a copy in its place has set its counter back; run "
+	                  "restored, a copy in its place, or a failover to a server that lacks "
+	                  "the last changes has set its counter back; run "
 	                  "`bizlock migrate --raise-fences`",
 	                  table, fence, c->floor);
 }

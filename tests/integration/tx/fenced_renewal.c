@@ -255,11 +255,14 @@ TX_TEST(fenced_renewal, a_release_of_many_gives_the_others_back)
 
 static atomic_bool over;
 
-/* Each try locks the row for a moment. */
+/* Each try locks the row for a moment. Without a pause the row would be locked for most of the time
+ * on a slow machine. */
 static void *tries_all_the_time(void *b)
 {
-	while (!over)
+	while (!over) {
 		(void)acquire_as(b, "k", "task-1");
+		pause_ms(2);
+	}
 	return NULL;
 }
 
