@@ -48,7 +48,7 @@ end() {
 }
 
 fuzz() {
-	BIZLOCK_BUILD_DIR=build-ci/fuzz bash tests/fuzz/run.sh "$@"
+	BIZLOCK_BUILD_DIR=build-ci/fuzz nice -n 19 bash tests/fuzz/run.sh "$@"
 }
 
 # The commands of README.md and docs/ on a server that is there, and the demo.
