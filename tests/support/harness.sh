@@ -11,8 +11,8 @@
 # BIZLOCK_AGAIN=1: what failed is run once more and decides; of a program of Criterion only those
 # tests, where it names them. What needed that is a fault of the test, and is told as one.
 # BIZLOCK_TALLY, a file, gets lines for tests/run.sh to add up: `passed N`, `failed N`,
-# `skipped NAME: WHY`, `again NAME`. A program that is not of Criterion, nor one of the scripts that
-# count their tests, is one test.
+# `skipped NAME: WHY`, `again NAME`, and `why TEXT` for each line of what it said when it failed. A
+# program that is not of Criterion, nor one of the scripts that count their tests, is one test.
 # Of Criterion's output only what failed is shown, or all if the program was killed:
 # then it tells which tests had begun.
 set -u
@@ -117,7 +117,10 @@ add_up() {
 	echo "passed $((tested > $1 ? tested - $1 : 0))"
 	echo "failed $1"
 	[[ -z $skips ]] || sed "s/^/skipped $name: /" <<<"$skips"
-	((!again || $1)) || echo "again $name: ${failed:-all of it}"
+	((!again || $1)) || {
+		echo "again $name: ${failed:-all of it}"
+		grep -aE '^\[(FAIL|----)\] +[^ ]|^FAILED|^harness' "$work/first" | head -n 12 | sed 's/^/why /'
+	}
 }
 
 count_failed() {

@@ -160,7 +160,8 @@ tell_tally() {
 	! grep -q '^skipped ' "$1" || sed -n '1i Skipped:
 		s/^skipped /  /p' "$1"
 	! grep -q '^again ' "$1" || sed -n '1i Passed only at the second try:
-		s/^again /  /p' "$1"
+		s/^again /  /p
+		s/^why /    /p' "$1"
 	echo "$passed passed, $failed failed, $(grep -c '^skipped ' "$1") skipped," \
 		"$(grep -c '^again ' "$1") at the second try, in $SECONDS s; $2"
 }
