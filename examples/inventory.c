@@ -191,7 +191,6 @@ static void sell_locked(MYSQL *db, bizlock *lock, const struct order *o)
 {
 	bizlock_key key = {"product", o->sku};
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-
 	int rc;
 
 	opts.wait_ms = 60000;

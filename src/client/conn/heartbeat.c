@@ -57,9 +57,10 @@ static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time 
 	             : bl_failover_silent_since(p->failover, &sleeper->session, sleeper->lent_at);
 }
 
+/* One that has yet to be made is on its way to a doorbell, and its session another thread's. */
 static bool sleeps_since(const struct bl_conn *c, bl_time since)
 {
-	return c->at_bell && c->lent_at < since;
+	return c->id && c->at_bell && c->lent_at < since;
 }
 
 void bl_heartbeat_send(struct bl_pool *p)

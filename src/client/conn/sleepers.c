@@ -51,7 +51,6 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	c->at_bell = true; /* before the mutex is free: or two would each believe the other awake */
 	rc = bl_pool_lend(p, c, ret, err);
 	if (rc != BIZLOCK_OK) {
-		c->at_bell = false;
 		(*count)--;
 		return p->reserve ? BIZLOCK_OK : rc;
 	}

@@ -132,11 +132,11 @@ static bool is_renewed(const struct bizlock *b, const struct bl_hold *h)
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
 {
 	bl_time expires = bl_lease_end(sent, bl_hold_sure_us(b, h, lease_ms * 1000LL));
-	bool shorter = lease_ms < h->lease_ms && expires > h->expires;
+	bool shorter = lease_ms < h->lease_ms;
 	int64_t sure_us = bl_hold_sure_us(b, h, (shorter ? lease_ms : h->lease_ms) * 1000LL);
 
 	/* A short level within a long lease renews nothing, and must not put off who does. */
-	if (lease_ms < h->lease_ms && !shorter)
+	if (shorter && expires <= h->expires)
 		return;
 	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
 	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
