@@ -31,9 +31,11 @@ void bl_worker_stop(struct bl_worker *w, pthread_mutex_t *mu)
 	w->running = false;
 }
 
+/* Once it is to stop, its condition may be destroyed at any time: another thread that is still to
+ * stop must not signal it. */
 void bl_worker_by(struct bl_worker *w, bl_time when)
 {
-	if (when >= w->at)
+	if (w->stop || when >= w->at)
 		return;
 	w->at = when;
 	pthread_cond_signal(&w->wake);
