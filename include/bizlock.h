@@ -41,7 +41,7 @@
  *          that key. An owner has a key in one way at a time, else MISUSE; whoever has it alone may
  *          share it, too, one level deeper. Fences grow from one that had it alone to the next, and
  *          past those that shared it in between. A slot that rests (min_hold_ms) is taken: at most
- *          `limit` starts in a period. Not one of several keys. Needs sql/002_shared_locks.sql.
+ *          `limit` starts in a period. Not one of several keys.
  *
  * THE CALLING SEQUENCE
  *
@@ -194,7 +194,8 @@ enum bizlock_error {
 
 typedef struct bizlock bizlock;
 
-/* biz_type: 1 to BIZLOCK_TYPE_MAX bytes; biz_id: 1 to BIZLOCK_ID_MAX bytes. */
+/* biz_type: 1 to BIZLOCK_TYPE_MAX bytes; those that begin with "bizlock" are reserved. biz_id: 1 to
+ * BIZLOCK_ID_MAX bytes. */
 typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
@@ -315,7 +316,7 @@ BIZLOCK_API void bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Idempotent. Needs no prior
  * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables are
- * newer than this library. */
+ * in need of a newer library. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 
 /* ---- the lease lock ----------------------------------------------------- */

@@ -27,8 +27,8 @@ typedef struct bizlock_info {
 	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
 } bizlock_info;
 
-/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too: first of plain locks, in
- * order of biz_id, then biz_type; then of shared locks, and by slot. Rows are read in pages, each a
+/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too: in order of biz_id, then
+ * biz_type; of one key first those of the shared lock, by slot. Rows are read in pages, each a
  * moment of its own; no connection is held and no lock of the library during fn, which may call
  * bizlock functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
@@ -42,8 +42,8 @@ bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *),
 
 /* An operator's force-unlock: frees the lock if its fence still is
  * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
- * another fence, named in the message. LOST: nobody holds it now. If the plain lock does not have
- * that fence, it is one of those who hold the shared one. */
+ * another fence, named in the message. LOST: nobody holds it now. No two holders have one fence: it
+ * tells the plain lock from those who hold the shared one. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- who waits ---------------------------------------------------------- */
@@ -280,9 +280,9 @@ typedef struct bizlock_migration {
 } bizlock_migration;
 
 /* Calls fn for each migration this library knows, in their order; changes nothing, and
- * needs no prior open and no privilege but SELECT on biz_lock_schema and biz_shared_lock.
+ * needs no prior open and no privilege but SELECT on biz_lock_schema.
  * No connection is held during fn. fn returns 0 to go on; anything else ends the walk.
- * CONN, DB, INVALID, NOMEM; SCHEMA: the tables are newer than this library; each
+ * CONN, DB, INVALID, NOMEM; SCHEMA: the tables need a newer library; each
  * migration that it knows was nevertheless shown. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);

@@ -11,6 +11,10 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'which one is locked; acquire writes it',
   `biz_type` VARCHAR(64) NOT NULL
     COMMENT 'what kind of thing biz_id names; acquire writes it',
+  `slot` INT UNSIGNED NOT NULL DEFAULT 4294967295
+    COMMENT '4294967295: a plain lock; of a shared one who shares it, or (0) has it exclusively, or waits for the others to leave; acquire writes it',
+  `at_most` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT 'how many may share it, as this holder has it, for people who look; 0: any number, or not shared; acquire writes it',
   `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
     COMMENT 'fencing token; a new, larger one at first acquisition and at takeover',
   `owner` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
@@ -31,12 +35,14 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'last change, UTC; every statement writes it',
   -- The primary key is the lock: one statement on it asks for the exclusive row
   -- lock at once, where a secondary unique key would take shared locks first and
-  -- deadlock. `fence` has a key only because AUTO_INCREMENT asks for one.
-  PRIMARY KEY (`biz_id`, `biz_type`),
+  -- deadlock. Those that share a lock have a row each, so that none waits for the
+  -- row of another one, and no two have one slot. `fence` has a key only because
+  -- AUTO_INCREMENT asks for one.
+  PRIMARY KEY (`biz_id`, `biz_type`, `slot`),
   KEY `fence` (`fence`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
   /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
-  COMMENT='bizlock: one row for each lease lock that is held or stale';
+  COMMENT='bizlock: one row for each hold, live or stale';
 
 CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   `biz_id` VARCHAR(128) NOT NULL
@@ -50,14 +56,22 @@ CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
   COMMENT='bizlock: rows to be locked by SELECT ... FOR UPDATE; they say nothing';
 
+-- The clients of a shop are never upgraded at one moment. So a client refuses the
+-- tables only if a migration needs a client that knows more. A later file that only
+-- adds, a table or a column with a default, lists itself with the needs_client of the
+-- file before it: clients that were there first go on. A file that changes what a row
+-- means lists its own number.
 CREATE TABLE IF NOT EXISTS `biz_lock_schema` (
   `version` INT UNSIGNED NOT NULL
     COMMENT 'number of the migration file; the migration writes it',
+  `needs_client` INT UNSIGNED NOT NULL
+    COMMENT 'number of the last migration file that a client has to know; the migration writes it',
   `applied_at` DATETIME(6) NOT NULL
     COMMENT 'when it was applied, UTC; the migration writes it',
   PRIMARY KEY (`version`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
   COMMENT='bizlock: which migrations have been applied';
 
-INSERT INTO `biz_lock_schema` (`version`, `applied_at`) VALUES (1, UTC_TIMESTAMP(6))
+INSERT INTO `biz_lock_schema` (`version`, `needs_client`, `applied_at`)
+  VALUES (1, 1, UTC_TIMESTAMP(6))
   ON DUPLICATE KEY UPDATE `version` = `version`;

@@ -139,7 +139,6 @@ static int build(struct bizlock *b, struct bl_err *err)
 	b->sql.galera = b->server.galera;
 	b->sql.group = b->server.group;
 	b->bell_seed = bl_bell_seed(b->server.database, b->sql.table);
-	b->shared_bell_seed = bl_bell_seed(b->server.database, b->sql.shared_table);
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)

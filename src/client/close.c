@@ -97,7 +97,7 @@ static int drop_singles(struct bizlock *b, struct bl_session *s)
 
 		if (item.fence == 0)
 			return BIZLOCK_OK;
-		bl_bell_name(bell, b->shared_bell_seed, &item.key);
+		bl_bell_name(bell, b->bell_seed, &item.key);
 		ref.bell = item.key.shared && b->bells ? bell : NULL;
 		rc = bl_lock_probe(s, &item.key, &locked, &ignored);
 		if (rc == BIZLOCK_OK && !locked)

@@ -108,11 +108,10 @@ struct bizlock {
 	struct bl_process process;
 	struct bl_server server;
 	struct bl_sql sql;
-	bool bells; /* doorbells are used */
-	uint64_t
-	        fences[2]; /* the largest it was ever granted: of plain locks, and of shared ones */
-	unsigned overslept; /* bl_shared_polls() */
-	struct bl_hash bell_seed, shared_bell_seed;
+	bool bells;             /* doorbells are used */
+	uint64_t largest_fence; /* that it was ever granted */
+	unsigned overslept;     /* bl_shared_polls() */
+	struct bl_hash bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_queues queues;

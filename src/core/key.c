@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "bizlock_ops.h"
 
 static int check_text(const char *what, const char *text, size_t max, struct bl_err *err)
 {
@@ -51,20 +52,40 @@ static uint8_t copy_part(char *to, const char *text, size_t max)
 	return (uint8_t)len;
 }
 
+/* A program that took one of them by chance would keep a later version of bizlock out. */
+static int check_reserved(const char *type, struct bl_err *err)
+{
+	static const char ours[] = "bizlock";
+
+	if (strncmp(type, ours, strlen(ours)) != 0 || strcmp(type, BIZLOCK_REAPER_TYPE) == 0)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID,
+	                  "biz_type %s is reserved: all that begin with %s are bizlock's own", type,
+	                  ours);
+}
+
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 {
 	int rc = bl_type_check(key.biz_type, err);
 
+	if (rc == BIZLOCK_OK)
+		rc = check_reserved(key.biz_type, err);
 	if (rc == BIZLOCK_OK)
 		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	ret->hash = bl_key_hash(key);
 	ret->shared = false;
-	ret->slot = 0;
+	ret->slot = BL_SLOT_PLAIN;
 	ret->type_len = copy_part(ret->type, key.biz_type, BIZLOCK_TYPE_MAX);
 	ret->id_len = copy_part(ret->id, key.biz_id, BIZLOCK_ID_MAX);
 	return BIZLOCK_OK;
+}
+
+void bl_key_share(struct bl_key *key, uint32_t slot)
+{
+	key->shared = true;
+	key->slot = slot;
 }
 
 bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b)

@@ -10,14 +10,21 @@
 struct bl_key {
 	uint64_t hash; /* of both parts */
 	bool shared;   /* of a shared lock, which is not the plain one of that name */
-	uint32_t slot; /* its row. Not compared */
+	uint32_t slot; /* that of its row. Not compared */
 	uint8_t type_len, id_len;
 	char type[BIZLOCK_TYPE_MAX + 1];
 	char id[BIZLOCK_ID_MAX + 1];
 };
 
-/* INVALID: a part is NULL, empty, too long or not UTF-8; the message says which. */
+/* The row of a plain lock. */
+#define BL_SLOT_PLAIN UINT32_MAX
+
+/* That of a plain lock. INVALID: a part is NULL, empty, too long or not UTF-8, or
+ * the biz_type is reserved; the message says which. */
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err);
+
+/* Makes it that of the shared lock of this name. */
+void bl_key_share(struct bl_key *key, uint32_t slot);
 
 /* The hash that a key of these texts has. They need not be checked, but are not NULL. */
 uint64_t bl_key_hash(bizlock_key key);

@@ -149,8 +149,8 @@ static bool read_ticket(const char *text, struct bl_ticket *ret, struct bl_err *
 	    (shared && !read_number(&at, UINT32_MAX, &slot)) ||
 	    !read_fields(at, ret, &key, type, id) || bl_key_make(&ret->key, key, err) != BIZLOCK_OK)
 		return false;
-	ret->key.shared = shared;
-	ret->key.slot = (uint32_t)slot;
+	if (shared)
+		bl_key_share(&ret->key, (uint32_t)slot);
 	return true;
 }
 

@@ -57,7 +57,7 @@ static void add_slots_0(struct batch *b, bl_batch_filter *which)
 static void add_taken(struct batch *b, const char *columns)
 {
 	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
-	            b->s->sql->shared_table);
+	            b->s->sql->table);
 	add_slots_0(b, bl_batch_acquires);
 	bl_sql_end_keys(&b->s->text);
 	bl_buf_adds(&b->s->text, " AND " BL_SHARED_TAKEN);
@@ -139,7 +139,7 @@ static void add_look(struct batch *b, bool all)
 	                  "TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)");
 	if (!all && b->compound)
 		bl_buf_adds(text, "," BL_BATCH_FENCES);
-	bl_buf_addf(text, " FROM %s FORCE INDEX (PRIMARY)", b->s->sql->shared_table);
+	bl_buf_addf(text, " FROM %s FORCE INDEX (PRIMARY)", b->s->sql->table);
 	add_slots_0(b, bl_batch_inserts);
 	for (size_t i = b->n; i-- > 0;) {
 		const struct bl_entry *e = b->entries[i];

@@ -112,8 +112,7 @@ static void add_deletes(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
 
-	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)",
-	            b->shared ? b->s->sql->shared_table : b->s->sql->table);
+	bl_buf_addf(text, "DELETE l FROM %s AS l FORCE INDEX (PRIMARY)", b->s->sql->table);
 	add_keys(b, bl_batch_releases);
 	add_holds(b, bl_batch_releases);
 	bl_buf_adds(text, ";");
@@ -240,7 +239,7 @@ static void add_batch_insert(struct batch *b)
 		bl_sql_set_times(text, lease_us);
 		bl_buf_adds(text, "SET STATEMENT innodb_lock_wait_timeout = 0 FOR ");
 	}
-	bl_sql_begin_set(b->s->sql, b->shared, text);
+	bl_sql_begin_set(b->s->sql, text);
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_sql_row row;
 
@@ -340,7 +339,7 @@ void bl_batch_again(struct batch *b)
 	bool first = true;
 
 	bl_buf_reset(text);
-	bl_sql_begin_set(b->s->sql, false, text);
+	bl_sql_begin_set(b->s->sql, text);
 	for (size_t i = 0; i < b->n; i++) {
 		if (!bl_batch_won(b->entries[i]))
 			continue;

@@ -8,6 +8,7 @@
 #include "store/errclass.h"
 #include "store/fences.h"
 #include "store/schema.h"
+#include "store/sql_parts.h"
 
 static const char *comma(const struct bl_finding *f)
 {
@@ -24,8 +25,8 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 	int rc = bl_doctor_query(d, 1, &rows, err,
 	                         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE "
 	                         "TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', "
-	                         "'%sbiz_row_lock', '%sbiz_shared_lock', '%sbiz_lock_schema')",
-	                         prefix, prefix, prefix, prefix);
+	                         "'%sbiz_row_lock', '%sbiz_lock_schema')",
+	                         prefix, prefix, prefix);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -36,19 +37,19 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 	return rc;
 }
 
-/* Plain locks work with tables of version 1. */
 int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	bool there[BL_NEEDS] = {false};
-	unsigned version = 0, newest = bl_schema_newest();
+	struct bl_version at = {0, 0};
+	unsigned newest = bl_schema_newest();
 	int rc = find_tables(d, there, err);
 
 	if (rc == BIZLOCK_OK && there[BL_TABLE_SCHEMA])
-		rc = bl_schema_version(&d->session, d->config->table_prefix, &version, err);
+		rc = bl_schema_version(&d->session, d->config->table_prefix, &at, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	for (size_t i = 0; i < BL_NEEDS; i++)
-		if (!there[i] && !(i == BL_TABLE_SHARED_LOCK && version == 1))
+		if (!there[i])
 			bl_buf_addf(&f->text, "%s%s%s", comma(f), d->config->table_prefix,
 			            bl_needs[i].table);
 	if (f->text.len > 0) {
@@ -56,14 +57,14 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
 		return rc;
 	}
-	d->fit = version > 0 && version <= newest;
-	bl_buf_addf(&f->text, "all there, of version %u; this library knows %u", version, newest);
-	if (version > 0 && version < newest)
-		bl_advise(f, BIZLOCK_WARN, "shared locks need it: " BL_SCHEMA_ADVICE);
-	else if (version == 0)
+	d->fit = at.version > 0 && at.needs_client <= newest;
+	bl_buf_addf(&f->text, "all there, of version %u; this library knows %u", at.version,
+	            newest);
+	if (at.version == 0)
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
-	else if (version > newest)
-		bl_advise(f, BIZLOCK_BAD, "upgrade bizlock");
+	else if (!d->fit)
+		bl_advise(f, BIZLOCK_BAD, "upgrade bizlock: they need one that knows %u",
+		          at.needs_client);
 	return rc;
 }
 
@@ -140,26 +141,19 @@ static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
 /* In a cluster each member counts for itself. */
 static int judge_floors(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	struct bl_fence_counter counters[BL_FENCE_COUNTERS];
-	const char *prefix = d->config->table_prefix;
+	struct bl_fence_counter counter;
 	int rc;
 
 	if (bl_server_in_cluster(&d->server))
 		return BIZLOCK_OK;
-	rc = bl_fences_read(&d->session, prefix, counters, err);
-	for (int i = 0; i < BL_FENCE_COUNTERS && rc == BIZLOCK_OK; i++) {
-		const struct bl_fence_counter *c = &counters[i];
-
-		if (!c->next || c->next >= c->floor)
-			continue;
-		bl_buf_addf(&f->text,
-		            ", but the next fence of %s%s is %" PRIu64 ", and was %" PRIu64
-		            " before",
-		            prefix, bl_needs[c->table].table, c->next, c->floor);
-		bl_advise(f, BIZLOCK_BAD,
-		          "run `bizlock migrate --raise-fences`: TRUNCATE, ALTER TABLE ... "
-		          "AUTO_INCREMENT, a dump or a copy in its place has set it back");
-	}
+	rc = bl_fences_read(&d->session, d->config->table_prefix, &counter, err);
+	if (rc != BIZLOCK_OK || !counter.next || counter.next >= counter.floor)
+		return rc;
+	bl_buf_addf(&f->text, ", but the next fence is %" PRIu64 ", and was %" PRIu64 " before",
+	            counter.next, counter.floor);
+	bl_advise(f, BIZLOCK_BAD,
+	          "run `bizlock migrate --raise-fences`: TRUNCATE, ALTER TABLE ... "
+	          "AUTO_INCREMENT, a dump or a copy in its place has set it back");
 	return rc;
 }
 
@@ -177,11 +171,10 @@ int bl_check_auto_increment(struct bl_doctor *d, struct bl_finding *f, struct bl
 /* ---- limits of shared locks ---------------------------------------------------------------- */
 
 #define DIFFER                                                                                     \
-	"SELECT biz_type, biz_id, MIN(at_most), MAX(at_most) FROM `%sbiz_shared_lock` WHERE slot " \
-	"> 0 AND timeout > UTC_TIMESTAMP(6) GROUP BY biz_id, biz_type HAVING MIN(at_most) <> "     \
-	"MAX(at_most) LIMIT 1"
+	"SELECT biz_type, biz_id, MIN(at_most), MAX(at_most) FROM `%sbiz_lock` WHERE " SHARING     \
+	" AND timeout > " NOW " GROUP BY biz_id, biz_type HAVING MIN(at_most) <> MAX(at_most) "    \
+	"LIMIT 1"
 
-/* Where shared locks are not used, their table may not be there. */
 int bl_check_shared_limits(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	struct bl_rows *rows;

@@ -64,11 +64,11 @@ static void judge_table(struct bl_doctor *d, struct bl_finding *f, const struct 
 	bl_buf_addf(&f->text, " on %s%s", d->config->table_prefix, need->table);
 	if (!missing->privileges)
 		return;
-	bl_worse(f, need == &bl_needs[BL_TABLE_SHARED_LOCK] ? BIZLOCK_WARN : BIZLOCK_BAD);
+	bl_worse(f, BIZLOCK_BAD);
 	bl_grants_one(&f->remedy, d->config, missing, d->account[0] ? d->account : "...");
 }
 
-/* A table that is missing is another finding. Without the one of shared locks, plain locks work. */
+/* A table that is missing is another finding. */
 int bl_check_grants(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	for (size_t i = 0; i < BL_NEEDS; i++) {

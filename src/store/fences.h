@@ -1,24 +1,21 @@
-/* The counters that fences come from. TRUNCATE, ALTER TABLE ... AUTO_INCREMENT, a dump and a copy
- * of a table set them back. What survives that is a floor for each: a row of biz_row_lock that no
- * row lock has, named after a number which the counter had reached. */
+/* The counter that fences come from. TRUNCATE, ALTER TABLE ... AUTO_INCREMENT, a dump and a copy of
+ * the table set it back. What survives that is a floor: a row of biz_row_lock that no row lock has,
+ * named after a number which the counter had reached. */
 #ifndef BL_STORE_FENCES_H
 #define BL_STORE_FENCES_H
 
 #include "store/tables.h"
 
 struct bl_fence_counter {
-	enum bl_table table;
-	bool there;
 	uint64_t next;  /* fence; 0: not known */
 	uint64_t floor; /* it was that once; 0: not known */
 };
-#define BL_FENCE_COUNTERS 2 /* of plain locks, and of shared ones */
 
 /* All of them: CONN, DB, NOMEM. */
-int bl_fences_read(struct bl_session *s, const char *prefix,
-                   struct bl_fence_counter ret[BL_FENCE_COUNTERS], struct bl_err *err);
+int bl_fences_read(struct bl_session *s, const char *prefix, struct bl_fence_counter *ret,
+                   struct bl_err *err);
 
-/* Raises the floors to where the counters are. */
+/* Raises the floor to where the counter is. */
 int bl_fences_note(struct bl_session *s, const char *prefix, struct bl_err *err);
 
 /* Fences from now on are larger than *ret, and than all that were given before; as long as those

@@ -7,7 +7,6 @@
 const struct bl_need bl_needs[BL_NEEDS] = {
         [BL_TABLE_LOCK] = {"biz_lock", ALL},
         [BL_TABLE_ROW_LOCK] = {"biz_row_lock", ALL},
-        [BL_TABLE_SHARED_LOCK] = {"biz_shared_lock", ALL},
         [BL_TABLE_SCHEMA] = {"biz_lock_schema", 1u << BL_PRIV_SELECT},
 };
 

@@ -13,8 +13,8 @@ struct bl_need {
 	const char *table; /* without the prefix */
 	unsigned privileges;
 };
-enum bl_table { BL_TABLE_LOCK, BL_TABLE_ROW_LOCK, BL_TABLE_SHARED_LOCK, BL_TABLE_SCHEMA };
-#define BL_NEEDS 4
+enum bl_table { BL_TABLE_LOCK, BL_TABLE_ROW_LOCK, BL_TABLE_SCHEMA };
+#define BL_NEEDS 3
 extern const struct bl_need bl_needs[BL_NEEDS]; /* by bl_table */
 
 const char *bl_privilege_name(enum bl_privilege privilege);

@@ -103,8 +103,7 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 	bind_look(&look);
 	bl_params_key(&s->params, key);
 	bl_params_bell(&s->params, bell ? bell : NO_BELL);
-	rc = bl_session_select(s, bl_sql_stmt(BL_STMT_LOOK, key), look.binds, LOOK_COLUMNS, one_row,
-	                       &look, err);
+	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, LOOK_COLUMNS, one_row, &look, err);
 	if (rc == BIZLOCK_OK)
 		*ret = look.row;
 	return rc;
@@ -164,7 +163,7 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	bind.buffer_type = MYSQL_TYPE_LONGLONG;
 	bind.buffer = &one;
 	bl_params_key(&s->params, key);
-	rc = bl_session_select(s, bl_sql_stmt(BL_STMT_PROBE, key), &bind, 1, found, &got, err);
+	rc = bl_session_select(s, BL_STMT_PROBE, &bind, 1, found, &got, err);
 	if (rc == BIZLOCK_OK)
 		*ret_locked = !got;
 	return rc;
@@ -193,10 +192,9 @@ static int try_table(struct bl_session *s, const char *table, const char *how, b
 	return *ret_locked ? BIZLOCK_OK : rc;
 }
 
-int bl_lock_ask_table(struct bl_session *s, const struct bl_key *key, bool *ret_reads,
-                      struct bl_err *err)
+int bl_lock_ask_table(struct bl_session *s, bool *ret_reads, struct bl_err *err)
 {
-	const char *table = bl_sql_full_table(s->sql, key);
+	const char *table = s->sql->lock_table;
 	bool locked = false, hidden = false;
 	int rc = try_table(s, table, " FOR UPDATE", &locked, err);
 
@@ -210,12 +208,12 @@ int bl_lock_ask_table(struct bl_session *s, const struct bl_key *key, bool *ret_
 	return bl_err_locked(err, BIZLOCK_DB, table, true);
 }
 
-void bl_lock_name(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
+void bl_lock_name(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_err why;
 	bool reads;
 
-	if (bl_lock_ask_table(s, key, &reads, &why) == BIZLOCK_DB && bl_table_locked(&why))
+	if (bl_lock_ask_table(s, &reads, &why) == BIZLOCK_DB && bl_table_locked(&why))
 		*err = why;
 }
 
@@ -251,14 +249,14 @@ int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint
 {
 	s->params.depth = depth;
 	s->params.lease_us = us(lease_ms);
-	return run_matching(s, bl_sql_stmt(BL_STMT_DEPTH, hold.key), hold, ret_matched, err);
+	return run_matching(s, BL_STMT_DEPTH, hold, ret_matched, err);
 }
 
 int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
                   struct bl_err *err)
 {
 	s->params.lease_us = us(lease_ms);
-	return run_matching(s, bl_sql_stmt(BL_STMT_RENEW, hold.key), hold, ret_matched, err);
+	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
 }
 
 /* Row and doorbell go in one packet, and wake those that sleep at the doorbell. Those that watch
@@ -367,7 +365,7 @@ static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_o
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_give(s->sql, &s->text, hold.key, new_owner, depth, us(lease_ms));
+	bl_sql_give(s->sql, &s->text, new_owner, depth, us(lease_ms));
 	bl_sql_hold(&s->text, hold.key, hold.owner, hold.fence);
 	bl_sql_living(&s->text);
 	if (exported)

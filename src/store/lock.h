@@ -50,11 +50,10 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 /* After a statement that waited in vain: does another session keep statements like it away from the
  * whole table? OK: no. DB: it does, as bl_table_locked() says; *ret_reads: but lets reads in. Waits
  * for nothing. */
-int bl_lock_ask_table(struct bl_session *s, const struct bl_key *key, bool *ret_reads,
-                      struct bl_err *err);
+int bl_lock_ask_table(struct bl_session *s, bool *ret_reads, struct bl_err *err);
 
 /* Of a statement that waited in vain: *err names the table, if that is what is locked. */
-void bl_lock_name(struct bl_session *s, const struct bl_key *key, struct bl_err *err);
+void bl_lock_name(struct bl_session *s, struct bl_err *err);
 
 /* A hold, as the WHERE clauses name it. */
 struct bl_ref {

@@ -46,8 +46,7 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
                   bool living, int64_t *ret, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT COUNT(*) FROM %s FORCE INDEX (PRIMARY)",
-	            bl_sql_table(s->sql, &items->key));
+	bl_buf_addf(&s->text, "SELECT COUNT(*) FROM %s FORCE INDEX (PRIMARY)", s->sql->table);
 	bl_many_holds(&s->text, items, n, suffix);
 	if (living)
 		bl_sql_living(&s->text);
@@ -63,9 +62,10 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text,
-	            "DELETE l FROM (SELECT biz_id, biz_type FROM %s FORCE INDEX (PRIMARY)", table);
+	            "DELETE l FROM (SELECT biz_id, biz_type, slot FROM %s FORCE INDEX (PRIMARY)",
+	            table);
 	bl_many_holds(&s->text, items, n, suffix);
-	bl_sql_join_selected(&s->text, table, false, (uint32_t)n, true);
+	bl_sql_join_selected(&s->text, table, true, (uint32_t)n, true);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	return bl_session_run(s, s->text.data, s->text.len, ret_dropped, err);

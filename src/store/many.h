@@ -9,8 +9,8 @@
  * the memory of the range optimizer. A renewal names each key twice, as hexadecimal digits. */
 #define BL_MANY_MAX 2000
 #define BL_MANY_BYTES (160 * 1024)
-/* MariaDB makes a join of an IN with 1,000 numbers and texts; a row has two. */
-#define BL_DROP_MAX 400
+/* MariaDB makes a join of an IN with 1,000 numbers and texts; a row has three. */
+#define BL_DROP_MAX 300
 
 struct bl_item {
 	struct bl_key key;

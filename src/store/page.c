@@ -102,7 +102,6 @@ static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct 
 	r.err = err;
 	if (after)
 		r.before = *after;
-	r.row.shared = stmt >= BL_STMT_SHARED_PAGE;
 	r.page.rows = calloc(BL_PAGE_ROWS, sizeof(*r.page.rows));
 	if (!r.page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -118,24 +117,20 @@ static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct 
 int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
                  struct bl_page *ret, struct bl_err *err)
 {
+	const char *type = only_type ? only_type : after->type;
+
+	bl_params_stored(&s->params, after->id, after->id_len, type,
+	                 only_type ? strlen(type) : after->type_len);
 	s->params.slot = after->slot + UINT64_C(1);
-	if (!only_type) {
-		bl_params_stored(&s->params, after->id, after->id_len, after->type,
-		                 after->type_len);
-		return read_page_rows(s, after->shared ? BL_STMT_SHARED_PAGE : BL_STMT_PAGE, after,
-		                      ret, err);
-	}
-	bl_params_stored(&s->params, after->id, after->id_len, only_type, strlen(only_type));
-	return read_page_rows(s, after->shared ? BL_STMT_SHARED_PAGE_TYPE : BL_STMT_PAGE_TYPE,
-	                      after, ret, err);
+	return read_page_rows(s, only_type ? BL_STMT_PAGE_TYPE : BL_STMT_PAGE, after, ret, err);
 }
 
-int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
-                     struct bl_err *err)
+int bl_page_read_key(struct bl_session *s, const struct bl_key *key, uint64_t slot,
+                     struct bl_page *ret, struct bl_err *err)
 {
 	bl_params_key(&s->params, key);
-	return read_page_rows(s, key->shared ? BL_STMT_SHARED_PAGE_KEY : BL_STMT_PAGE_KEY, NULL,
-	                      ret, err);
+	s->params.slot = slot;
+	return read_page_rows(s, BL_STMT_PAGE_KEY, NULL, ret, err);
 }
 
 void bl_page_free(struct bl_page *page)

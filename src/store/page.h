@@ -12,7 +12,6 @@ struct bl_page_row {
 	char owner[BL_OWNER_MAX + 1], note[BIZLOCK_NOTE_MAX * 4 + 1];
 	uint64_t fence;
 	uint32_t depth, slot, limit;
-	bool shared; /* of biz_shared_lock */
 	int64_t left_us, held_us;
 };
 
@@ -21,15 +20,14 @@ struct bl_page {
 	size_t count;             /* fewer than BL_PAGE_ROWS: the last page */
 };
 
-/* The rows after `after`, of its table; an otherwise all-zero one: from the beginning. only_type
- * NULL: all. CONN, NOMEM;
+/* The rows after `after`; an all-zero one: from the beginning. only_type NULL: all. CONN, NOMEM;
  * DB, too, if they do not come in the order of their bytes: reading on would never end. */
 int bl_page_read(struct bl_session *s, const struct bl_page_row *after, const char *only_type,
                  struct bl_page *ret, struct bl_err *err);
 
-/* The row of one key, if there is one; or those of a shared lock, from slot key->slot on. */
-int bl_page_read_key(struct bl_session *s, const struct bl_key *key, struct bl_page *ret,
-                     struct bl_err *err);
+/* The rows of one key, from that slot on. */
+int bl_page_read_key(struct bl_session *s, const struct bl_key *key, uint64_t slot,
+                     struct bl_page *ret, struct bl_err *err);
 
 void bl_page_free(struct bl_page *page);
 

@@ -49,7 +49,6 @@ static void add_literal(struct bl_buf *ret, const char *text, unsigned long len)
 	bl_sql_literal(ret, "_utf8mb4", text, len);
 }
 
-/* Of a shared lock's row. */
 static uint32_t slot_of(MYSQL_ROW row)
 {
 	return row[3] ? (uint32_t)strtoul(row[3], NULL, 10) : 0;
@@ -69,7 +68,7 @@ static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
 	add_literal(&page->text, row[0], len[0]);
 	bl_buf_adds(&page->text, ",");
 	add_literal(&page->text, row[1], len[1]);
-	if (page->table == BL_REAP_SHARED_LOCKS)
+	if (page->table == BL_REAP_LOCKS)
 		bl_buf_addf(&page->text, ",%" PRIu32, slot_of(row));
 	bl_buf_adds(&page->text, ")");
 	item->len = page->text.len - item->at;
@@ -80,7 +79,7 @@ static void note_end(struct bl_reap *page, MYSQL_ROW row, const unsigned long *l
 {
 	add_literal(&page->after_id, row[0], len[0]);
 	add_literal(&page->after_type, row[1], len[1]);
-	if (page->table == BL_REAP_SHARED_LOCKS)
+	if (page->table == BL_REAP_LOCKS)
 		page->after_slot = slot_of(row);
 }
 
@@ -114,7 +113,7 @@ int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	bl_buf_reset(&s->text);
 	bl_sql_reap_page(s->sql, &s->text, r->table, r->older_us, r->after_id.data,
 	                 r->after_type.data, r->after_slot, r->page);
-	rc = reap_query(s, r->table == BL_REAP_SHARED_LOCKS ? 4 : 3, &result, err);
+	rc = reap_query(s, r->table == BL_REAP_LOCKS ? 4 : 3, &result, err);
 	if (rc != BIZLOCK_OK || !result)
 		return rc;
 	page.items = NULL;

@@ -22,7 +22,7 @@ struct bl_reap {
 	uint32_t count;
 	struct bl_buf text;                 /* literals of their keys */
 	struct bl_buf after_id, after_type; /* of the last row's, */
-	uint32_t after_slot;                /* if it is a shared lock's */
+	uint32_t after_slot;                /* but of a row lock's */
 
 	enum bl_reap_kind kind; /* set: a batch is the items of this kind, */
 	uint32_t from, most;    /* from this one on, at most this many */

@@ -11,14 +11,13 @@
  * it has been committed, and all who acquire wait for that. */
 static void add_update(struct bl_session *s, const struct bl_renewal *r)
 {
-	const struct bl_key *key = &r->items->key;
-	const char *table = bl_sql_table(s->sql, key);
+	const char *table = s->sql->table;
 
-	bl_buf_addf(&s->text, "UPDATE (SELECT biz_id, biz_type%s FROM %s FORCE INDEX (PRIMARY)",
-	            key->shared ? ", slot" : "", table);
+	bl_buf_addf(&s->text, "UPDATE (SELECT biz_id, biz_type, slot FROM %s FORCE INDEX (PRIMARY)",
+	            table);
 	bl_many_holds(&s->text, r->items, r->n, r->suffix);
 	bl_sql_living(&s->text);
-	bl_sql_join_selected(&s->text, table, key->shared, (uint32_t)r->n, !r->queue);
+	bl_sql_join_selected(&s->text, table, true, (uint32_t)r->n, !r->queue);
 	bl_buf_adds(&s->text,
 	            " SET l.timeout = GREATEST(l.timeout, " END "), l.gmt_modified = " NOW ";");
 }
@@ -30,7 +29,7 @@ static void add_count(struct bl_session *s, const struct bl_renewal *r)
 	bl_buf_addf(&s->text,
 	            "SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', " NOW "), COUNT(*) FROM %s "
 	            "FORCE INDEX (PRIMARY)",
-	            bl_sql_table(s->sql, &r->items->key));
+	            s->sql->table);
 	bl_many_holds(&s->text, r->items, r->n, r->suffix);
 	bl_buf_adds(&s->text, " AND timeout >= " END);
 }

@@ -25,21 +25,14 @@ unsigned bl_schema_newest(void)
 	return bl_migrations[bl_migration_count - 1].version;
 }
 
-/* What biz_lock_schema lists, and the second migration, which is known by its table alone:
- * libraries that know the first one alone refuse a database whose list goes further. *ret NULL: no
- * list. */
+/* *ret NULL: no list. */
 static int query_applied(struct bl_session *s, const char *prefix, const char *columns,
                          struct bl_rows **ret, struct bl_err *err)
 {
-	char query[512];
+	char query[256];
 	int rc;
 
-	snprintf(query, sizeof(query),
-	         "SELECT %s FROM (SELECT version, applied_at FROM `%sbiz_lock_schema` UNION ALL "
-	         "SELECT 2, CREATE_TIME FROM `%sbiz_lock_schema` AS l JOIN "
-	         "information_schema.TABLES WHERE l.version = 1 AND TABLE_SCHEMA = DATABASE() AND "
-	         "TABLE_NAME = '%sbiz_shared_lock') AS applied",
-	         columns, prefix, prefix, prefix);
+	snprintf(query, sizeof(query), "SELECT %s FROM `%sbiz_lock_schema`", columns, prefix);
 	*ret = NULL;
 	rc = bl_session_query(s, query, 2, ret, err);
 	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
@@ -47,36 +40,44 @@ static int query_applied(struct bl_session *s, const char *prefix, const char *c
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read which migrations were applied");
 }
 
-int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
+static unsigned number_of(const char *field)
+{
+	return field ? (unsigned)strtoul(field, NULL, 10) : 0;
+}
+
+int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
+                      struct bl_err *err)
 {
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc = query_applied(s, prefix, "MAX(version), NULL", &rows, err);
+	int rc = query_applied(s, prefix, "MAX(version), MAX(needs_client)", &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = rows ? bl_rows_next(rows) : NULL;
-	*ret = row && row[0] ? (unsigned)strtoul(row[0], NULL, 10) : 0;
+	*ret = (struct bl_version){.version = row ? number_of(row[0]) : 0,
+	                           .needs_client = row ? number_of(row[1]) : 0};
 	bl_rows_free(rows);
 	return rc;
 }
 
 static int check_version(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
-	unsigned version = 0;
-	int rc = bl_schema_version(s, prefix, &version, err);
+	struct bl_version at = {0, 0};
+	int rc = bl_schema_version(s, prefix, &at, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (version == 0)
+	if (at.version == 0)
 		return bl_err_set(err, BIZLOCK_SCHEMA,
 		                  "no bizlock tables here (table_prefix \"%s\"): " BL_SCHEMA_ADVICE,
 		                  prefix);
-	if (version > bl_schema_newest())
-		return bl_err_set(err, BIZLOCK_SCHEMA,
-		                  "the tables are of version %u, this library knows %u at most: "
-		                  "upgrade bizlock",
-		                  version, bl_schema_newest());
+	if (at.needs_client > bl_schema_newest())
+		return bl_err_set(
+		        err, BIZLOCK_SCHEMA,
+		        "the tables, of version %u, need a library that knows version %u, "
+		        "and this one knows %u at most: upgrade bizlock",
+		        at.version, at.needs_client, bl_schema_newest());
 	return BIZLOCK_OK;
 }
 
@@ -99,8 +100,7 @@ static void check_fact(void *arg, const struct bl_fact *fact)
 }
 
 /* Two owners would have one lock without its primary key, or with a collation that is not bytes;
- * without InnoDB nothing is locked, and without a counter all fences are 0. The table of shared
- * locks may be missing. */
+ * without InnoDB nothing is locked, and without a counter all fences are 0. */
 static int check_tables(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	struct checking c = {.there = {false}};
@@ -130,7 +130,7 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
  * them: that is all there is to putting the prefix in. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
 {
-	static const char *const names[] = {"`biz_lock", "`biz_row_lock", "`biz_shared_lock"};
+	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
 	const size_t count = sizeof(names) / sizeof(names[0]);
 	const char *text = m->text;
 
@@ -167,14 +167,14 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
  * is there, so all of them are applied again. */
 static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
-	unsigned version = 0;
-	int rc = bl_schema_version(s, prefix, &version, err);
+	struct bl_version at = {0, 0};
+	int rc = bl_schema_version(s, prefix, &at, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	*ret = version;
+	*ret = at.version;
 	rc = bl_schema_check(s, prefix, err);
-	if (rc != BIZLOCK_SCHEMA || version > bl_schema_newest())
+	if (rc != BIZLOCK_SCHEMA || at.needs_client > bl_schema_newest())
 		return rc;
 	*ret = 0;
 	return BIZLOCK_OK;
@@ -185,7 +185,7 @@ static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
 	unsigned start = 0;
 	int rc = find_start(s, prefix, &start, err);
 
-	if (rc != BIZLOCK_OK || start == bl_schema_newest())
+	if (rc != BIZLOCK_OK || start >= bl_schema_newest())
 		return rc;
 	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
 		if (bl_migrations[i].version > start)

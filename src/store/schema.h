@@ -13,14 +13,20 @@ int bl_err_missing(struct bl_err *err, int rc);
 
 unsigned bl_schema_newest(void); /* that this library knows */
 
-/* That of the tables. 0: none applied. CONN, DB. */
-int bl_schema_version(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err);
+struct bl_version {
+	unsigned version;      /* the newest migration that was applied; 0: none */
+	unsigned needs_client; /* the newest one that a client has to know */
+};
 
-/* SCHEMA, saying what to do: tables missing, newer than this library, or not as tables.h has them.
- * Of version 1 they will do for all but shared locks. */
+/* That of the tables. CONN, DB. */
+int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
+                      struct bl_err *err);
+
+/* SCHEMA, saying what to do: tables missing, in need of a newer library, or not as tables.h has
+ * them. */
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err);
 
-/* Applies the migrations that have not been. SCHEMA: newer than this library,
+/* Applies the migrations that have not been. SCHEMA: they need a newer library,
  * or a table that is there is not as it must be. */
 int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err);
 
@@ -29,8 +35,8 @@ struct bl_applied {
 	bool pending; /* bl_schema_migrate() would apply it now */
 };
 
-/* ret: one for each of bl_migrations[]. SCHEMA, and ret is filled nevertheless: newer
- * than this library. CONN, DB. */
+/* ret: one for each of bl_migrations[]. SCHEMA, and ret is filled nevertheless: they
+ * need a newer library. CONN, DB. */
 int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
                      struct bl_err *err);
 

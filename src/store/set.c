@@ -64,7 +64,7 @@ static void add_rings(struct bl_session *s, struct bl_goal *const *goals, size_t
 static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, size_t n,
                            const struct bl_claim *claim, bool bells)
 {
-	bl_sql_begin_set(s->sql, false, &s->text);
+	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++) {
 		struct bl_sql_row row = {.key = goals[i]->key,
 		                         .owner = claim->owner,
@@ -137,7 +137,7 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct
 	bool done;
 
 	bl_buf_reset(&s->text);
-	bl_sql_begin_set(s->sql, false, &s->text);
+	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
 		bl_sql_add_to_set_again(&s->text, i == 0, goals[i]->key);
 	bl_sql_begin_again(&s->text);

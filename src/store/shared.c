@@ -18,15 +18,15 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	else if (go->bell == BL_BELL_PASS && wish->bell)
 		bl_buf_addf(&s->text, "IS_USED_LOCK('%s') IS NOT NULL OR ", wish->bell);
 	if (wish->exclusive && !go->stay) {
-		bl_shared_add_exists(s, wish, "slot > 0 AND " BL_SHARED_TAKEN);
+		bl_shared_add_exists(s, wish, SHARING " AND " BL_SHARED_TAKEN);
 		bl_buf_adds(&s->text, " OR ");
 	}
 	if (wish->limit) {
 		bl_shared_add_count(s, wish);
 		bl_buf_addf(&s->text, " >= %" PRIu32 " OR ", wish->limit);
 	}
-	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	bl_buf_adds(&s->text, " AND slot = 0 AND " BL_SHARED_TAKEN " AND owner <> ");
 	bl_shared_add_owner(s, wish);
 	bl_buf_adds(&s->text, ")");
@@ -37,12 +37,12 @@ static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
 {
 	bl_buf_addf(&s->text,
 	            "(SELECT MIN(f.slot) FROM (SELECT 1 AS slot UNION ALL SELECT slot + 1 FROM %s",
-	            s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	            s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text,
 	            " AND slot > 0 AND slot < %" PRIu32 ") AS f LEFT JOIN (SELECT slot FROM %s",
-	            wish->limit, s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	            wish->limit, s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	bl_buf_adds(&s->text, " AND " BL_SHARED_TAKEN ") AS u ON u.slot = f.slot "
 	                      "WHERE u.slot IS NULL)");
 }
@@ -88,7 +88,7 @@ void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
 	bl_buf_addf(&s->text,
 	            "INSERT INTO %s (biz_id, biz_type, slot, at_most, owner, reentrant, timeout, "
 	            "bell, note, gmt_create, gmt_modified) VALUES (",
-	            s->sql->shared_table);
+	            s->sql->table);
 	add_id(s, go->wish.key);
 	bl_buf_adds(&s->text, ",IF(@bizlock_slot IS NULL,NULL,");
 	add_type(s, go->wish.key);
@@ -120,7 +120,7 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 	bl_buf_addf(&s->text,
 	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, "
 	            "gmt_create, gmt_modified) VALUES (",
-	            s->sql->shared_table);
+	            s->sql->table);
 	add_id(s, wish->key);
 	bl_buf_adds(&s->text, ",");
 	add_type(s, wish->key);
@@ -335,8 +335,8 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t sl
 
 	bl_buf_reset(&s->text);
 	add_draw(s, wish, slot, rest_us);
-	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text, " AND slot = %" PRIu32 " AND timeout > " NOW " AND owner = ", slot);
 	bl_shared_add_owner(s, wish);
 	if (s->text.failed)
@@ -354,16 +354,16 @@ int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, boo
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, key);
-	bl_buf_addf(&s->text, " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1", fence);
+	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
+	bl_sql_key(&s->text, key);
+	bl_buf_addf(&s->text, " AND " SHARED " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1",
+	            fence);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
 	*ret_found = rc == BIZLOCK_OK && next > 0;
 	if (*ret_found) {
-		key->shared = true;
-		key->slot = (uint32_t)(next - 1);
+		bl_key_share(key, (uint32_t)(next - 1));
 	}
 	return rc;
 }
@@ -381,11 +381,12 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 		struct bl_done done;
 
 		bl_buf_reset(&s->text);
-		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->shared_table);
-		bl_sql_slots(&s->text, hold.key);
+		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
+		bl_sql_key(&s->text, hold.key);
 		bl_buf_addf(&s->text,
-		            " AND slot >= %" PRId64 " AND fence <> %" PRIu64 " AND owner = ", next,
-		            hold.fence);
+		            " AND " SHARED " AND slot >= %" PRId64 " AND fence <> %" PRIu64
+		            " AND owner = ",
+		            next, hold.fence);
 		bl_sql_literal(&s->text, "_ascii", hold.owner, strlen(hold.owner));
 		bl_buf_adds(&s->text, " ORDER BY slot LIMIT 1");
 		if (s->text.failed)
@@ -398,7 +399,7 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 		bl_params_key(&s->params, &key);
 		bl_params_owner(&s->params, hold.owner);
 		s->params.fence = hold.fence;
-		rc = bl_session_exec(s, BL_STMT_SHARED_SWEEP, &done, err);
+		rc = bl_session_exec(s, BL_STMT_SWEEP, &done, err);
 		*ret_matched |= rc == BIZLOCK_OK && done.affected > 0;
 	} while (rc == BIZLOCK_OK);
 	return rc;

@@ -15,16 +15,16 @@ void bl_shared_add_owner(struct bl_session *s, const struct bl_wish *wish)
 
 void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, const char *rows)
 {
-	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text, " AND %s)", rows);
 }
 
 void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish)
 {
-	bl_buf_addf(&s->text, "(SELECT COUNT(*) FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
-	bl_buf_adds(&s->text, " AND slot > 0 AND timeout > " NOW ")");
+	bl_buf_addf(&s->text, "(SELECT COUNT(*) FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
+	bl_buf_adds(&s->text, " AND " SHARING " AND timeout > " NOW ")");
 }
 
 /* The doorbell comes with a row even where the lock has none. */
@@ -37,9 +37,9 @@ void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool a
 	bl_buf_addf(&s->text, ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
 	                      "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout), l.owner = ");
 	bl_shared_add_owner(s, wish);
-	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s",
-	            s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
+	bl_buf_adds(&s->text, " AND " SHARED);
 	if (!all)
 		bl_buf_adds(&s->text, " AND slot IN (0, IFNULL(@bizlock_slot, 0))");
 	bl_buf_adds(&s->text, ") AS l ON TRUE ORDER BY l.slot");
@@ -148,8 +148,8 @@ static int probe(struct bl_session *s, const struct bl_wish *wish,
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT slot FROM %s", s->sql->shared_table);
-	bl_sql_slots(&s->text, wish->key);
+	bl_buf_addf(&s->text, "SELECT slot FROM %s", s->sql->table);
+	bl_sql_key(&s->text, wish->key);
 	for (size_t i = 0; i < dead->count; i++)
 		bl_buf_addf(&s->text, "%s%" PRIu32, i ? "," : " AND slot IN (", dead->rows[i].slot);
 	bl_buf_adds(&s->text, ") FOR UPDATE SKIP LOCKED");

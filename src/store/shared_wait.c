@@ -42,7 +42,7 @@ static void free_names(struct bl_session *s, const char *bell)
 void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish)
 {
 	if (wish->exclusive) {
-		bl_shared_add_exists(s, wish, "slot > 0 AND timeout > " NOW);
+		bl_shared_add_exists(s, wish, SHARING " AND timeout > " NOW);
 		return;
 	}
 	bl_shared_add_exists(s, wish, "slot = 0 AND timeout > " NOW);

@@ -7,8 +7,7 @@
 
 #define SQL_MAX 4096
 
-/* In the templates @T is the table, @S that of shared locks, and @BELL the connection that has the
- * doorbell.
+/* In the templates @T is the table, and @BELL the connection that has the doorbell.
  *
  * A lease is over exactly when timeout <= now, in every statement. Whoever has not got the row is
  * told so by an error, and whoever has got it by none. Affected rows say something else where a
@@ -37,36 +36,17 @@
 #define SLOT KEY " AND slot = ?"
 #define MINE " AND owner = ? AND fence = ?"
 
-#define LOOK(table, row)                                                                           \
-	"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "                      \
-	"TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one LEFT JOIN " table   \
-	" AS l ON " row
-#define PROBE(table, row) "SELECT 1 FROM " table " WHERE " row " FOR UPDATE SKIP LOCKED"
-/* GREATEST: a level more or less never shortens the lease. */
-#define DEPTH(table, row)                                                                          \
-	"UPDATE " table " SET reentrant = ?, gmt_modified = " NOW                                  \
-	", timeout = GREATEST(timeout, " NOW " + INTERVAL ? MICROSECOND) WHERE " row MINE          \
-	" AND timeout > " NOW
-#define RENEW(table, row)                                                                          \
-	"UPDATE " table " SET gmt_modified = " NOW ", timeout = " NOW                              \
-	" + INTERVAL ? MICROSECOND WHERE " row MINE " AND timeout > " NOW
-#define DROP(table, row) "DELETE FROM " table " WHERE " row MINE
+#define DROP "DELETE FROM @T WHERE " SLOT MINE
 /* As in bl_watch_add_rings(), of the watchers' names that go with a doorbell. */
 #define WATCHED(slot) "IS_USED_LOCK(INSERT(?,1,7,'bizwat" slot "'))/0"
-/* Of an owner that may have a row it does not know of; but not one that an ended thread of the same
- * number left. */
-#define SWEEP(table, row) "DELETE FROM " table " WHERE " row " AND owner = ? AND fence <> ?"
 
-#define PAGE(table, slot, filter, order)                                                           \
+/* But the trace of one that had a shared lock alone: that is nobody's row. */
+#define PAGE(filter)                                                                               \
 	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
-	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW "), " slot " FROM " table " WHERE " filter   \
-	" ORDER BY biz_id, biz_type" order " LIMIT 256" /* BL_PAGE_ROWS */
-#define PLAIN_PAGE(filter) PAGE("@T", "0, 0", filter, "")
-/* But the trace of one that had it alone: that is nobody's row. */
-#define SHARED_PAGE(filter)                                                                        \
-	PAGE("@S", "slot, at_most", filter " AND (slot > 0 OR owner <> '' OR timeout > " NOW ")",  \
-	     ", slot")
+	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW "), slot, at_most FROM @T WHERE " filter     \
+	" AND (slot > 0 OR owner <> '' OR timeout > " NOW                                          \
+	") ORDER BY biz_id, biz_type, slot LIMIT 256" /* BL_PAGE_ROWS */
 
 static const struct {
 	const char *text;
@@ -87,87 +67,63 @@ static const struct {
                                {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
                                 BL_P_GIVER, BL_P_FENCE},
                                0},
-        [BL_STMT_LOOK] = {LOOK("@T", KEY), {BL_P_BELL, BL_P_ID, BL_P_TYPE}, 1},
-        [BL_STMT_PROBE] = {PROBE("@T", KEY), {BL_P_ID, BL_P_TYPE}, 1},
-        [BL_STMT_DEPTH] = {DEPTH("@T", KEY),
-                           {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
+                          "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
+                          "LEFT JOIN @T AS l ON " SLOT,
+                          {BL_P_BELL, BL_P_ID, BL_P_TYPE, BL_P_SLOT},
+                          1},
+        [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE " SLOT " FOR UPDATE SKIP LOCKED",
+                           {BL_P_ID, BL_P_TYPE, BL_P_SLOT},
+                           1},
+        /* GREATEST: a level more or less never shortens the lease. */
+        [BL_STMT_DEPTH] = {"UPDATE @T SET reentrant = ?, gmt_modified = " NOW
+                           ", timeout = GREATEST(timeout, " NOW
+                           " + INTERVAL ? MICROSECOND) WHERE " SLOT MINE " AND timeout > " NOW,
+                           {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER,
+                            BL_P_FENCE},
                            0},
-        [BL_STMT_RENEW] = {RENEW("@T", KEY),
-                           {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE},
+        [BL_STMT_RENEW] = {"UPDATE @T SET gmt_modified = " NOW ", timeout = " NOW
+                           " + INTERVAL ? MICROSECOND WHERE " SLOT MINE " AND timeout > " NOW,
+                           {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
                            0},
-        [BL_STMT_DROP] = {DROP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
-        [BL_STMT_DROP_RING] = {"BEGIN NOT ATOMIC " DROP("@T", KEY) ";DO RELEASE_LOCK(?)," WATCHED(
-                                       "0") "," WATCHED("1") ";END",
-                               {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE, BL_P_BELL, BL_P_BELL,
-                                BL_P_BELL},
+        [BL_STMT_DROP] = {DROP, {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE}, 0},
+        [BL_STMT_DROP_RING] = {"BEGIN NOT ATOMIC " DROP
+                               ";DO RELEASE_LOCK(?)," WATCHED("0") "," WATCHED("1") ";END",
+                               {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE, BL_P_BELL,
+                                BL_P_BELL, BL_P_BELL},
                                0},
-        [BL_STMT_SWEEP] = {SWEEP("@T", KEY), {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_FENCE}, 0},
-        [BL_STMT_SHARED_LOOK] = {LOOK("@S", SLOT), {BL_P_BELL, BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},
-        [BL_STMT_SHARED_PROBE] = {PROBE("@S", SLOT), {BL_P_ID, BL_P_TYPE, BL_P_SLOT}, 1},
-        [BL_STMT_SHARED_DEPTH] = {DEPTH("@S", SLOT),
-                                  {BL_P_DEPTH, BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT,
-                                   BL_P_OWNER, BL_P_FENCE},
-                                  0},
-        [BL_STMT_SHARED_RENEW] = {RENEW("@S", SLOT),
-                                  {BL_P_LEASE, BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER,
-                                   BL_P_FENCE},
-                                  0},
-        [BL_STMT_SHARED_DROP] = {DROP("@S", SLOT),
-                                 {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
-                                 0},
-        [BL_STMT_SHARED_SWEEP] = {SWEEP("@S", SLOT),
-                                  {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
-                                  0},
+        /* Of an owner that may have a row it does not know of; but not one that an ended thread of
+         * the same number left. */
+        [BL_STMT_SWEEP] = {"DELETE FROM @T WHERE " SLOT " AND owner = ? AND fence <> ?",
+                           {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
+                           0},
         [BL_STMT_SHARED_ASK] =
                 {"SELECT 1 FROM (SELECT 1) AS one WHERE NULLIF(@BELL, 0) IS NOT NULL OR "
-                 "EXISTS(SELECT 1 FROM @S WHERE " KEY " AND slot = 0 AND (timeout > " NOW
-                 " OR owner <> ''))",
+                 "EXISTS(SELECT 1 FROM @T WHERE " KEY " AND slot = 0 AND "
+                 "(timeout > " NOW " OR owner <> ''))",
                  {BL_P_BELL, BL_P_ID, BL_P_TYPE},
                  1},
         [BL_STMT_SHARED_TAKE] =
-                {"INSERT INTO @S (biz_id, biz_type, slot, owner, reentrant, timeout, "
+                {"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, "
                  "note, gmt_create, gmt_modified) VALUES (?, ?, ?, ?, 1, " NOW
                  " + INTERVAL ? MICROSECOND, ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE " IF_NEW,
                  {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                  0},
-        [BL_STMT_BREAK] = {"DELETE FROM @T WHERE biz_id = ? AND biz_type = ? AND fence = ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_FENCE},
+        [BL_STMT_BREAK] = {"DELETE FROM @T WHERE " SLOT " AND fence = ?",
+                           {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_FENCE},
                            0},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
-        [BL_STMT_PAGE] = {PLAIN_PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ?)"),
-                          {BL_P_ID, BL_P_ID, BL_P_TYPE},
+        [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ? OR (biz_type = ? AND "
+                               "slot >= ?))"),
+                          {BL_P_ID, BL_P_ID, BL_P_TYPE, BL_P_TYPE, BL_P_SLOT},
                           BL_PAGE_ROWS},
-        [BL_STMT_PAGE_TYPE] = {PLAIN_PAGE("biz_id > ? AND biz_type = ?"),
-                               {BL_P_ID, BL_P_TYPE},
+        [BL_STMT_PAGE_TYPE] = {PAGE("biz_type = ? AND biz_id >= ? AND (biz_id > ? OR slot >= ?)"),
+                               {BL_P_TYPE, BL_P_ID, BL_P_ID, BL_P_SLOT},
                                BL_PAGE_ROWS},
-        [BL_STMT_PAGE_KEY] = {PLAIN_PAGE(KEY), {BL_P_ID, BL_P_TYPE}, 1},
-        [BL_STMT_SHARED_PAGE] = {SHARED_PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ? OR "
-                                             "(biz_type = ? AND slot >= ?))"),
-                                 {BL_P_ID, BL_P_ID, BL_P_TYPE, BL_P_TYPE, BL_P_SLOT},
-                                 BL_PAGE_ROWS},
-        [BL_STMT_SHARED_PAGE_TYPE] = {SHARED_PAGE("biz_type = ? AND biz_id >= ? AND (biz_id > ? OR "
-                                                  "slot >= ?)"),
-                                      {BL_P_TYPE, BL_P_ID, BL_P_ID, BL_P_SLOT},
-                                      BL_PAGE_ROWS},
-        [BL_STMT_SHARED_PAGE_KEY] = {SHARED_PAGE(KEY " AND slot >= ?"),
-                                     {BL_P_ID, BL_P_TYPE, BL_P_SLOT},
-                                     BL_PAGE_ROWS},
+        [BL_STMT_PAGE_KEY] = {PAGE(KEY " AND slot >= ?"),
+                              {BL_P_ID, BL_P_TYPE, BL_P_SLOT},
+                              BL_PAGE_ROWS},
 };
-
-const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key)
-{
-	return key->shared ? sql->shared_table : sql->table;
-}
-
-const char *bl_sql_full_table(const struct bl_sql *sql, const struct bl_key *key)
-{
-	return key->shared ? sql->shared_lock_table : sql->lock_table;
-}
-
-enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key)
-{
-	return key->shared ? stmt + (BL_STMT_SHARED_LOOK - BL_STMT_LOOK) : stmt;
-}
 
 const enum bl_param *bl_sql_params(enum bl_stmt stmt)
 {
@@ -218,7 +174,7 @@ static void expand(struct bl_buf *ret, const char *text, const struct bl_sql *sq
 		bool is_bell = at[1] == 'B';
 
 		bl_buf_add(ret, text, (size_t)(at - text));
-		bl_buf_adds(ret, is_bell ? bell : at[1] == 'T' ? sql->table : sql->shared_table);
+		bl_buf_adds(ret, is_bell ? bell : sql->table);
 		text = at + (is_bell ? strlen("@BELL") : strlen("@T"));
 	}
 	bl_buf_adds(ret, text);
@@ -245,9 +201,7 @@ int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bo
 	struct bl_buf buf;
 
 	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
-	snprintf(sql.shared_table, sizeof(sql.shared_table), "`%sbiz_shared_lock`", prefix);
 	qualify(sql.lock_table, database, prefix, "biz_lock");
-	qualify(sql.shared_lock_table, database, prefix, "biz_shared_lock");
 	qualify(sql.row_table, database, prefix, "biz_row_lock");
 	for (size_t i = 0; i < BL_STMT_COUNT; i++) {
 		buf = (struct bl_buf)BL_BUF_INIT(SQL_MAX);

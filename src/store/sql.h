@@ -23,20 +23,11 @@ enum bl_stmt {
 	BL_STMT_RENEW,
 	BL_STMT_DROP, /* the last release, without a doorbell */
 	BL_STMT_SWEEP,
-	BL_STMT_SHARED_LOOK, /* the same six of a shared lock: see bl_sql_stmt() */
-	BL_STMT_SHARED_PROBE,
-	BL_STMT_SHARED_DEPTH,
-	BL_STMT_SHARED_RENEW,
-	BL_STMT_SHARED_DROP,
-	BL_STMT_SHARED_SWEEP,
 	BL_STMT_SHARED_ASK,  /* is somebody in the way of those that share it? */
 	BL_STMT_SHARED_TAKE, /* one slot more */
-	BL_STMT_PAGE,        /* rows after a key */
+	BL_STMT_PAGE,        /* rows from a slot of a key on */
 	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */
-	BL_STMT_PAGE_KEY,    /* the row of one key */
-	BL_STMT_SHARED_PAGE, /* the same three of shared locks: rows from a slot of the key on */
-	BL_STMT_SHARED_PAGE_TYPE,
-	BL_STMT_SHARED_PAGE_KEY,
+	BL_STMT_PAGE_KEY,    /* the rows of one key */
 	BL_STMT_COUNT
 };
 
@@ -69,18 +60,12 @@ struct bl_sql {
 	bool compound;      /* see struct bl_server */
 	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
 	char *text[BL_STMT_COUNT];
-	char table[64 + 2 + 1];        /* biz_lock with its prefix, quoted, */
-	char shared_table[64 + 2 + 1]; /* and biz_shared_lock */
+	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
 
 	/* The same, and biz_row_lock, with the database's name: for connections whose
 	 * default is another one. */
-	char lock_table[BL_TABLE_MAX], shared_lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
+	char lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
 };
-
-/* That of a key, and the statement for it: BL_STMT_LOOK to BL_STMT_SWEEP. */
-const char *bl_sql_table(const struct bl_sql *sql, const struct bl_key *key);
-const char *bl_sql_full_table(const struct bl_sql *sql, const struct bl_key *key); /* and schema */
-enum bl_stmt bl_sql_stmt(enum bl_stmt stmt, const struct bl_key *key);
 
 /* Parameters of a statement, ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
@@ -121,17 +106,15 @@ void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
 
 void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
-void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *new_owner, uint32_t depth, int64_t lease_us);
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us);
 
 /* WHERE: several keys, one after the other, and the end of them. */
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_keys(struct bl_buf *ret);
 
-/* WHERE: all rows of a shared lock. */
-void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key);
-
-/* WHERE: a key, a hold (owner NULL: any owner's); and, to be added, that its lease is not over. */
+/* WHERE: all rows of a key; a hold (owner NULL: any owner's); and, to be added, that its lease is
+ * not over. */
 void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
@@ -142,7 +125,7 @@ void bl_sql_living(struct bl_buf *ret);
  * no DELETE, that skips locked rows by itself. It is one statement: were it two, everybody would
  * wait for the rows while a client stands still between them. skip_locked false: for one row, which
  * is waited for. */
-void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uint32_t n,
                           bool skip_locked);
 
 /* And that bl_sql_give() has made it what it is. */
@@ -162,12 +145,12 @@ enum bl_reap_kind {
 	BL_REAP_KINDS
 };
 
-enum bl_reap_table { BL_REAP_LOCKS, BL_REAP_SHARED_LOCKS, BL_REAP_OF_ROW_LOCKS, BL_REAP_TABLES };
+enum bl_reap_table { BL_REAP_LOCKS, BL_REAP_OF_ROW_LOCKS, BL_REAP_TABLES };
 
 const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table);
 
 /* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
- * type, kind, and slot, of shared locks alone. */
+ * type, kind, and slot, but of row locks. */
 void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
                       int64_t older_us, const char *after_id, const char *after_type,
                       uint32_t after_slot, uint32_t n);
@@ -200,7 +183,7 @@ struct bl_sql_row {
  * row's place in the index. */
 void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us);
 
-void bl_sql_begin_set(const struct bl_sql *sql, bool shared, struct bl_buf *ret);
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
 
 /* Of a row that is there, and ours: to draw its fence again. */

@@ -4,7 +4,7 @@
 
 #include "store/sql_parts.h"
 
-void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key)
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 {
 	bl_buf_adds(ret, " WHERE biz_id = ");
 	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
@@ -12,16 +12,10 @@ void bl_sql_slots(struct bl_buf *ret, const struct bl_key *key)
 	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
 }
 
-void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
-{
-	bl_sql_slots(ret, key);
-	if (key->shared)
-		bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
-}
-
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
 {
 	bl_sql_key(ret, key);
+	bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
 	if (owner) {
 		bl_buf_adds(ret, " AND owner = ");
 		bl_sql_literal(ret, "_ascii", owner, strlen(owner));
@@ -36,20 +30,20 @@ void bl_sql_living(struct bl_buf *ret)
 
 /* STRAIGHT_JOIN: the other way round the server would lock the whole table. LIMIT: without one
  * MySQL merges the two tables into one, which is then refused. */
-void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool shared, uint32_t n,
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uint32_t n,
                           bool skip_locked)
 {
 	bl_buf_addf(ret,
 	            " LIMIT %" PRIu32 " FOR UPDATE%s) AS old STRAIGHT_JOIN %s AS l ON "
 	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s",
 	            n, skip_locked ? " SKIP LOCKED" : "", table,
-	            shared ? " AND l.slot = old.slot" : "");
+	            slots ? " AND l.slot = old.slot" : "");
 }
 
-void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                 const char *new_owner, uint32_t depth, int64_t lease_us)
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us)
 {
-	bl_buf_addf(ret, "UPDATE %s SET owner = ", bl_sql_table(sql, key));
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
 	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
 	bl_buf_addf(ret,
 	            ", bell = 0, reentrant = %" PRIu32 ", timeout = GREATEST(timeout, " NOW
@@ -70,18 +64,14 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 static void add_end(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                     int64_t rest_us)
 {
-	const char *table = bl_sql_table(sql, key);
-	bool trace = key->shared && key->slot == 0;
-
-	if (rest_us <= 0 && !trace) {
-		bl_buf_adds(ret, "DELETE FROM ");
-		bl_buf_adds(ret, table);
+	if (rest_us <= 0 && key->slot > 0) {
+		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
 		return;
 	}
 	bl_buf_addf(ret,
 	            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
 	            ", timeout = ",
-	            table);
+	            sql->table);
 	if (rest_us > 0)
 		bl_buf_addf(ret, "gmt_create + INTERVAL %" PRId64 " MICROSECOND", rest_us);
 	else

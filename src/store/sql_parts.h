@@ -7,6 +7,10 @@
 #define NOW "UTC_TIMESTAMP(6)"
 #define OVER "timeout <= " NOW
 
+/* The rows of a shared lock, and those of them that share it: BL_SLOT_PLAIN is neither. */
+#define SHARED "slot < 4294967295"
+#define SHARING "slot BETWEEN 1 AND 4294967294"
+
 /* Of a row that is there, in an INSERT. Each begins with a condition that makes `reentrant` NULL
  * unless it holds: then the whole statement is refused (1048), and all it did is undone.
  * Assignments run from left to right. */

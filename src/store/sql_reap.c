@@ -5,9 +5,7 @@
 
 const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table)
 {
-	if (table == BL_REAP_OF_ROW_LOCKS)
-		return sql->row_table;
-	return table == BL_REAP_SHARED_LOCKS ? sql->shared_lock_table : sql->lock_table;
+	return table == BL_REAP_LOCKS ? sql->lock_table : sql->row_table;
 }
 
 /* Is it over, and has been for long enough? Rounded in the row's favour. */
@@ -36,7 +34,7 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap
                       int64_t older_us, const char *after_id, const char *after_type,
                       uint32_t after_slot, uint32_t n)
 {
-	const char *slot = table == BL_REAP_SHARED_LOCKS ? ", slot" : "";
+	const char *slot = table == BL_REAP_LOCKS ? ", slot" : "";
 
 	bl_buf_adds(ret, "SELECT biz_id, biz_type, IF(");
 	add_old(ret, table, older_us);
@@ -57,7 +55,7 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap
 
 void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table)
 {
-	const char *slot = table == BL_REAP_SHARED_LOCKS ? ", slot" : "";
+	const char *slot = table == BL_REAP_LOCKS ? ", slot" : "";
 
 	bl_buf_addf(
 	        ret,
@@ -71,7 +69,6 @@ void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_
 {
 	bl_buf_adds(ret, ") AND ");
 	add_old(ret, table, older_us);
-	bl_sql_join_selected(ret, bl_sql_reap_table(sql, table), table == BL_REAP_SHARED_LOCKS, n,
-	                     true);
+	bl_sql_join_selected(ret, bl_sql_reap_table(sql, table), table == BL_REAP_LOCKS, n, true);
 	bl_buf_adds(ret, ";SELECT TIMESTAMPDIFF(MICROSECOND, @bizlock_began, " NOW ")");
 }

@@ -4,22 +4,18 @@
 
 #include "store/sql_parts.h"
 
-static void add_id_and_type(struct bl_buf *ret, const struct bl_key *key)
+static void add_row(struct bl_buf *ret, const struct bl_key *key)
 {
 	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
 	bl_buf_adds(ret, ",");
 	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+	bl_buf_addf(ret, ",%" PRIu32, key->slot);
 }
 
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key)
 {
-	if (!first)
-		bl_buf_adds(ret, ",(");
-	else
-		bl_buf_addf(ret, " WHERE (biz_id, biz_type%s) IN ((", key->shared ? ", slot" : "");
-	add_id_and_type(ret, key);
-	if (key->shared)
-		bl_buf_addf(ret, ",%" PRIu32, key->slot);
+	bl_buf_adds(ret, first ? " WHERE (biz_id, biz_type, slot) IN ((" : ",(");
+	add_row(ret, key);
 	bl_buf_adds(ret, ")");
 }
 
@@ -28,12 +24,13 @@ void bl_sql_end_keys(struct bl_buf *ret)
 	bl_buf_adds(ret, ")");
 }
 
-void bl_sql_begin_set(const struct bl_sql *sql, bool shared, struct bl_buf *ret)
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
 {
-	bl_buf_addf(ret,
-	            "INSERT INTO %s (biz_id, biz_type, %sowner, reentrant, timeout, bell, note, "
-	            "gmt_create, gmt_modified) VALUES ",
-	            shared ? sql->shared_table : sql->table, shared ? "slot, " : "");
+	bl_buf_addf(
+	        ret,
+	        "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "
+	        "gmt_create, gmt_modified) VALUES ",
+	        sql->table);
 }
 
 /* As in TAKE: a NULL biz_type is refused. */
@@ -73,9 +70,7 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	bl_sql_literal(ret, "_utf8mb4", row->key->id, row->key->id_len);
 	bl_buf_adds(ret, ",");
 	add_type(ret, row);
-	bl_buf_adds(ret, ",");
-	if (row->key->shared)
-		bl_buf_addf(ret, "%" PRIu32 ",", row->key->slot);
+	bl_buf_addf(ret, ",%" PRIu32 ",", row->key->slot);
 	bl_sql_literal(ret, "_ascii", row->owner, strlen(row->owner));
 	bl_buf_adds(ret, ",1,");
 	add_end(ret, row);
@@ -90,7 +85,7 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
 {
 	bl_buf_adds(ret, first ? "(" : ",(");
-	add_id_and_type(ret, key);
+	add_row(ret, key);
 	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
 }
 

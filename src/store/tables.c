@@ -12,8 +12,7 @@
 /* One statement, for opening a client should not take more than it must. Columns of this schema
  * have different collations on MySQL, which a UNION would refuse: hence the casts. */
 #define OF_OURS                                                                                    \
-	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN "                                       \
-	"('%sbiz_lock', '%sbiz_row_lock', '%sbiz_shared_lock') "
+	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock') "
 /* clang-format off */
 static const char question[] =
 	"SELECT CAST(TABLE_NAME AS CHAR) AS name, 1 AS what, "
@@ -151,7 +150,7 @@ static void judge_column(struct looking *l, const char *column, const char *type
 
 static const char *key_of(enum bl_table table)
 {
-	return table == BL_TABLE_SHARED_LOCK ? "biz_id,biz_type,slot" : "biz_id,biz_type";
+	return table == BL_TABLE_LOCK ? "biz_id,biz_type,slot" : "biz_id,biz_type";
 }
 
 static void judge_index(struct looking *l, const char *index, const char *columns, bool duplicates)
@@ -231,8 +230,7 @@ int bl_tables_look(struct bl_session *s, const char *prefix,
 	MYSQL_ROW row;
 	int rc;
 
-	bl_buf_addf(&text, question, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix,
-	            prefix);
+	bl_buf_addf(&text, question, prefix, prefix, prefix, prefix, prefix, prefix);
 	rc = text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory")
 	                 : bl_session_query(s, text.data, COLUMNS, &rows, err);
 	bl_buf_free(&text);

@@ -54,11 +54,6 @@ void bl_tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
 	            verb);
 }
 
-static const char *table_of(const struct bl_tx *tx, struct bl_ref hold)
-{
-	return bl_sql_full_table(tx->sql, hold.key);
-}
-
 static void add_fenced(struct bl_buf *text, struct bl_ref hold)
 {
 	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
@@ -193,7 +188,7 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
 	int rc;
 
 	bl_tx_begin(tx, &text, "UPDATE", "");
-	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", table_of(tx, hold));
+	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
 	add_fenced(&text, hold);
 	rc = bl_tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -208,7 +203,7 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
  * By owner, too, for a hold that was imported has kept its fence. */
 static void add_stale(const struct bl_tx *tx, struct bl_buf *text, struct bl_ref hold)
 {
-	bl_buf_addf(text, "NOT EXISTS(SELECT 1 FROM %s", table_of(tx, hold));
+	bl_buf_addf(text, "NOT EXISTS(SELECT 1 FROM %s", tx->sql->lock_table);
 	bl_sql_hold(text, hold.key, hold.owner, hold.fence);
 	bl_buf_adds(text, ")");
 }
@@ -229,7 +224,7 @@ static int look(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
 	add_stale(tx, &text, hold);
 	bl_buf_addf(&text, "%s FROM %s",
 	            group ? ", NOT @@group_replication_single_primary_mode" : "",
-	            table_of(tx, hold));
+	            tx->sql->lock_table);
 	add_fenced(&text, hold);
 	bl_buf_addf(&text, " LIMIT 1 %s", *ret_several ? "FOR UPDATE" : "LOCK IN SHARE MODE");
 	rc = bl_tx_send(tx, &text, err);
@@ -298,7 +293,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 		bl_buf_adds(&text, " OR " BL_IDENTITY " <> ");
 		bl_sql_literal(&text, "_utf8mb4", tx->identity, strlen(tx->identity));
 	}
-	bl_buf_addf(&text, ") FROM %s", table_of(tx, hold));
+	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
 	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT" TO_THE_END);
 	return bl_tx_send(tx, &text, err);

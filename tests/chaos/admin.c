@@ -45,8 +45,8 @@ bool chaos_lock_tables(struct chaos_site *site, const struct chaos_plan *plan, u
                        int64_t *ret_us)
 {
 	return lock_for_a_while(site, plan, node, ret_us,
-	                        plan->replies ? "LOCK TABLES biz_lock READ, biz_shared_lock READ"
-	                                      : "LOCK TABLES biz_lock WRITE, biz_shared_lock WRITE",
+	                        plan->replies ? "LOCK TABLES biz_lock READ"
+	                                      : "LOCK TABLES biz_lock WRITE",
 	                        "UNLOCK TABLES");
 }
 
@@ -62,8 +62,7 @@ bool chaos_keep_old_view(struct chaos_site *site, const struct chaos_plan *plan,
 {
 	return lock_for_a_while(site, plan, node, ret_us,
 	                        "START TRANSACTION WITH CONSISTENT SNAPSHOT;"
-	                        "SELECT COUNT(*) FROM biz_lock; SELECT COUNT(*) FROM "
-	                        "biz_shared_lock",
+	                        "SELECT COUNT(*) FROM biz_lock",
 	                        "ROLLBACK");
 }
 

@@ -14,7 +14,6 @@ test_migrate_makes_the_tables_once() {
 	empty_database a
 	expect 1 "$program" migrate --status
 	expect_out '^001_init\.sql +pending$'
-	expect_out '^002_shared_locks\.sql +pending$'
 	expect 0 "$program" migrate --dry-run
 	expect_out '^-- 001_init\.sql$'
 	expect_out 'CREATE TABLE'
@@ -22,7 +21,6 @@ test_migrate_makes_the_tables_once() {
 	expect 78 "$program" list
 	expect 0 "$program" migrate
 	expect_out '^applied 001_init\.sql$'
-	expect_out '^applied 002_shared_locks\.sql$'
 	expect 0 "$program" migrate
 	expect_no_out
 	expect_err 'as they should be'

@@ -71,9 +71,9 @@ test_one_of_them_is_broken() {
 	local fence
 	begin w1 --limit 2
 	begin w2 --limit 2
-	fence=$(sql "SELECT fence FROM biz_shared_lock WHERE slot = 2")
+	fence=$(sql "SELECT fence FROM biz_lock WHERE slot = 2")
 	expect 0 "$program" break --yes --fence "$fence" job a
-	expect_equal "$(sql "SELECT COUNT(*) FROM biz_shared_lock WHERE timeout > UTC_TIMESTAMP(6)")" 1
+	expect_equal "$(sql "SELECT COUNT(*) FROM biz_lock WHERE timeout > UTC_TIMESTAMP(6)")" 1
 	finish w1
 	finish w2
 	wait
@@ -84,7 +84,7 @@ test_so_many_in_a_time() {
 		expect 0 "$program" exec -w 0 --limit 2 --at-most-once-per 1h job a -- true
 	done
 	expect 75 "$program" exec -w 0 --limit 2 --at-most-once-per 1h job a -- true
-	sql 'DELETE FROM biz_shared_lock'
+	sql 'DELETE FROM biz_lock'
 	expect 127 "$program" exec -w 0 --limit 1 --at-most-once-per 1h job a -- "$work/is-not-there"
 	expect 0 "$program" exec -w 0 --limit 1 --at-most-once-per 1h job a -- true
 }

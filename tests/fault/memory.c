@@ -229,9 +229,7 @@ static bool try_with(const struct world *w, int n)
 	if (r.refused)
 		die("allocation %d: memory is back, and the client says it is out", n);
 	bizlock_close(r.b);
-	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_lock") == 0);
-	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_shared_lock"
-	                               " WHERE owner <> ''") == 0);
+	eventually(db_number(w->admin, "SELECT COUNT(*) FROM biz_lock WHERE owner <> ''") == 0);
 	return failed;
 }
 

@@ -72,7 +72,7 @@ void stale_lease(MYSQL *db, const char *id, long long ago_ms)
 void stale_shared_lease(MYSQL *db, const char *id, unsigned slot, long long ago_ms)
 {
 	db_run(db,
-	       "REPLACE INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
+	       "REPLACE INTO biz_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
 	       " gmt_create, gmt_modified) VALUES (%s, 'test', %u, '" DEAD "', 1,"
 	       " UTC_TIMESTAMP(6) - INTERVAL %lld MICROSECOND, UTC_TIMESTAMP(6),"
 	       " UTC_TIMESTAMP(6))",

@@ -137,6 +137,14 @@ const char *row_where(bizlock_key key)
 	return text;
 }
 
+const char *plain_where(bizlock_key key)
+{
+	static _Thread_local char text[1024 + sizeof(" AND " PLAIN_ROWS)];
+
+	snprintf(text, sizeof(text), "%s AND " PLAIN_ROWS, row_where(key));
+	return text;
+}
+
 /* sscanf() would not read the owner "" of a resting lock: hence the sign before it. */
 static struct row read_row(const struct world *w, const char *from)
 {
@@ -162,7 +170,7 @@ struct row row_of(const struct world *w, bizlock_key key)
 {
 	char from[1280];
 
-	snprintf(from, sizeof(from), "biz_lock WHERE %s", row_where(key));
+	snprintf(from, sizeof(from), "biz_lock WHERE %s", plain_where(key));
 	return read_row(w, from);
 }
 
@@ -171,7 +179,7 @@ struct row shared_row_of(const struct world *w, bizlock_key key)
 	char from[1280];
 
 	snprintf(from, sizeof(from),
-	         "biz_shared_lock WHERE %s AND owner <> '' ORDER BY slot DESC LIMIT 1",
+	         "biz_lock WHERE " SHARED_ROWS " AND %s AND owner <> '' ORDER BY slot DESC LIMIT 1",
 	         row_where(key));
 	return read_row(w, from);
 }

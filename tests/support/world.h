@@ -13,7 +13,11 @@ struct world {
 	MYSQL *admin;    /* this schema is its default */
 };
 
-#define ALL_TABLES "biz_lock, biz_row_lock, biz_shared_lock, biz_lock_schema"
+#define ALL_TABLES "biz_lock, biz_row_lock, biz_lock_schema"
+
+/* WHERE: rows of plain locks, and of shared ones. */
+#define PLAIN_ROWS "slot = 4294967295"
+#define SHARED_ROWS "slot < 4294967295"
 
 /* A list of option, value, option, value. */
 #define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -59,6 +63,9 @@ struct row shared_row_of(const struct world *w, bizlock_key key);
 
 /* "biz_id = ... AND biz_type = ...". Static storage, two calls deep. */
 const char *row_where(bizlock_key key);
+
+/* That of a plain lock alone: a statement that locks it locks nothing beside it. */
+const char *plain_where(bizlock_key key);
 
 /* How many connections to this schema are waiting at a doorbell. */
 long long doorbell_waiters(const struct world *w);

@@ -142,7 +142,7 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
 	                  &batch->sent, &err);
 	if (rc == BIZLOCK_DB && bl_waited_in_vain(&err))
-		bl_lock_name(&batch->conn->session, job_key(batch->jobs[0]), &err);
+		bl_lock_name(&batch->conn->session, &err);
 	if (rc == BIZLOCK_OK)
 		batch_order(b, batch);
 	bl_lock(b);

@@ -34,7 +34,7 @@ int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *a
 	tried->sent = bl_now();
 	rc = fn(&conn->session, arg, call->err);
 	if (rc == BIZLOCK_DB && bl_waited_in_vain(call->err))
-		bl_lock_name(&conn->session, &call->key, call->err);
+		bl_lock_name(&conn->session, call->err);
 	bl_lock(call->client);
 	tried->repeated |= rc == BIZLOCK_CONN && bl_may_have_run(call->err);
 	return rc;

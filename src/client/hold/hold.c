@@ -14,7 +14,7 @@ void bl_call_follow(struct bl_call *call, const struct bl_hold *h)
 	if (!h->key.shared)
 		return;
 	call->key = h->key;
-	bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
+	bl_bell_name(call->bell, call->client->bell_seed, &call->key);
 }
 
 struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy)
@@ -159,7 +159,7 @@ void bl_hold_shorten(struct bizlock *b, struct bl_hold *h, uint32_t lease_ms)
 void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_time sent,
                     const struct bl_request *request)
 {
-	uint64_t *largest = &b->fences[h->key.shared];
+	uint64_t *largest = &b->largest_fence;
 
 	*largest = fence > *largest ? fence : *largest;
 	bl_hold_move(h, BL_HOLD_HELD);
@@ -209,7 +209,7 @@ void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, b
 {
 	ret->fence = h->fence;
 	ret->depth = h->depth;
-	ret->slot = h->key.slot;
+	ret->slot = h->key.shared ? h->key.slot : 0;
 	ret->lease_ms = lease_ms;
 	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
 }

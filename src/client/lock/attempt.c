@@ -78,7 +78,7 @@ void bl_attempt_note_floor(struct bl_contest *c)
 {
 	const struct bizlock *b = c->client;
 
-	c->floor = bl_server_in_cluster(&b->server) ? 0 : b->fences[c->call->key.shared];
+	c->floor = bl_server_in_cluster(&b->server) ? 0 : b->largest_fence;
 }
 
 void bl_attempt_sends(struct bl_contest *c)
@@ -91,7 +91,7 @@ void bl_attempt_sends(struct bl_contest *c)
  * when the contest ends. */
 static int refuse_fence(struct bl_contest *c, uint64_t fence)
 {
-	const char *table = bl_sql_table(&c->client->sql, &c->call->key);
+	const char *table = c->client->sql.table;
 
 	c->unsure = true;
 	if (fence == 0)
@@ -418,7 +418,7 @@ int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_unlock(c->client);
-	rc = bl_lock_ask_table(&conn->session, &c->call->key, ret_reads, c->call->err);
+	rc = bl_lock_ask_table(&conn->session, ret_reads, c->call->err);
 	bl_lock(c->client);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;

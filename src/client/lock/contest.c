@@ -46,7 +46,7 @@ static bool leads_others(const struct bl_contest *c)
  * keeps the table, or rows of it, locked. */
 static int refuse_locked(struct bl_contest *c)
 {
-	const char *table = bl_sql_full_table(&c->client->sql, &c->call->key);
+	const char *table = c->client->sql.lock_table;
 	int rc = bl_err_locked(c->call->err, c->request->once ? BIZLOCK_DB : BIZLOCK_TIMEOUT, table,
 	                       c->locked);
 

@@ -102,8 +102,7 @@ static size_t give_up_bells(struct bizlock *b, const struct bl_conn *conn,
 		if (h->state != BL_HOLD_LOST || h->busy || h->bell != conn->id)
 			continue;
 		h->bell = 0;
-		bl_bell_name(names[n++], h->key.shared ? b->shared_bell_seed : b->bell_seed,
-		             &h->key);
+		bl_bell_name(names[n++], b->bell_seed, &h->key);
 	}
 	return n;
 }

@@ -5,7 +5,6 @@
 #include "client/lock/shared_parts.h"
 #include "core/lease.h"
 #include "store/errclass.h"
-#include "store/schema.h"
 
 bool bl_shared_wants_exclusive(const struct bl_contest *c)
 {
@@ -198,10 +197,6 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 		bl_shared_hold_of(c)->bell = 0; /* given back with the error */
 		conn->bells--;
 	}
-	if (rc == BIZLOCK_DB && bl_no_table(c->call->err))
-		return bl_err_set(c->call->err, BIZLOCK_SCHEMA,
-		                  "the table of shared locks is missing, or this user may not use "
-		                  "it: " BL_SCHEMA_ADVICE);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (go.bell == BL_BELL_RING &&

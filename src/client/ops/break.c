@@ -4,7 +4,6 @@
 #include "client/conn/retry.h"
 #include "client/hold/hold.h"
 #include "client/ops/ops.h"
-#include "store/errclass.h"
 #include "store/kill.h"
 #include "store/shared.h"
 
@@ -103,51 +102,22 @@ struct sharer {
 static int find_sharer(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	struct sharer *sharer = arg;
-	int rc = bl_shared_find(s, &sharer->key, sharer->fence, &sharer->found, err);
 
-	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
-}
-
-/* Nobody has the plain lock with that fence. If one that shares the key has it, the call is on its
- * row from here on. A user who may not read the table of shared locks has none. */
-static int look_for_sharer(struct bl_call *call, uint64_t fence, bool *ret_found)
-{
-	struct sharer sharer = {.key = call->key, .fence = fence};
-	struct bl_err kept = *call->err;
-	int rc = bl_read(call, find_sharer, &sharer);
-
-	*ret_found = rc == BIZLOCK_OK && sharer.found;
-	if (*ret_found) {
-		call->key = sharer.key;
-		bl_bell_name(call->bell, call->client->shared_bell_seed, &call->key);
-	} else if (rc == BIZLOCK_OK || rc == BIZLOCK_DB) {
-		rc = kept.code;
-		*call->err = kept;
-	}
-	return rc;
-}
-
-/* Of its own holds a client need not ask which lock is meant. */
-static bool holds_shared(const struct bl_call *call, uint64_t fence)
-{
-	struct bl_key key = call->key;
-
-	key.shared = true;
-	return bl_held_with_fence(&call->client->held, &key, fence) &&
-	       !bl_held_with_fence(&call->client->held, &call->key, fence);
+	return bl_shared_find(s, &sharer->key, sharer->fence, &sharer->found, err);
 }
 
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
-	bool found = false;
+	struct sharer sharer = {.key = call->key, .fence = seen_fence};
 	int rc;
 
 	bl_lock(call->client);
-	rc = holds_shared(call, seen_fence) ? nobody_holds(call, seen_fence)
-	                                    : break_lock(call, seen_fence);
-	if (rc == BIZLOCK_LOST || rc == BIZLOCK_BUSY)
-		rc = look_for_sharer(call, seen_fence, &found);
-	if (found)
+	rc = bl_read(call, find_sharer, &sharer);
+	if (rc == BIZLOCK_OK && sharer.found) {
+		call->key = sharer.key;
+		bl_bell_name(call->bell, call->client->bell_seed, &call->key);
+	}
+	if (rc == BIZLOCK_OK)
 		rc = break_lock(call, seen_fence);
 	bl_unlock(call->client);
 	return rc;

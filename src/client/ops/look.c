@@ -1,13 +1,13 @@
 /* Looking at rows: a page at a time, so that a table of any size can be shown. */
 #include "client/conn/retry.h"
 #include "client/ops/ops.h"
-#include "store/errclass.h"
 #include "store/page.h"
 
-/* What is read: the row of `key`, or those after `after`, of biz_type or (NULL) of all. */
+/* What is read: the rows of `key`, from a slot on, or those after `after`, of biz_type or (NULL) of
+ * all. */
 struct view {
 	const struct bl_key *key;
-	struct bl_key shared_key; /* if that has several rows */
+	uint64_t slot;
 	const char *biz_type;
 	struct bl_page_row after;
 };
@@ -22,7 +22,7 @@ static int read_page_on(struct bl_session *s, void *arg, struct bl_err *err)
 	const struct reading *r = arg;
 	const struct view *v = r->view;
 
-	return v->key ? bl_page_read_key(s, v->key, r->page, err)
+	return v->key ? bl_page_read_key(s, v->key, v->slot, r->page, err)
 	              : bl_page_read(s, &v->after, v->biz_type, r->page, err);
 }
 
@@ -37,6 +37,7 @@ static int read_page(struct bizlock *b, const struct view *v, struct bl_page *re
 static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
                     void *arg)
 {
+	bool shared = row->slot != BL_SLOT_PLAIN;
 	uint32_t mode = row->slot > 0 ? BIZLOCK_SHARED : BIZLOCK_EXCLUSIVE;
 	bizlock_info info = {
 	        .size = sizeof(info),
@@ -48,66 +49,52 @@ static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bi
 	        .left_ms = row->left_us / 1000,
 	        .held_ms = row->held_us / 1000,
 	        .depth = row->depth,
-	        .flags = row->shared ? mode : 0,
-	        .slot = row->slot,
+	        .flags = shared ? mode : 0,
+	        .slot = shared ? row->slot : 0,
 	        .limit = row->limit,
 	};
 
 	return fn(arg, &info);
 }
 
-/* Page after page. *ret_end: fn wants no more. */
+/* Page after page. */
 static int show_pages(struct bizlock *b, struct view *v, int (*fn)(void *arg, const bizlock_info *),
-                      void *arg, bool *ret_end, struct bl_err *err)
+                      void *arg, struct bl_err *err)
 {
 	struct bl_page page;
 	bool more = true;
 
-	*ret_end = false;
-	while (more && !*ret_end) {
+	while (more) {
 		int rc = read_page(b, v, &page, err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;
 		more = page.count == BL_PAGE_ROWS;
-		for (size_t i = 0; i < page.count && !*ret_end; i++) {
+		for (size_t i = 0; i < page.count; i++) {
 			v->after = page.rows[i];
-			*ret_end = show_row(&v->after, fn, arg) != 0;
+			if (show_row(&v->after, fn, arg) == 0)
+				continue;
+			more = false;
+			break;
 		}
 		bl_page_free(&page);
-		v->shared_key.slot = v->after.slot + 1;
+		v->slot = v->after.slot + UINT64_C(1);
 	}
 	return BIZLOCK_OK;
-}
-
-/* Where shared locks are not used, their table may not be there. */
-static int show_both(struct bizlock *b, struct view *v, struct view *shared,
-                     int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
-{
-	bool end;
-	int rc = show_pages(b, v, fn, arg, &end, err);
-
-	if (rc != BIZLOCK_OK || end)
-		return rc;
-	rc = show_pages(b, shared, fn, arg, &end, err);
-	return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
 }
 
 int bl_client_each(struct bizlock *b, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
 {
-	struct view v = {.biz_type = biz_type}, shared = {.biz_type = biz_type};
+	struct view v = {.biz_type = biz_type};
 
-	shared.after.shared = true;
-	return show_both(b, &v, &shared, fn, arg, err);
+	return show_pages(b, &v, fn, arg, err);
 }
 
 int bl_client_look(struct bizlock *b, const struct bl_key *key,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
 {
-	struct view v = {.key = key}, shared = {.shared_key = *key};
+	struct view v = {.key = key};
 
-	shared.key = &shared.shared_key;
-	shared.shared_key.shared = true;
-	return show_both(b, &v, &shared, fn, arg, err);
+	return show_pages(b, &v, fn, arg, err);
 }

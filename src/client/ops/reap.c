@@ -252,7 +252,7 @@ static int note_all_fences(struct reaper *r)
 static int reap_all(struct reaper *r)
 {
 	struct bl_reap tables[BL_REAP_TABLES] = {{.older_us = 0}};
-	bool ignored, missing = false;
+	bool ignored;
 	int rc = BIZLOCK_OK;
 
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK; i++) {
@@ -260,16 +260,10 @@ static int reap_all(struct reaper *r)
 		tables[i].older_us = r->opts->older_than_ms * 1000;
 		tables[i].page = r->opts->batch > PAGE_MIN ? r->opts->batch : PAGE_MIN;
 		rc = reap_step(r, &tables[i], bl_reap_estimate, &ignored);
-		/* Where shared locks are not used it may not be there. */
-		if (i == BL_REAP_SHARED_LOCKS && rc == BIZLOCK_DB && bl_no_table(r->call->err)) {
-			missing = true;
-			rc = BIZLOCK_OK;
-		}
 		r->so_far.rows += (uint64_t)tables[i].estimate;
 	}
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK && !r->done; i++)
-		if (i != BL_REAP_SHARED_LOCKS || !missing)
-			rc = reap_table(r, &tables[i]);
+		rc = reap_table(r, &tables[i]);
 	if (rc == BIZLOCK_OK && !r->dry)
 		rc = note_all_fences(r);
 	return rc;

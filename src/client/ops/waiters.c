@@ -25,10 +25,11 @@ static struct bl_waited_key *name_bells(const struct bizlock *b, const struct bl
 	struct bl_waited_key *asked = calloc(2 * n + 1, sizeof(*asked));
 
 	for (size_t i = 0; asked && i < 2 * n; i++) {
+		struct bl_key key = keys[i / 2];
+
+		key.shared = asked[i].shared = i % 2;
 		asked[i].key = &keys[i / 2];
-		asked[i].shared = i % 2;
-		bl_bell_name(asked[i].bell, asked[i].shared ? b->shared_bell_seed : b->bell_seed,
-		             asked[i].key);
+		bl_bell_name(asked[i].bell, b->bell_seed, &key);
 	}
 	return asked;
 }

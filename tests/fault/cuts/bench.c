@@ -105,7 +105,7 @@ void bench_renew(struct bench *bench)
 		bench->clients[i / 2][i % 2].b = NULL;
 	}
 	bench->serial++;
-	db_run(bench->world.admin, "DELETE FROM biz_lock; DELETE FROM biz_shared_lock");
+	db_run(bench->world.admin, "DELETE FROM biz_lock");
 }
 
 void bench_close(struct bench *bench)

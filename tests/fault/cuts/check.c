@@ -309,8 +309,8 @@ static bool after_close(struct run *r)
 	if (now.there) {
 		if (!is_mine(r, &now))
 			return false;
-		db_run(r->bench->world.admin, "DELETE FROM %s WHERE %s",
-		       r->scenario->mode ? "biz_shared_lock" : "biz_lock", row_where(KEY(r->id)));
+		db_run(r->bench->world.admin, "DELETE FROM biz_lock WHERE %s",
+		       row_where(KEY(r->id)));
 	}
 	return true;
 }

@@ -21,7 +21,7 @@ static void release_as(bizlock *b, const char *owner)
 
 static long long rows_where(const char *where)
 {
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE %s", where);
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s", where);
 }
 
 Test(asking_shared, several_have_it_up_to_the_limit)

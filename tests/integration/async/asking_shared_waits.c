@@ -29,7 +29,7 @@ static void give(bizlock *b, const char *id, const char *owner)
 static long long first_in_line(void)
 {
 	return db_number(world.admin,
-	                 "SELECT COUNT(*) FROM biz_shared_lock WHERE slot = 0 AND owner <> ''");
+	                 "SELECT COUNT(*) FROM biz_lock WHERE slot = 0 AND owner <> ''");
 }
 
 static const char *key(int i)
@@ -338,7 +338,7 @@ Test(asking_shared_waits, of_more_than_one_statement_asks_for_none_is_forgotten)
 	}
 	dispatch_until(b, first_in_line() == MANY && watchers(&world) == 1);
 	for (int i = 0; i < MANY; i += EACH) {
-		db_run(world.admin, "DELETE FROM biz_shared_lock WHERE biz_id = '%s' AND slot > 0",
+		db_run(world.admin, "DELETE FROM biz_lock WHERE biz_id = '%s' AND slot > 0",
 		       ids[i]);
 		ask_ends(OK, &a[i]);
 	}

@@ -124,7 +124,7 @@ Test(combining, sharers_wait_for_no_row_that_is_on_its_way)
 		c.wants[i] = c.ids[i / 2];
 	db_run(tx, "START TRANSACTION");
 	db_run(tx,
-	       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant, timeout, "
+	       "INSERT INTO biz_lock (biz_id, biz_type, slot, owner, reentrant, timeout, "
 	       "gmt_create, gmt_modified) VALUES ('%s', '%s', 0, 'alone', 1, UTC_TIMESTAMP(6) + "
 	       "INTERVAL 60 SECOND, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
 	       c.ids[0], KEY("").biz_type);
@@ -249,7 +249,7 @@ Test(combining, what_is_locked_delays_the_others_for_a_moment)
 	crew_all_are(&c, BIZLOCK_OK);
 	db_run(tx, "START TRANSACTION");
 	db_number(tx, "SELECT fence FROM biz_lock WHERE %s LOCK IN SHARE MODE",
-	          row_where(KEY(c.ids[0])));
+	          plain_where(KEY(c.ids[0])));
 	release_but_one(&c);
 	cr_assert(!atomic_load(&c.calls[0].done));
 	db_run(tx, "ROLLBACK");
@@ -293,17 +293,16 @@ static void cut_at(struct crew *c, enum fault_side side, unsigned packet, size_t
 		             (int)side, packet, byte, i, c->calls[i].errmsg);
 }
 
-static long long rows_where(const struct crew *c, const char *what, unsigned long long value)
+static long long rows_where(const char *what, unsigned long long value)
 {
-	return db_number(world.admin, "SELECT COUNT(*) FROM %s WHERE %s = %llu",
-	                 c->flags ? "biz_shared_lock" : "biz_lock", what, value);
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s = %llu", what, value);
 }
 
 static void check_and_turn(struct crew *c, bool release)
 {
-	cr_assert_eq(rows_where(c, "1", 1), release ? 0 : N);
+	cr_assert_eq(rows_where("1", 1), release ? 0 : N);
 	for (int i = 0; i < N && !release; i++)
-		cr_assert_eq(rows_where(c, "fence", c->calls[i].grant.fence), 1);
+		cr_assert_eq(rows_where("fence", c->calls[i].grant.fence), 1);
 	for (int i = 0; i < N; i++)
 		if (release)
 			expect(OK, c->b,

@@ -115,13 +115,11 @@ Test(combining_rows, an_own_row_that_was_left_is_not_taken_for_a_new_one)
 
 static void all_have_the_fences_of_their_rows(const struct crew *c)
 {
-	const char *table = c->flags & BIZLOCK_SHARED ? "biz_shared_lock" : "biz_lock";
-
 	crew_all_are(c, BIZLOCK_OK);
 	for (int i = 0; i < N; i++) {
-		long long fence =
-		        db_number(world.admin, "SELECT fence FROM %s WHERE %s AND owner <> ''",
-		                  table, row_where(KEY(c->ids[i])));
+		long long fence = db_number(world.admin,
+		                            "SELECT fence FROM biz_lock WHERE %s AND owner <> ''",
+		                            row_where(KEY(c->ids[i])));
 
 		cr_assert_eq(c->calls[i].grant.fence, (uint64_t)fence);
 	}

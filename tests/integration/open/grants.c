@@ -118,7 +118,7 @@ static void uses_everything(bizlock *b)
 	uses_locks(b);
 	uses_transactions(b);
 	expect(OK, b, bizlock_each_migration(b, count_migration, &migrations));
-	cr_assert_eq(migrations, 2);
+	cr_assert_eq(migrations, 1);
 	expect(OK, admin, acquire_as(admin, "k", "task-1"));
 	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
@@ -141,7 +141,7 @@ Test(grants, they_are_for_nothing_else)
 	        "CREATE TABLE other (a INT)",
 	        "DROP TABLE biz_lock",
 	        "ALTER TABLE biz_lock ADD COLUMN a INT",
-	        "INSERT INTO biz_lock_schema VALUES (3, UTC_TIMESTAMP(6))",
+	        "INSERT INTO biz_lock_schema VALUES (3, 1, UTC_TIMESTAMP(6))",
 	        "DELETE FROM biz_lock_schema",
 	        "SELECT * FROM ledger",
 	        "SELECT * FROM mysql.user",
@@ -178,8 +178,6 @@ Test(grants, the_text_is_this)
 	cr_assert_str_eq(text, "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`biz_lock` TO"
 	                       " `shop_app`@`%`;\n"
 	                       "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`biz_row_lock` TO"
-	                       " `shop_app`@`%`;\n"
-	                       "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`biz_shared_lock` TO"
 	                       " `shop_app`@`%`;\n"
 	                       "GRANT SELECT ON `shop`.`biz_lock_schema` TO `shop_app`@`%`;\n");
 	free(text);
@@ -226,7 +224,7 @@ static void is_granted_to(const char *user, const char *host)
 		db_run(world.admin, "SET sql_mode = '%s'", modes[i]);
 		db_run(world.admin, "CREATE USER %s@%s", quoted(user), quoted(host));
 		db_run(world.admin, "%s", text);
-		cr_assert_eq(tables_of(user, host, world.schema), 4, "%s", account);
+		cr_assert_eq(tables_of(user, host, world.schema), 3, "%s", account);
 		db_run(world.admin, "DROP USER %s@%s", quoted(user), quoted(host));
 	}
 	free(text);
@@ -260,15 +258,14 @@ Test(grants, databases_are_names_too)
 	snprintf(schema, sizeof(schema), "%s`\\'\"%%_", world.schema);
 	db_run(world.admin, "CREATE DATABASE %s; CREATE USER '%s'@'%%'", quoted(schema),
 	       world.schema);
-	for (int i = 0; i < 4; i++) {
-		static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_shared_lock",
-		                                     "biz_lock_schema"};
+	for (int i = 0; i < 3; i++) {
+		static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_lock_schema"};
 
 		db_run(world.admin, "CREATE TABLE %s.%s (a INT)", quoted(schema), tables[i]);
 	}
 	text = grants_for(OPTIONS("database", schema), world.schema);
 	db_run(world.admin, "%s", text);
-	cr_assert_eq(tables_of(world.schema, "%", schema), 4);
+	cr_assert_eq(tables_of(world.schema, "%", schema), 3);
 	db_run(world.admin, "DROP DATABASE %s", quoted(schema));
 	free(text);
 }

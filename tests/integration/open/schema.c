@@ -12,20 +12,60 @@ Test(schema, without_tables_it_says_what_to_do)
 	expect_open(SCHEMA, &world, NULL, "sql/");
 }
 
-Test(schema, a_newer_schema_is_refused)
+/* What a migration of a later library leaves here. */
+static void migrate_on(const char *change, unsigned version, unsigned needs_client)
 {
 	world_migrate(&world);
-	db_run(world.admin, "UPDATE biz_lock_schema SET version = version + 998");
-	expect_open(SCHEMA, &world, NULL, "999");
+	db_run(world.admin, "%s;INSERT INTO biz_lock_schema VALUES (%u, %u, UTC_TIMESTAMP(6))",
+	       change, version, needs_client);
+}
+
+/* As biz_type and depth of a lock were of another size from then on. */
+Test(schema, tables_that_need_a_newer_client_are_refused)
+{
+	migrate_on("ALTER TABLE biz_lock MODIFY reentrant BIGINT UNSIGNED NOT NULL", 2, 2);
+	expect_open(SCHEMA, &world, NULL, "version 2");
+	expect_open(SCHEMA, &world, NULL, "upgrade bizlock");
+}
+
+Test(schema, additions_of_a_newer_client_are_let_be)
+{
+	migrate_on("ALTER TABLE biz_lock ADD COLUMN hue INT NOT NULL DEFAULT 0;"
+	           "CREATE TABLE biz_lock_hue (a INT)",
+	           2, 1);
+	works(client(NULL));
+	world_migrate(&world);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 2);
+	works(client(NULL));
+}
+
+/* And a client that is open goes on. */
+Test(schema, clients_go_on_while_more_is_added)
+{
+	bizlock *b;
+
+	world_migrate(&world);
+	b = client(NULL);
+	expect(OK, b, acquire_as(b, "held", "task-1"));
+	migrate_on("ALTER TABLE biz_lock ADD COLUMN hue INT NOT NULL DEFAULT 0", 2, 1);
+	works(b);
+	expect(OK, b, bizlock_verify(b, KEY("held"), "task-1"));
+	expect(OK, b, bizlock_release(b, KEY("held"), "task-1", NULL));
+}
+
+Test(schema, a_table_that_is_missing_is_made_again_whatever_was_added)
+{
+	migrate_on("DROP TABLE biz_row_lock", 2, 1);
+	expect_open(SCHEMA, &world, NULL, "bizlock_migrate");
+	world_migrate(&world);
+	works(client(NULL));
 }
 
 Test(schema, a_newer_schema_is_not_migrated_back)
 {
 	bizlock *b = client_new(&world, NULL);
 
-	world_migrate(&world);
-	db_run(world.admin,
-	       "UPDATE biz_lock_schema SET version = version + 998; DROP TABLE biz_row_lock");
+	migrate_on("DROP TABLE biz_row_lock", 999, 999);
 	expect(SCHEMA, b, bizlock_migrate(b));
 	bizlock_close(b);
 	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 999);
@@ -47,9 +87,9 @@ Test(schema, another_engine_is_refused)
 	db_run(world.admin, "ALTER TABLE biz_lock ENGINE=MyISAM");
 	expect_open(SCHEMA, &world, NULL, "InnoDB");
 	db_run(world.admin, "ALTER TABLE biz_lock ENGINE=InnoDB");
-	db_run(world.admin, "ALTER TABLE biz_shared_lock ENGINE=MyISAM");
-	expect_open(SCHEMA, &world, NULL, "`biz_shared_lock` ENGINE=InnoDB");
-	db_run(world.admin, "ALTER TABLE biz_shared_lock ENGINE=InnoDB");
+	db_run(world.admin, "ALTER TABLE biz_row_lock ENGINE=MyISAM");
+	expect_open(SCHEMA, &world, NULL, "`biz_row_lock` ENGINE=InnoDB");
+	db_run(world.admin, "ALTER TABLE biz_row_lock ENGINE=InnoDB");
 	works(client(NULL));
 }
 
@@ -58,10 +98,10 @@ Test(schema, another_engine_is_refused)
 /* A copy has the columns and rows, and no key. */
 Test(schema, a_copy_without_keys_is_refused)
 {
-	static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_shared_lock"};
+	static const char *const tables[] = {"biz_lock", "biz_row_lock"};
 
 	world_migrate(&world);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 2; i++) {
 		db_run(world.admin,
 		       "CREATE TABLE copy AS SELECT * FROM %s;"
 		       "RENAME TABLE %s TO old, copy TO %s",
@@ -112,9 +152,7 @@ Test(schema, a_table_without_fences_gives_no_lock)
 	b = client(NULL);
 	db_run(world.admin,
 	       "CREATE TABLE copy AS SELECT * FROM biz_lock; RENAME TABLE biz_lock TO old,"
-	       " copy TO biz_lock;"
-	       "CREATE TABLE copy AS SELECT * FROM biz_shared_lock;"
-	       "RENAME TABLE biz_shared_lock TO old_shared, copy TO biz_shared_lock");
+	       " copy TO biz_lock");
 	for (int i = 0; i < 2; i++) {
 		bizlock_acquire_opts opts = OPTS(.lease_ms = 60000, .wait_ms = 1000);
 
@@ -126,10 +164,7 @@ Test(schema, a_table_without_fences_gives_no_lock)
 		opts.flags = BIZLOCK_EXCLUSIVE;
 		expect(SCHEMA, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	}
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
-	cr_assert_eq(
-	        db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock WHERE owner <> ''"),
-	        0);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE owner <> ''"), 0);
 }
 
 static char *columns(const char *schema)
@@ -193,10 +228,8 @@ Test(schema, the_file_and_migrate_make_the_same_tables)
 
 	skip_unless(folder, "BIZLOCK_SQL_DIR is not set");
 	world_make(&by_file, &world.at);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		apply_file(&by_file, folder, "001_init.sql");
-		apply_file(&by_file, folder, "002_shared_locks.sql");
-	}
 	world_migrate(&world);
 	same(tables, by_file.schema, world.schema);
 	same(columns, by_file.schema, world.schema);
@@ -216,7 +249,7 @@ Test(schema, the_lock_table_has_two_indexes)
 	                " WHERE TABLE_SCHEMA = '%s' AND TABLE_NAME = 'biz_lock'"
 	                " ORDER BY INDEX_NAME = 'fence', SEQ_IN_INDEX",
 	                world.schema);
-	cr_assert_str_eq(found, "PRIMARY|biz_id\nPRIMARY|biz_type\nfence|fence\n");
+	cr_assert_str_eq(found, "PRIMARY|biz_id\nPRIMARY|biz_type\nPRIMARY|slot\nfence|fence\n");
 	free(found);
 }
 
@@ -259,63 +292,6 @@ static void *migrate(void *arg)
 		fprintf(stderr, "migrate: %s\n", bizlock_errmsg(b));
 	bizlock_close(b);
 	return NULL;
-}
-
-/* ---- from version 1, which has no shared locks ------------------------------------------ */
-
-static void make_version_1(void)
-{
-	world_migrate(&world);
-	db_run(world.admin, "DROP TABLE biz_shared_lock");
-}
-
-Test(schema, plain_locks_work_with_version_1)
-{
-	make_version_1();
-	works(client(NULL));
-}
-
-Test(schema, clients_of_version_1_go_on_while_it_is_migrated)
-{
-	enum { PAIRS = 200 };
-	bizlock *b, *other;
-
-	make_version_1();
-	b = client(NULL);
-	other = client_new(&world, NULL);
-	expect(OK, b, acquire_as(b, "held", "task-1"));
-	for (int i = 0; i < PAIRS; i++) {
-		expect(OK, b, acquire(b, "k"));
-		if (i == PAIRS / 2)
-			expect(OK, other, bizlock_migrate(other));
-		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	}
-	expect(OK, b, bizlock_verify(b, KEY("held"), "task-1"));
-	expect(OK, b, bizlock_release(b, KEY("held"), "task-1", NULL));
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock"), 0);
-	bizlock_close(other);
-}
-
-/* What the library of version 1 asks when it is opened. The answers that it accepts: 1, and 2
- * tables. */
-Test(schema, clients_of_version_1_can_be_opened_after_the_migration)
-{
-	world_migrate(&world);
-	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM `biz_lock_schema`"), 1);
-	cr_assert_eq(db_number(world.admin,
-	                       "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA ="
-	                       " DATABASE() AND TABLE_NAME IN ('biz_lock', 'biz_row_lock') AND"
-	                       " ENGINE = 'InnoDB'"),
-	             2);
-}
-
-Test(schema, a_table_that_version_1_lacks_is_made_again)
-{
-	make_version_1();
-	db_run(world.admin, "DROP TABLE biz_row_lock");
-	world_migrate(&world);
-	works(client(NULL));
-	cr_assert(db_try(world.admin, "SELECT 1 FROM biz_shared_lock"));
 }
 
 Test(schema, migrations_at_the_same_time_all_succeed)

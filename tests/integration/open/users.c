@@ -34,7 +34,7 @@ static void make_user(const char *how, const char *tables)
 	}
 }
 
-#define OWN_TABLES "biz_lock\0biz_row_lock\0biz_shared_lock\0biz_lock_schema\0"
+#define OWN_TABLES "biz_lock\0biz_row_lock\0biz_lock_schema\0"
 
 TestSuite(users, .init = world_begin, .fini = end_user, .timeout = 240);
 

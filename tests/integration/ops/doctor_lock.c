@@ -186,9 +186,9 @@ Test(doctor_lock, system_versioning)
 	struct findings f;
 
 	not_here_unless(!server_is_mysql(world.admin), "MariaDB alone has it");
-	db_run(world.admin, "ALTER TABLE biz_shared_lock ADD SYSTEM VERSIONING");
+	db_run(world.admin, "ALTER TABLE biz_lock ADD SYSTEM VERSIONING");
 	f = look(NULL);
-	expect_finding(&f, "additions", BIZLOCK_WARN, "system versioning of biz_shared_lock");
+	expect_finding(&f, "additions", BIZLOCK_WARN, "system versioning of biz_lock");
 	heal(&f, "additions");
 	f = look(NULL);
 	expect_good(&f, SERVERS_OWN);

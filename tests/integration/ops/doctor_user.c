@@ -75,15 +75,14 @@ Test(doctor_user, a_user_whose_privileges_are_elsewhere)
 
 Test(doctor_user, each_privilege_that_is_missing_is_named)
 {
-	static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_shared_lock"};
+	static const char *const tables[] = {"biz_lock", "biz_row_lock"};
 	static const char *const privileges[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
 
 	make_user();
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_lock");
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_row_lock");
-	grant("SELECT, INSERT, UPDATE, DELETE", "biz_shared_lock");
 	grant("SELECT", "biz_lock_schema");
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 8; i++) {
 		const char *table = tables[i / 4], *privilege = privileges[i % 4];
 		char word[64];
 		struct findings f;
@@ -92,7 +91,7 @@ Test(doctor_user, each_privilege_that_is_missing_is_named)
 		       privilege, world.schema, table, world.schema, world.schema);
 		snprintf(word, sizeof(word), "missing: %s on %s", privilege, table);
 		f = look(AS_USER);
-		expect_finding(&f, "grants", i < 8 ? BIZLOCK_BAD : BIZLOCK_WARN, word);
+		expect_finding(&f, "grants", BIZLOCK_BAD, word);
 		expect_good(&f, SERVERS_OWN " grants lock");
 		heal(&f, "grants");
 		f = look(AS_USER);
@@ -108,7 +107,6 @@ Test(doctor_user, privileges_on_columns_are_not_enough)
 	make_user();
 	grant("SELECT (biz_id), INSERT, UPDATE (owner), DELETE", "biz_lock");
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_row_lock");
-	grant("SELECT, INSERT, UPDATE, DELETE", "biz_shared_lock");
 	grant("SELECT", "biz_lock_schema");
 	f = look(AS_USER);
 	expect_finding(&f, "grants", BIZLOCK_BAD, "missing: SELECT, UPDATE on biz_lock");

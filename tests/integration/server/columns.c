@@ -64,6 +64,6 @@ Test(columns, parameters_that_are_not_asked_for_are_refused)
 	expect(OK, b, acquire_as(b, "mine", "task-1")); /* draws its fence again where it is slow */
 	proxy_replace(p, "owner = ? AND fence", "owner = 1 AND fence");
 	expect(DB, b, acquire_as(b, "mine", "task-1"));
-	expect_message(b, "5 parameters where 6 are asked for");
+	expect_message(b, "6 parameters where 7 are asked for");
 	works_again(b, p);
 }

@@ -33,12 +33,9 @@ static void begin(enum kind kind)
 
 	not_here_unless(kind != VERSIONED || !mysql, "system versioning is MariaDB's");
 	if (kind & VERSIONED && !mysql)
-		db_run(world.admin, "ALTER TABLE biz_lock ADD SYSTEM VERSIONING;"
-		                    "ALTER TABLE biz_shared_lock ADD SYSTEM VERSIONING");
-	if (kind & TRIGGERS) {
+		db_run(world.admin, "ALTER TABLE biz_lock ADD SYSTEM VERSIONING");
+	if (kind & TRIGGERS)
 		audit("biz_lock");
-		audit("biz_shared_lock");
-	}
 	proxy = proxy_start(&world.at, "127.0.0.1");
 	if (kind & FOUND_ROWS)
 		proxy_find_rows(proxy);

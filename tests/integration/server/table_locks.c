@@ -25,9 +25,9 @@ static int64_t ms_since(int64_t start)
 	return now_ms() - start;
 }
 
-#define READ_LOCK "LOCK TABLES biz_lock READ, biz_shared_lock READ"
-#define WRITE_LOCK "LOCK TABLES biz_lock WRITE, biz_shared_lock WRITE"
-#define EXPORTED "FLUSH TABLES biz_lock, biz_shared_lock FOR EXPORT"
+#define READ_LOCK "LOCK TABLES biz_lock READ"
+#define WRITE_LOCK "LOCK TABLES biz_lock WRITE"
+#define EXPORTED "FLUSH TABLES biz_lock FOR EXPORT"
 
 static void expect_named(bizlock *b)
 {

@@ -135,7 +135,7 @@ static void crowd_runs(uint32_t limit, bool bells)
 	cr_assert_gt(c.alone_times, 0);
 	if (bells)
 		cr_assert_eq(db_deadlocks(world.admin) - before, 0);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock"
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"
 	                                    " WHERE timeout > UTC_TIMESTAMP(6)"),
 	             0);
 }

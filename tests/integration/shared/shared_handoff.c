@@ -33,7 +33,7 @@ static void got_it(struct call *call)
 static bool has_slot(const char *owner, unsigned slot)
 {
 	return db_number(world.admin,
-	                 "SELECT COUNT(*) FROM biz_shared_lock WHERE owner LIKE '%s%%'"
+	                 "SELECT COUNT(*) FROM biz_lock WHERE owner LIKE '%s%%'"
 	                 " AND slot = %u AND " LIVE,
 	                 owner, slot) == 1;
 }
@@ -86,7 +86,7 @@ Test(shared_handoff, one_statement_releases_and_acquires)
 	until_released(&p);
 	cr_assert_eq(p.next.grant.slot, 2);
 	cr_assert_gt(p.next.grant.fence, p.first.fence);
-	cr_assert_eq(db_number(world.admin, "SELECT fence FROM biz_shared_lock WHERE slot = 2"),
+	cr_assert_eq(db_number(world.admin, "SELECT fence FROM biz_lock WHERE slot = 2"),
 	             (long long)p.next.grant.fence);
 	expect(OK, p.b, bizlock_verify(p.b, KEY("k"), "n"));
 	expect(NOT_OWNER, p.b, bizlock_verify(p.b, KEY("k"), "a2"));
@@ -157,7 +157,7 @@ static bool comes_meanwhile(bizlock *b, bizlock *other)
 	wait_for(&next[1], b, "n1", S, 2);
 	call_prepare(&release, b, "k", .owner = "a2");
 	db_run(world.admin, "START TRANSACTION");
-	db_run(world.admin, "SELECT * FROM biz_shared_lock WHERE slot = 2 FOR UPDATE");
+	db_run(world.admin, "SELECT * FROM biz_lock WHERE slot = 2 FOR UPDATE");
 	call_start_release(&release);
 	call_blocks_or_ends(&release);
 	ask_for(&alone, other, "w", X, 0);

@@ -23,7 +23,7 @@ struct late {
 static void lease_ends(int64_t ms)
 {
 	db_run(world.admin,
-	       "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL %lld MICROSECOND"
+	       "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) + INTERVAL %lld MICROSECOND"
 	       " WHERE owner LIKE '%%@gone'",
 	       (long long)ms * 1000);
 }
@@ -56,7 +56,7 @@ static void renewed_before(const struct late *x, unsigned n)
 		eventually(!proxy_is_late(x->proxy));
 		cr_assert(call_blocks_or_ends(&call), "renewed before packet %u", n);
 		cr_assert_eq(shared_rows(LIVE " AND " GONE), 1);
-		db_run(world.admin, "DELETE FROM biz_shared_lock WHERE owner LIKE '%%@gone'");
+		db_run(world.admin, "DELETE FROM biz_lock WHERE owner LIKE '%%@gone'");
 	}
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_eq(shared_rows(LIVE), 1);

@@ -117,7 +117,7 @@ Test(shared_life, a_loss_is_told)
 	losses_watch(&losses, b);
 	expect(OK, b,
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "a"), NULL));
-	db_run(world.admin, "DELETE FROM biz_shared_lock");
+	db_run(world.admin, "DELETE FROM biz_lock");
 	eventually(losses.count == 1);
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), "a"), 0);
 	expect(LOST, b, release_as(b, "a"));
@@ -151,7 +151,7 @@ Test(shared_life, deeper_in_memory)
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = X | BIZLOCK_LOCAL_REENTRY), NULL));
 	expect(MISUSE, b,
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_LOCAL_REENTRY), NULL));
-	cr_assert_eq(db_number(world.admin, "SELECT reentrant FROM biz_shared_lock"), 1);
+	cr_assert_eq(db_number(world.admin, "SELECT reentrant FROM biz_lock"), 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	cr_assert_eq(shared_rows("TRUE"), 0);

@@ -54,7 +54,7 @@ static struct seen look(bizlock *b, const char *id)
 
 static long long live(void)
 {
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock"
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"
 	                              " WHERE timeout > UTC_TIMESTAMP(6)");
 }
 
@@ -90,7 +90,7 @@ Test(shared_ops, a_crowd_is_listed)
 
 	for (int i = 1; i <= SHARERS; i++)
 		db_run(world.admin,
-		       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant,"
+		       "INSERT INTO biz_lock (biz_id, biz_type, slot, owner, reentrant,"
 		       " timeout, gmt_create, gmt_modified) VALUES ('k', 'test', %d, 'x', 1,"
 		       " '2037-01-01', '2026-01-01', '2026-01-01')",
 		       2 * i);
@@ -143,26 +143,13 @@ Test(shared_ops, they_are_reaped)
 	expect(OK, b, bizlock_release(b, KEY("x"), "w", NULL));
 	for (int i = 1; i <= 7; i++)
 		db_run(world.admin,
-		       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant,"
+		       "INSERT INTO biz_lock (biz_id, biz_type, slot, owner, reentrant,"
 		       " timeout, gmt_create, gmt_modified) VALUES ('k', 'test', %d, 'x', 1,"
 		       " '2020-01-01', '2020-01-01', '2020-01-01')",
 		       i);
 	expect(OK, b, bizlock_reap(b, &opts, &result));
 	cr_assert_eq(result.leases, 7);
 	cr_assert_eq(result.rests, 1);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_shared_lock"), 1);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 1);
 	expect(OK, b, bizlock_verify(b, KEY("k"), "r1"));
-}
-
-Test(shared_ops, without_its_table_the_others_are_seen_to)
-{
-	bizlock *b = client(NULL);
-
-	db_run(world.admin, "DROP TABLE biz_shared_lock");
-	expect(OK, b, acquire_as(b, "k", "p"));
-	cr_assert_eq(look(b, "k").count, 1);
-	cr_assert_eq(look(b, NULL).count, 1);
-	expect(OK, b, bizlock_reap(b, NULL, NULL));
-	expect(LOST, b, bizlock_break(b, KEY("k2"), 1));
-	expect(OK, b, bizlock_release(b, KEY("k"), "p", NULL));
 }

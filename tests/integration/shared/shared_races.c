@@ -34,7 +34,7 @@ static void keep_back(MYSQL *tx, const char *id)
 	db_run(tx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 	db_run(tx, "START TRANSACTION");
 	db_run(tx,
-	       "SELECT slot FROM biz_shared_lock WHERE biz_id = '%s' AND biz_type = 'test' AND"
+	       "SELECT slot FROM biz_lock WHERE biz_id = '%s' AND biz_type = 'test' AND"
 	       " slot = 1 FOR UPDATE",
 	       id);
 }
@@ -43,7 +43,7 @@ static void is_kept_back(void)
 {
 	eventually(db_number(world.admin,
 	                     "SELECT COUNT(*) FROM information_schema.processlist WHERE INFO LIKE"
-	                     " 'INSERT INTO `biz_shared_lock`%%' AND DB = DATABASE()") > 0);
+	                     " 'INSERT INTO `biz_lock`%%' AND DB = DATABASE()") > 0);
 }
 
 /* It has looked before its row was there, and somebody has the lock alone when it is. */
@@ -85,7 +85,7 @@ Test(shared_races, a_sharer_that_comes_late_gets_a_newer_fence)
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, x.fence);
-	cr_assert_eq(db_number(world.admin, "SELECT fence FROM biz_shared_lock WHERE slot > 0"),
+	cr_assert_eq(db_number(world.admin, "SELECT fence FROM biz_lock WHERE slot > 0"),
 	             (long long)call.grant.fence);
 }
 
@@ -97,7 +97,7 @@ Test(shared_races, one_that_has_it_alone_gets_a_newer_fence)
 	struct call call;
 
 	db_run(world.admin,
-	       "INSERT INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
+	       "INSERT INTO biz_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
 	       " gmt_create, gmt_modified) VALUES ('k', 'test', 5, '', 0, '2020-01-01',"
 	       " '2020-01-01', '2020-01-01')");
 	keep_back(world.admin, "k");
@@ -152,10 +152,9 @@ static void crowd_gets_it_after(struct crowd *c, uint64_t fence)
 		cr_assert_eq(call_join(&c->calls[i]), BIZLOCK_OK, "%s", c->calls[i].errmsg);
 		cr_assert_gt(c->calls[i].grant.fence, fence);
 	}
-	cr_assert_eq(
-	        db_number(world.admin,
-	                  "SELECT COUNT(*) FROM biz_shared_lock WHERE biz_id = 'k' AND slot > 0"),
-	        CROWD);
+	cr_assert_eq(db_number(world.admin,
+	                       "SELECT COUNT(*) FROM biz_lock WHERE biz_id = 'k' AND slot > 0"),
+	             CROWD);
 	for (int i = 0; i < CROWD; i++)
 		expect(OK, c->b, give(c->b, c->owners[i]));
 }
@@ -209,15 +208,14 @@ static void leftover_is_not_taken(uint32_t left, uint32_t wanted, const char *sl
 	expect(OK, b, take(b, "w", left, NULL));
 	db_run(world.admin,
 	       "CREATE TEMPORARY TABLE kept SELECT biz_id, biz_type, %s AS slot, owner, reentrant,"
-	       " timeout, gmt_create, gmt_modified FROM biz_shared_lock WHERE owner <> ''",
+	       " timeout, gmt_create, gmt_modified FROM biz_lock WHERE owner <> ''",
 	       slot);
 	expect(OK, b, give(b, "w"));
-	db_run(world.admin,
-	       "REPLACE INTO biz_shared_lock (biz_id, biz_type, slot, owner, reentrant,"
-	       " timeout, gmt_create, gmt_modified) SELECT * FROM kept");
+	db_run(world.admin, "REPLACE INTO biz_lock (biz_id, biz_type, slot, owner, reentrant,"
+	                    " timeout, gmt_create, gmt_modified) SELECT * FROM kept");
 	if (take(b, "w", wanted, NULL) == BIZLOCK_OK)
 		cr_assert_not(is_beside(other, left), "two kinds at one time");
-	db_run(world.admin, "DELETE FROM biz_shared_lock WHERE owner <> ''");
+	db_run(world.admin, "DELETE FROM biz_lock WHERE owner <> ''");
 	expect(OK, other, take(other, "r", left, NULL));
 }
 

@@ -38,7 +38,7 @@ static void wait_for(struct call *call, bizlock *b, const char *owner, uint32_t 
 static long long live(int slot_0)
 {
 	return db_number(world.admin,
-	                 "SELECT COUNT(*) FROM biz_shared_lock WHERE timeout > UTC_TIMESTAMP(6)"
+	                 "SELECT COUNT(*) FROM biz_lock WHERE timeout > UTC_TIMESTAMP(6)"
 	                 " AND (slot = 0) = %d",
 	                 slot_0);
 }
@@ -356,7 +356,7 @@ Test(shared_waits, the_end_of_a_lease_is_noticed)
 	expect(OK, b, take(b, "r1", SHARED, 0));
 	wait_for(&x, other, "w", ALONE, 0, -1);
 	is_first_in_line();
-	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot > 0");
+	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot > 0");
 	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
 	cr_assert_eq(x.grant.flags, BIZLOCK_TOOK_OVER);
 	expect(OK, other, give(other, "w"));

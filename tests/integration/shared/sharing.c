@@ -128,22 +128,6 @@ Test(sharing, bad_arguments)
 	expect(INVALID, b, bizlock_acquire_all(b, keys, 2, &OPTS(.flags = BIZLOCK_SHARED), NULL));
 }
 
-Test(sharing, without_its_table_the_migration_is_named)
-{
-	bizlock *b;
-
-	db_run(world.admin, "DROP TABLE biz_shared_lock");
-	b = client(NULL);
-	works(b);
-	expect(SCHEMA, b, try_as(b, "a", S, 0, NULL));
-	expect_message(b, "bizlock_migrate");
-	expect(SCHEMA, b, try_as(b, "a", X, 0, NULL));
-	expect(SCHEMA, b, try_as(b, "a", S, 2, NULL));
-	world_migrate(&world);
-	expect(OK, b, try_as(b, "a", S, 0, NULL));
-	expect(OK, b, release_as(b, "a"));
-}
-
 Test(sharing, verified_renewed_and_left)
 {
 	bizlock *b = client(NULL);
@@ -156,7 +140,7 @@ Test(sharing, verified_renewed_and_left)
 	cr_assert_leq(bizlock_left_ms(b, KEY("k"), "b"), LEASE_MS);
 	expect(OK, b, release_as(b, "a"));
 	expect(OK, b, bizlock_verify(b, KEY("k"), "b"));
-	db_run(world.admin, "DELETE FROM biz_shared_lock");
+	db_run(world.admin, "DELETE FROM biz_lock");
 	expect(LOST, b, bizlock_verify(b, KEY("k"), "b"));
 	expect(LOST, b, release_as(b, "b"));
 }
@@ -175,10 +159,9 @@ Test(sharing, renewed_with_the_others)
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "b"), NULL));
 	expect(OK, b,
 	       bizlock_acquire(b, KEY("x"), &OPTS(.flags = BIZLOCK_EXCLUSIVE, .owner = "a"), NULL));
-	sum = db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_shared_lock");
-	eventually(db_number(world.admin,
-	                     "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_shared_lock") >=
-	           sum + 3 * LEASE / 1000);
+	sum = db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_lock");
+	eventually(db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_lock") >=
+	           sum + 4 * LEASE / 1000);
 	expect(OK, b, bizlock_verify(b, KEY("k"), "a"));
 	expect(OK, b, bizlock_verify(b, KEY("k"), "b"));
 	expect(OK, b, bizlock_verify(b, KEY("x"), "a"));
@@ -204,7 +187,7 @@ Test(sharing, a_dead_holder_makes_way)
 	bizlock *b = client(NULL), *other = client(NULL);
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 	static const char over[] =
-	        "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND";
+	        "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND";
 
 	expect(OK, b, try_as(b, "w", X, 0, &grant));
 	db_run(world.admin, over);
@@ -243,7 +226,7 @@ Test(sharing, a_slot_that_rests_is_taken)
 	}
 	expect(BUSY, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect_message(b, "resting");
-	db_run(world.admin, "UPDATE biz_shared_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot = 2");
+	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) WHERE slot = 2");
 	expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
