@@ -84,9 +84,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 
 /* Rows that nobody needs: what dead holders left, rests that are over, the rows behind row locks
  * that nobody has asked for in a long time, and those of shared locks that nobody has held
- * exclusively for as long. They only make lists and tables longer; run the reaper every hour or so.
- * Let older_than_ms be longer than the longest lease of a shared lock, or its fences may come out
- * of order. */
+ * exclusively for as long, and for a day at least: they keep fences in order. They only make lists
+ * and tables longer; run the reaper every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {

@@ -390,11 +390,33 @@ int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner
 	             : rc;
 }
 
+int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
+                      struct bl_err *err)
+{
+	uint64_t affected = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_sweep(s->sql, &s->text, hold.key, hold.owner, hold.fence);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	if (rc == BIZLOCK_OK)
+		*ret_matched = affected > 0;
+	return rc;
+}
+
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
+	bool again = false;
+	int rc;
+
 	if (hold.key->shared)
 		return bl_shared_sweep(s, hold, ret_matched, err);
-	return run_matching(s, BL_STMT_SWEEP, hold, ret_matched, err);
+	rc = bl_lock_sweep_row(s, hold, ret_matched, err);
+	if (rc == BIZLOCK_OK && !*ret_matched)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? bl_lock_sweep_row(s, hold, ret_matched, err) : rc;
 }
 
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)

@@ -81,7 +81,10 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 
-/* Deletes the row of hold.owner, unless it has hold.fence. */
+/* Gives back the row of hold.owner, unless it has hold.fence: of a shared lock whatever its slot,
+ * or (row) in hold.key->slot alone, as this member has it. */
+int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
+                      struct bl_err *err);
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err);
 
 /* Any owner's: hold.owner is not compared. */

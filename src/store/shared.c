@@ -111,11 +111,17 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	                                                 "VALUES(timeout), timeout);");
 }
 
-#define STILL_OURS "owner = VALUES(owner) AND timeout > " NOW
+/* A condition: the owner has the row still, and its lease is not over. */
+static void add_still_ours(struct bl_session *s, const struct bl_wish *wish)
+{
+	bl_buf_adds(&s->text, "IF(owner = ");
+	bl_shared_add_owner(s, wish);
+	bl_buf_adds(&s->text, " AND timeout > " NOW ", ");
+}
 
-/* Where the row has gone meanwhile, one stays that is over. */
+/* Where the row has gone meanwhile, one stays that is nobody's, and free. */
 static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
-                     int64_t rest_us)
+                     int64_t lease_us)
 {
 	bl_buf_addf(&s->text,
 	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, "
@@ -124,16 +130,21 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 	add_id(s, wish->key);
 	bl_buf_adds(&s->text, ",");
 	add_type(s, wish->key);
-	bl_buf_addf(&s->text, ",%" PRIu32 ",", slot);
-	bl_shared_add_owner(s, wish);
-	bl_buf_adds(&s->text, ",0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = "
-	                      "IF(" STILL_OURS ", VALUES(fence), fence)");
-	if (rest_us > 0)
+	bl_buf_addf(&s->text,
+	            ",%" PRIu32 ",'',0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = ",
+	            slot);
+	add_still_ours(s, wish);
+	bl_buf_adds(&s->text, "VALUES(fence), fence)");
+	if (lease_us > 0) {
+		bl_buf_adds(&s->text, ", gmt_create = ");
+		add_still_ours(s, wish);
+		bl_buf_adds(&s->text, NOW ", gmt_create), timeout = ");
+		add_still_ours(s, wish);
 		bl_buf_addf(&s->text,
-		            ", gmt_create = IF(" STILL_OURS ", " NOW
-		            ", gmt_create), timeout = IF(" STILL_OURS ", GREATEST(timeout, " NOW
-		            " + INTERVAL %" PRId64 " MICROSECOND), timeout)",
-		            rest_us);
+		            "GREATEST(timeout, " NOW " + INTERVAL %" PRId64
+		            " MICROSECOND), timeout)",
+		            lease_us);
+	}
 	bl_buf_adds(&s->text, ";");
 }
 
@@ -327,14 +338,14 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	return rc;
 }
 
-int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, int64_t rest_us,
-                   uint64_t *ret, struct bl_err *err)
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
+                   int64_t lease_us, uint64_t *ret, struct bl_err *err)
 {
 	int64_t fence = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	add_draw(s, wish, slot, rest_us);
+	add_draw(s, wish, slot, lease_us);
 	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text, " AND slot = %" PRIu32 " AND timeout > " NOW " AND owner = ", slot);
@@ -373,12 +384,13 @@ int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, boo
 int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	struct bl_key key = *hold.key;
+	struct bl_ref row = {.key = &key, .owner = hold.owner, .fence = hold.fence};
 	int64_t next = 0;
 	int rc;
 
 	*ret_matched = false;
 	do {
-		struct bl_done done;
+		bool matched = false;
 
 		bl_buf_reset(&s->text);
 		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
@@ -396,11 +408,8 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 		if (rc != BIZLOCK_OK || next == 0)
 			return rc;
 		key.slot = (uint32_t)next - 1;
-		bl_params_key(&s->params, &key);
-		bl_params_owner(&s->params, hold.owner);
-		s->params.fence = hold.fence;
-		rc = bl_session_exec(s, BL_STMT_SWEEP, &done, err);
-		*ret_matched |= rc == BIZLOCK_OK && done.affected > 0;
+		rc = bl_lock_sweep_row(s, row, &matched, err);
+		*ret_matched |= matched;
 	} while (rc == BIZLOCK_OK);
 	return rc;
 }

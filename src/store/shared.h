@@ -73,16 +73,16 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                         uint32_t limit, struct bl_handed *ret, struct bl_err *err);
 
-/* A new fence for the owner's row. rest_us: its hold begins now, and nobody else gets it before
- * that is over; 0: it has begun. *ret 0: it is not there. CONN, DB, NOMEM. */
-int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot, int64_t rest_us,
-                   uint64_t *ret, struct bl_err *err);
+/* A new fence for the owner's row. lease_us: its hold begins now, with that lease at least; 0: it
+ * has begun. *ret 0: it is not there. CONN, DB, NOMEM. */
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
+                   int64_t lease_us, uint64_t *ret, struct bl_err *err);
 
 /* The row with this fence: its key, by key->shared and key->slot. CONN, DB, NOMEM. */
 int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
                    struct bl_err *err);
 
-/* Deletes rows of hold.owner, whatever their slots, but the one with hold.fence. */
+/* For bl_lock_sweep(). */
 int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
                     struct bl_err *err);
 

@@ -92,11 +92,6 @@ static const struct {
                                {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE, BL_P_BELL,
                                 BL_P_BELL, BL_P_BELL},
                                0},
-        /* Of an owner that may have a row it does not know of; but not one that an ended thread of
-         * the same number left. */
-        [BL_STMT_SWEEP] = {"DELETE FROM @T WHERE " SLOT " AND owner = ? AND fence <> ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE},
-                           0},
         [BL_STMT_SHARED_ASK] =
                 {"SELECT 1 FROM (SELECT 1) AS one WHERE NULLIF(@BELL, 0) IS NOT NULL OR "
                  "EXISTS(SELECT 1 FROM @T WHERE " KEY " AND slot = 0 AND "

@@ -21,8 +21,7 @@ enum bl_stmt {
 	BL_STMT_PROBE,     /* the row, unless it is locked */
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
-	BL_STMT_DROP, /* the last release, without a doorbell */
-	BL_STMT_SWEEP,
+	BL_STMT_DROP,        /* the last release, without a doorbell */
 	BL_STMT_SHARED_ASK,  /* is somebody in the way of those that share it? */
 	BL_STMT_SHARED_TAKE, /* one slot more */
 	BL_STMT_PAGE,        /* rows from a slot of a key on */
@@ -135,6 +134,11 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
  * was held exclusively a row stays that is free: see store/shared.h. */
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us);
+
+/* The same of a row that its owner does not know of; but not one that an ended thread of the same
+ * number left, which has another fence. */
+void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                  const char *owner, uint64_t but_fence);
 
 /* What a row is to the reaper. */
 enum bl_reap_kind {

@@ -12,14 +12,19 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
 	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
 }
 
-void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
+static void add_row(struct bl_buf *ret, const struct bl_key *key, const char *owner)
 {
 	bl_sql_key(ret, key);
 	bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
-	if (owner) {
-		bl_buf_adds(ret, " AND owner = ");
-		bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	}
+	if (!owner)
+		return;
+	bl_buf_adds(ret, " AND owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+}
+
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
+{
+	add_row(ret, key, owner);
 	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
 }
 
@@ -83,4 +88,12 @@ void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_k
 {
 	add_end(sql, ret, key, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
+}
+
+void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                  const char *owner, uint64_t but_fence)
+{
+	add_end(sql, ret, key, 0);
+	add_row(ret, key, owner);
+	bl_buf_addf(ret, " AND fence <> %" PRIu64, but_fence);
 }

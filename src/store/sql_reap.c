@@ -8,14 +8,21 @@ const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table
 	return table == BL_REAP_LOCKS ? sql->lock_table : sql->row_table;
 }
 
+/* A row in slot 0 tells sharers that somebody has had the lock alone since their fences were drawn.
+ * It has to stay for as long as one of them may believe in its row: the longest lease there is. */
+#define TRACE_US (BIZLOCK_LEASE_MAX_MS * INT64_C(1000))
+
 /* Is it over, and has been for long enough? Rounded in the row's favour. */
 static void add_old(struct bl_buf *ret, enum bl_reap_table table, int64_t older_us)
 {
-	bool row_locks = table == BL_REAP_OF_ROW_LOCKS;
-
-	bl_buf_addf(ret, "%s <= " NOW " - INTERVAL %" PRId64 " MICROSECOND",
-	            row_locks ? "gmt_create" : "timeout",
-	            older_us + (row_locks ? BL_SQL_USED_US : 0));
+	if (table == BL_REAP_OF_ROW_LOCKS)
+		bl_buf_addf(ret, "gmt_create <= " NOW " - INTERVAL %" PRId64 " MICROSECOND",
+		            older_us + BL_SQL_USED_US);
+	else
+		bl_buf_addf(ret,
+		            "timeout <= " NOW " - INTERVAL IF(slot = 0, %" PRId64 ", %" PRId64
+		            ") MICROSECOND",
+		            older_us > TRACE_US ? older_us : TRACE_US, older_us);
 }
 
 void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)

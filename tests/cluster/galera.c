@@ -92,7 +92,8 @@ Test(galera, a_release_waits_for_a_row_that_the_cluster_keeps_locked)
 	call_prepare(&call, b, "k", .wait_ms = 0, .owner = "holder");
 	expect(OK, b, acquire_as(b, "k", "holder"));
 	db_run(other, "BEGIN");
-	db_number(other, "SELECT reentrant FROM biz_lock WHERE %s FOR UPDATE", plain_where(KEY("k")));
+	db_number(other, "SELECT reentrant FROM biz_lock WHERE %s FOR UPDATE",
+	          plain_where(KEY("k")));
 	call_start_release(&call);
 	eventually(conflicts(b) > 0 || call.done);
 	steadily(!call.done, 1000);

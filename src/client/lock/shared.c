@@ -62,13 +62,17 @@ static int win(struct bl_contest *c)
 	return bl_attempt_won(c);
 }
 
-/* From the beginning of an exclusive hold on, which a row that has waited in slot 0 does not have
- * yet. 0: no longer than the lease. */
-static int64_t rest_us(const struct bl_contest *c)
-{
-	uint32_t ms = bl_request_row_ms(c->request);
+#define PLACE_MS 5000
 
-	return bl_shared_wants_exclusive(c) && ms > c->request->lease_ms ? ms * 1000LL : 0;
+uint32_t bl_shared_place_ms(const struct bl_contest *c)
+{
+	return c->request->lease_ms < PLACE_MS ? c->request->lease_ms : PLACE_MS;
+}
+
+/* That of its hold, if its row does not have it yet; else 0. */
+static int64_t lease_us(const struct bl_contest *c)
+{
+	return c->has_place ? bl_request_row_ms(c->request) * 1000LL : 0;
 }
 
 /* Its fence may be smaller than that of somebody who had the lock before it: it gets a new one. */
@@ -80,8 +84,10 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 
 	if (c->others.fence == 0) /* another one would be no larger: win() refuses it */
 		return win(c);
+	if (c->has_place)
+		c->sent = bl_now();
 	bl_unlock(c->client);
-	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, rest_us(c), &fence,
+	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, lease_us(c), &fence,
 	                    c->call->err);
 	bl_lock(c->client);
 	/* The row has gone meanwhile, or this is not what was drawn. */
@@ -115,7 +121,7 @@ static bool is_newest(const struct bl_contest *c)
 {
 	if (!bl_shared_wants_exclusive(c))
 		return c->others.trace < c->others.fence;
-	return c->others.drawn && rest_us(c) == 0;
+	return c->others.drawn && !c->has_place;
 }
 
 /* After a go for a row. */
@@ -185,9 +191,9 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
 	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
-	/* Should it die in line, it has held nothing that may rest. */
+	c->has_place = go.stay;
 	if (go.stay)
-		claim.lease_ms = c->request->lease_ms;
+		claim.lease_ms = bl_shared_place_ms(c);
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
@@ -320,6 +326,7 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
 		c->stays = c->others.mine && bl_shared_wants_exclusive(c);
+		c->has_place |= c->stays;
 		c->unsure |= c->others.mine;
 		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))
 			rc = retreat(c, conn) == BL_AGAIN ? BIZLOCK_OK : c->call->err->code;
@@ -363,7 +370,8 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 	if (rc != BIZLOCK_OK && c->stays) {
 		struct bl_drop drop = {.hold = h, .ref = bl_shared_own_row(c), .bell = h->bell};
 
-		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK;
+		/* It may have a newer fence than the one that was seen. */
+		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK || !drop.matched;
 		h->bell = drop.bell;
 	} else if (h->bell && (rc != BIZLOCK_OK || !bl_shared_wants_exclusive(c))) {
 		bl_drop_bell(c->call, &h->bell);

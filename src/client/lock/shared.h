@@ -25,6 +25,9 @@ int bl_shared_line_up(struct bl_contest *c);
 /* One that shares without a limit tries this before it joins the wait queue. */
 int bl_shared_pass(struct bl_contest *c);
 
+/* How long the row of one that waits in slot 0 keeps newcomers out if its client dies. */
+uint32_t bl_shared_place_ms(const struct bl_contest *c);
+
 /* For bl_attempt() and its companions in attempt.h. */
 int bl_shared_attempt(struct bl_contest *c, bool with_bells);
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);

@@ -14,10 +14,11 @@ static int renew_place(struct bl_contest *c, struct bl_conn *conn)
 	bool matched = false;
 	int rc;
 
-	if (sent < bl_lease_due(c->sent, c->request->lease_ms))
+	if (sent < bl_lease_due(c->sent, bl_shared_place_ms(c)))
 		return BIZLOCK_OK;
+	c->has_place = true;
 	bl_unlock(c->client);
-	rc = bl_lock_renew(&conn->session, own, c->request->lease_ms, &matched, c->call->err);
+	rc = bl_lock_renew(&conn->session, own, bl_shared_place_ms(c), &matched, c->call->err);
 	bl_lock(c->client);
 	if (rc == BIZLOCK_OK && matched)
 		c->sent = sent;
@@ -32,8 +33,8 @@ static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
 	int64_t most = bl_shared_polls(c->client) ? BL_SHARED_POLL_MS : SLEEP_MS;
 	int64_t ms = bl_left_ms(until);
 
-	if (c->stays && most > c->request->lease_ms / 6)
-		most = c->request->lease_ms / 6;
+	if (c->stays && most > bl_shared_place_ms(c) / 6)
+		most = bl_shared_place_ms(c) / 6;
 	return ms < most ? ms : most;
 }
 

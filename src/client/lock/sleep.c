@@ -88,7 +88,7 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 	what.watched.limit = c->request->limit;
 	what.until = now + c->row->left_us * 1000;
 	if (c->stays) /* its row keeps newcomers out, and must not end meanwhile */
-		what.until = bl_earlier(what.until, now + c->request->lease_ms * BL_NS_PER_MS / 6);
+		what.until = bl_earlier(what.until, now + bl_shared_place_ms(c) * BL_NS_PER_MS / 6);
 	return what;
 }
 
@@ -129,7 +129,7 @@ static int look_later(struct bl_contest *c, bl_time until)
 	if (distance < share)
 		distance = share;
 	if (c->stays) /* its row keeps newcomers out, and must not end meanwhile */
-		until = bl_earlier(until, now + c->request->lease_ms * BL_NS_PER_MS / 6);
+		until = bl_earlier(until, now + bl_shared_place_ms(c) * BL_NS_PER_MS / 6);
 	c->parked_until = bl_earlier(now + distance, bl_earlier(until, c->call->io_deadline));
 	return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
 }

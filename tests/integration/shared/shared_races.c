@@ -89,6 +89,73 @@ Test(shared_races, a_sharer_that_comes_late_gets_a_newer_fence)
 	             (long long)call.grant.fence);
 }
 
+static void reap(bizlock *b)
+{
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+
+	opts.older_than_ms = 0;
+	expect(OK, b, bizlock_reap(b, &opts, NULL));
+}
+
+/* A call that has it alone, and ends before it hears of that; what is cleaned up behind it. */
+static void end_unknown(struct proxy *p, bizlock *b)
+{
+	MYSQL *look = db_open(&world.at, world.schema);
+	struct call call;
+
+	proxy_hold_replies(p, true);
+	start(&call, b, "k", "u", BIZLOCK_EXCLUSIVE);
+	eventually(db_number(look, "SELECT COUNT(*) FROM biz_lock WHERE owner LIKE 'u@%%'") == 1);
+	bizlock_interrupt(b);
+	proxy_cut(p);
+	proxy_hold_replies(p, false);
+	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
+	eventually(db_number(look, "SELECT COUNT(*) FROM biz_lock WHERE owner LIKE 'u@%%'") == 0);
+	mysql_close(look);
+}
+
+/* The row that tells so is there still, whatever was cleaned up meanwhile. */
+static void trace_outlasts(bool is_reaper)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock *u = client_through(p, OPTIONS("max_connections", "1"));
+	bizlock_grant x = BIZLOCK_GRANT_INIT;
+	struct call call;
+
+	works(u); /* it has a connection */
+	/* The gap ends here: the reaper's own lock is behind it. */
+	db_run(world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
+	       " gmt_modified) VALUES ('kk', 'test', '', 0, '2037-01-01', '2020-01-01',"
+	       " '2020-01-01')");
+	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
+	expect(OK, other, give(other, "w"));
+	keep_back(world.admin, "k");
+	start(&call, b, "k", "r", BIZLOCK_SHARED);
+	is_kept_back();
+	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
+	expect(OK, other, give(other, "w"));
+	if (is_reaper)
+		reap(other);
+	else
+		end_unknown(p, u);
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(call.grant.fence, x.fence);
+	proxy_stop(p);
+}
+
+Test(shared_races, a_trace_outlasts_a_reaper)
+{
+	trace_outlasts(true);
+}
+
+Test(shared_races, a_trace_outlasts_what_is_not_known)
+{
+	trace_outlasts(false);
+}
+
 /* Somebody has shared it since the fence of one that wants it alone was drawn. */
 Test(shared_races, one_that_has_it_alone_gets_a_newer_fence)
 {

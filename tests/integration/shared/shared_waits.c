@@ -135,6 +135,65 @@ Test(shared_waits, those_that_leave_together_wake_it)
 	crew_end(&c);
 }
 
+static long long place_ms(void)
+{
+	return db_number(world.admin,
+	                 "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), timeout) "
+	                 "DIV 1000 FROM biz_lock WHERE slot = 0");
+}
+
+/* Should it die in line, newcomers are kept out for seconds, not for its lease. */
+Test(shared_waits, a_place_in_line_is_kept_for_seconds)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	long long left;
+	struct call x;
+
+	expect(OK, b, take(b, "r", SHARED, 0));
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	steadily((left = place_ms()) > 0 && left <= 5000, 6000);
+	expect(OK, b, give(b, "r"));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	cr_assert_gt(place_ms(), 5000);
+	cr_assert_gt(bizlock_left_ms(other, KEY("k"), "w"), 5000);
+	expect(OK, other, give(other, "w"));
+}
+
+/* The reply to one of its statements is lost when it could have the lock, and it is interrupted
+ * then. Its row, with whatever fence, must not outlast that. */
+Test(shared_waits, one_that_gives_up_leaves_no_row)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client(NULL), *other = client_through(p, OPTIONS("max_connections", "1"));
+	bool fired = true;
+
+	for (unsigned packet = 1; fired; packet++) {
+		struct fault late = {.what = FAULT_DELAY,
+		                     .side = FAULT_REPLIES,
+		                     .packet = packet,
+		                     .delay_ms = PATIENCE_MS};
+		struct call x;
+
+		expect(OK, b, take(b, "r", SHARED, 0));
+		wait_for(&x, other, "w", ALONE, 0, -1);
+		is_first_in_line();
+		proxy_arm(p, &late);
+		expect(OK, b, give(b, "r"));
+		eventually(proxy_fired(p) || atomic_load(&x.done));
+		fired = proxy_fired(p);
+		bizlock_interrupt(other);
+		proxy_cut(p);
+		call_join(&x);
+		proxy_arm(p, NULL);
+		if (x.rc == BIZLOCK_OK)
+			expect(OK, other, give(other, "w"));
+		eventually(db_number(world.admin,
+		                     "SELECT COUNT(*) FROM biz_lock WHERE owner <> ''") == 0);
+	}
+	proxy_stop(p);
+}
+
 /* On MariaDB it sleeps in another way beside others that sleep, and must not take a wake-up for
  * none: after some of these it would poll, with 50 looks a second. */
 Test(shared_waits, beside_others_it_is_woken_and_does_not_poll)
