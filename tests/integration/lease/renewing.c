@@ -299,6 +299,7 @@ Test(renewing, of_many_that_end_is_not_one_by_one)
 	enum { HOLDS = LOSSES_MAX };
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = client_through(p, OPTIONS("max_hold_ms", "6000"));
+	int64_t took = -now_ms();
 	unsigned packets;
 	char id[16];
 
@@ -307,9 +308,10 @@ Test(renewing, of_many_that_end_is_not_one_by_one)
 		snprintf(id, sizeof(id), "k%d", i);
 		expect(OK, b, acquire_renewed(b, id, .lease_ms = 4000));
 	}
+	took += now_ms(); /* the longer, the further are their ends apart */
 	packets = proxy_packets(p);
 	eventually(losses.count >= HOLDS);
-	cr_assert_lt(proxy_packets(p) - packets, HOLDS / 2);
+	cr_assert_lt(proxy_packets(p) - packets, HOLDS / 2 + took / 50);
 	proxy_stop(p);
 }
 

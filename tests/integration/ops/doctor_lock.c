@@ -168,9 +168,10 @@ Test(doctor_lock, foreign_keys)
 
 	db_run(world.admin,
 	       "CREATE TABLE child (biz_id VARCHAR(128) CHARACTER SET utf8mb4 COLLATE %s, biz_type "
-	       "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE %s, CONSTRAINT of_lock FOREIGN KEY "
-	       "(biz_id, "
-	       "biz_type) REFERENCES biz_lock (biz_id, biz_type)) ENGINE=InnoDB",
+	       "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE %s, slot INT UNSIGNED, CONSTRAINT "
+	       "of_lock "
+	       "FOREIGN KEY (biz_id, biz_type, slot) REFERENCES biz_lock (biz_id, biz_type, slot)) "
+	       "ENGINE=InnoDB",
 	       server_is_mysql(world.admin) ? "utf8mb4_0900_bin" : "utf8mb4_nopad_bin",
 	       server_is_mysql(world.admin) ? "utf8mb4_0900_bin" : "utf8mb4_nopad_bin");
 	f = look(NULL);
