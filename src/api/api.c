@@ -89,6 +89,8 @@ static int acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts
 	struct bl_key checked;
 	int rc = bl_door_name(b, key, opts->owner, &checked, &who, err);
 
+	if (rc == BIZLOCK_OK)
+		rc = bl_key_check_taken(&checked, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
 	if (opts->flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE))

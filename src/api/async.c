@@ -44,6 +44,8 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	if (rc == BIZLOCK_OK)
 		rc = check_start(b, key, o.owner, done, &checked, &who, err);
 	if (rc == BIZLOCK_OK)
+		rc = bl_key_check_taken(&checked, err);
+	if (rc == BIZLOCK_OK)
 		rc = bl_door_enter(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_start", err, rc);

@@ -19,6 +19,8 @@ static int check_members(const bizlock_key *keys, size_t n, struct bl_member *me
 	for (size_t i = 0; i < n; i++) {
 		int rc = bl_key_make(&members[i].call.key, keys[i], err);
 
+		if (rc == BIZLOCK_OK)
+			rc = bl_key_check_taken(&members[i].call.key, err);
 		if (rc != BIZLOCK_OK)
 			return bl_err_wrap(err, "keys[%zu]", i);
 	}

@@ -11,11 +11,12 @@ int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (flags & ~(BIZLOCK_ROW_WAIT | BIZLOCK_ROW_SKIP) ||
-	    flags == (BIZLOCK_ROW_WAIT | BIZLOCK_ROW_SKIP))
+	rc = bl_key_check_taken(&call.key, call.err);
+	if (rc == BIZLOCK_OK && (flags & ~(BIZLOCK_ROW_WAIT | BIZLOCK_ROW_SKIP) ||
+	                         flags == (BIZLOCK_ROW_WAIT | BIZLOCK_ROW_SKIP)))
 		rc = bl_err_set(call.err, BIZLOCK_INVALID,
 		                "flags must be 0, BIZLOCK_ROW_WAIT or BIZLOCK_ROW_SKIP");
-	else
+	else if (rc == BIZLOCK_OK)
 		rc = bl_client_tx_row_lock(&call, tx,
 		                           flags & BIZLOCK_ROW_WAIT   ? BL_ROW_WAIT
 		                           : flags & BIZLOCK_ROW_SKIP ? BL_ROW_SKIP

@@ -52,24 +52,10 @@ static uint8_t copy_part(char *to, const char *text, size_t max)
 	return (uint8_t)len;
 }
 
-/* A program that took one of them by chance would keep a later version of bizlock out. */
-static int check_reserved(const char *type, struct bl_err *err)
-{
-	static const char ours[] = "bizlock";
-
-	if (strncmp(type, ours, strlen(ours)) != 0 || strcmp(type, BIZLOCK_REAPER_TYPE) == 0)
-		return BIZLOCK_OK;
-	return bl_err_set(err, BIZLOCK_INVALID,
-	                  "biz_type %s is reserved: all that begin with %s are bizlock's own", type,
-	                  ours);
-}
-
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 {
 	int rc = bl_type_check(key.biz_type, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = check_reserved(key.biz_type, err);
 	if (rc == BIZLOCK_OK)
 		rc = check_part("biz_id", key.biz_id, BIZLOCK_ID_MAX, err);
 	if (rc != BIZLOCK_OK)
@@ -102,6 +88,19 @@ bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
 int bl_type_check(const char *biz_type, struct bl_err *err)
 {
 	return check_part("biz_type", biz_type, BIZLOCK_TYPE_MAX, err);
+}
+
+/* A program that took one of them by chance would keep a later version of bizlock out. */
+int bl_key_check_taken(const struct bl_key *key, struct bl_err *err)
+{
+	static const char ours[] = "bizlock";
+
+	if (strncmp(key->type, ours, strlen(ours)) != 0 ||
+	    strcmp(key->type, BIZLOCK_REAPER_TYPE) == 0)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID,
+	                  "biz_type %s is reserved: all that begin with %s are bizlock's own",
+	                  key->type, ours);
 }
 
 int bl_note_check(const char *note, struct bl_err *err)

@@ -19,11 +19,11 @@ struct bl_key {
 /* The row of a plain lock. */
 #define BL_SLOT_PLAIN UINT32_MAX
 
-/* That of a plain lock. INVALID: a part is NULL, empty, too long or not UTF-8, or
- * the biz_type is reserved; the message says which. */
+/* Makes the key of a plain lock. INVALID: a part is NULL, empty, too long or not UTF-8; the message
+ * says which. */
 int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err);
 
-/* Makes it that of the shared lock of this name. */
+/* Makes *key name the shared lock. */
 void bl_key_share(struct bl_key *key, uint32_t slot);
 
 /* The hash that a key of these texts has. They need not be checked, but are not NULL. */
@@ -35,6 +35,9 @@ bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b);
 
 /* A biz_type alone, as a filter. INVALID as above. */
 int bl_type_check(const char *biz_type, struct bl_err *err);
+
+/* Before a lock is taken. INVALID: its biz_type is reserved. */
+int bl_key_check_taken(const struct bl_key *key, struct bl_err *err);
 
 /* NULL is fine. INVALID: over BIZLOCK_NOTE_MAX bytes, or not UTF-8. */
 int bl_note_check(const char *note, struct bl_err *err);

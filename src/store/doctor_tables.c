@@ -63,7 +63,8 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 	if (at.version == 0)
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
 	else if (!d->fit)
-		bl_advise(f, BIZLOCK_BAD, "upgrade bizlock: they need one that knows %u",
+		bl_advise(f, BIZLOCK_BAD,
+		          "upgrade bizlock: the tables need a library that knows version %u",
 		          at.needs_client);
 	return rc;
 }

@@ -40,7 +40,7 @@
 /* As in bl_watch_add_rings(), of the watchers' names that go with a doorbell. */
 #define WATCHED(slot) "IS_USED_LOCK(INSERT(?,1,7,'bizwat" slot "'))/0"
 
-/* But the trace of one that had a shared lock alone: that is nobody's row. */
+/* Leaves out the free row that a shared lock keeps in slot 0: nobody has it. */
 #define PAGE(filter)                                                                               \
 	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \

@@ -44,17 +44,20 @@ Test(key, some_types_are_reserved)
 {
 	static const char *const refused[] = {"bizlock1", "bizlock_", "bizlockx"};
 	static const char *const fine[] = {"bizlock", "bizloc", "Bizlock1", "a.bizlock"};
-	struct bl_key key;
 	struct bl_err err;
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		struct bl_key key = make(refused[i], "1");
+
 		bl_err_clear(&err);
-		cr_expect_eq(bl_key_make(&key, (bizlock_key){refused[i], "1"}, &err),
-		             BIZLOCK_INVALID);
+		cr_expect_eq(bl_key_check_taken(&key, &err), BIZLOCK_INVALID);
 		cr_expect(strstr(err.msg, "reserved"), "%s", err.msg);
 	}
-	for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++)
-		make(fine[i], "1");
+	for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++) {
+		struct bl_key key = make(fine[i], "1");
+
+		cr_expect_eq(bl_key_check_taken(&key, &err), BIZLOCK_OK);
+	}
 }
 
 Test(key, limits_are_exact)

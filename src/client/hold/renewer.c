@@ -120,7 +120,7 @@ static bool share_lease(uint32_t a_ms, uint32_t b_ms)
 	return (a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms) * BL_NS_PER_MS <= bl_lease_early(a_ms);
 }
 
-/* Gathers all that share the lease and the table of `first` and are due soon, for one statement. */
+/* Gathers all that share the lease of `first` and are due soon, for one statement. */
 static size_t gather_due(struct bizlock *b, const struct bl_hold *first, uint32_t *ret_lease_ms)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -130,8 +130,7 @@ static size_t gather_due(struct bizlock *b, const struct bl_hold *first, uint32_
 
 	*ret_lease_ms = first_ms;
 	for (struct bl_hold *h = NULL; (h = bl_held_walk(&b->held, h)) != NULL;) {
-		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon ||
-		    h->key.shared != first->key.shared)
+		if (is_taken(h) || h->lease_ms != first->lease_ms || due_at(b, h, 0) > soon)
 			continue;
 		lease_ms = bl_hold_lease_now(h, h->lease_ms);
 		if (h != first && !share_lease(first_ms, lease_ms))

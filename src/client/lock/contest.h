@@ -50,7 +50,7 @@ struct bl_contest {
 	/* Of a shared lock (shared.h): */
 	struct bl_shared_seen others; /* as seen last */
 	bool stays;                   /* slot 0 is ours, and the others have yet to leave: */
-	bool has_place;               /* our row has but the lease of a place in line */
+	bool has_place;               /* our row has the short lease of a waiter */
 	bool overslept;               /* nobody woke it, and no lease was to end */
 	bool past;                    /* it has gone past the doorbell, and so may clear rows */
 	bool took_over;               /* rows that were never given back were cleared for it */

@@ -69,7 +69,7 @@ uint32_t bl_shared_place_ms(const struct bl_contest *c)
 	return c->request->lease_ms < PLACE_MS ? c->request->lease_ms : PLACE_MS;
 }
 
-/* That of its hold, if its row does not have it yet; else 0. */
+/* The hold's lease, in microseconds, if the row still has a waiter's short one; else 0. */
 static int64_t lease_us(const struct bl_contest *c)
 {
 	return c->has_place ? bl_request_row_ms(c->request) * 1000LL : 0;
@@ -370,7 +370,7 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 	if (rc != BIZLOCK_OK && c->stays) {
 		struct bl_drop drop = {.hold = h, .ref = bl_shared_own_row(c), .bell = h->bell};
 
-		/* It may have a newer fence than the one that was seen. */
+		/* The row may have a newer fence than the one that was seen. */
 		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK || !drop.matched;
 		h->bell = drop.bell;
 	} else if (h->bell && (rc != BIZLOCK_OK || !bl_shared_wants_exclusive(c))) {
