@@ -36,7 +36,8 @@
  * shared   A lock acquired with BIZLOCK_SHARED is held by several owners at a time, by `limit` of
  *          them at most, and by none while one has it alone, with BIZLOCK_EXCLUSIVE: readers and
  *          writers, semaphores, workers with a number (grant.slot). They are served in the order of
- *          arrival: no sharer passes one that waits to have it alone; but a client hands slots of a
+ *          arrival: no sharer passes one that waits to have it alone, unless that one's client has
+ *          died or stood still for 5 s; but a client hands slots of a
  *          `limit` over, 16 times in a row or for 250 ms. It is another lock than the plain one of
  *          that key. An owner has a key in one way at a time, else MISUSE; whoever has it alone may
  *          share it, too, one level deeper. Fences grow from one that had it alone to the next, and
@@ -159,8 +160,8 @@ extern "C" {
  * DB           the server refused; the message has its words and number. Or another session has
  *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
  *              so
- * SCHEMA       tables missing, of another version, or not as they must be; from any call, if they
- *              are dropped while a client is open. The message says what to do
+ * SCHEMA       tables are missing, need a newer library, or are not as they must be; from any call,
+ *              if they are dropped while a client is open. The message says what to do
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
@@ -194,8 +195,8 @@ enum bizlock_error {
 
 typedef struct bizlock bizlock;
 
-/* biz_type: 1 to BIZLOCK_TYPE_MAX bytes; those that begin with "bizlock" are reserved. biz_id: 1 to
- * BIZLOCK_ID_MAX bytes. */
+/* biz_type: 1 to BIZLOCK_TYPE_MAX bytes. Types that begin with "bizlock" are reserved: to take such
+ * a lock is INVALID, except BIZLOCK_REAPER_TYPE. biz_id: 1 to BIZLOCK_ID_MAX bytes. */
 typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
@@ -315,8 +316,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 BIZLOCK_API void bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Idempotent. Needs no prior
- * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables are
- * in need of a newer library. */
+ * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables need a newer
+ * library, or a table that is there is not as it must be. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 
 /* ---- the lease lock ----------------------------------------------------- */

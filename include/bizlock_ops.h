@@ -18,7 +18,8 @@ typedef struct bizlock_info {
 	const char *biz_type, *biz_id; /* the key */
 	const char *owner, *note; /* owner "": released, and resting (min_hold_ms); note "": none */
 	uint64_t fence;
-	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale */
+	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale. Of one that waits for
+	                    others to leave, of its place: 5 s at most */
 	int64_t held_ms; /* since the hold began */
 	uint32_t depth;
 	uint32_t flags; /* BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE (who holds a shared lock alone, or
@@ -27,10 +28,11 @@ typedef struct bizlock_info {
 	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
 } bizlock_info;
 
-/* Calls fn for each row, of one biz_type or (NULL) of all, stale ones too: in order of biz_id, then
- * biz_type; of one key first those of the shared lock, by slot. Rows are read in pages, each a
- * moment of its own; no connection is held and no lock of the library during fn, which may call
- * bizlock functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
+/* Calls fn for each row, of one biz_type or (NULL) of all, stale rows too, but not the free ones
+ * that shared locks keep. Rows come by biz_id, then biz_type. Of one key the rows of the shared
+ * lock come first, by slot; the plain lock comes last. Rows are read in pages, each a moment of its
+ * own; no connection is held and no lock of the library during fn, which may call bizlock
+ * functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);
@@ -40,10 +42,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *), void *arg);
 
-/* An operator's force-unlock: frees the lock if its fence still is
- * `seen_fence`; never breaks a newer holder. BUSY: somebody holds it with
- * another fence, named in the message. LOST: nobody holds it now. No two holders have one fence: it
- * tells the plain lock from those who hold the shared one. */
+/* An operator's force-unlock: ends the hold whose fence is `seen_fence`; never breaks a newer
+ * holder. A fence names one hold, so it tells the plain lock from each holder of the shared one;
+ * the others keep the shared lock. BUSY: another hold has taken its place, and the message names
+ * the holder. LOST: nobody has that fence any more. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- who waits ---------------------------------------------------------- */
@@ -82,10 +84,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 
 /* ---- the reaper ---------------------------------------------------------- */
 
-/* Rows that nobody needs: what dead holders left, rests that are over, the rows behind row locks
- * that nobody has asked for in a long time, and those of shared locks that nobody has held
- * exclusively for as long, and for a day at least: they keep fences in order. They only make lists
- * and tables longer; run the reaper every hour or so. */
+/* Rows that nobody needs any more: what dead holders left, rests that are over, and the rows behind
+ * row locks that nobody has asked for in a long time. A shared lock keeps a row after an exclusive
+ * hold, which keeps its fences in order: that row goes when it has been over for a day, or for
+ * older_than_ms if that is longer. Such rows only make lists and tables longer; run the reaper
+ * every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {
@@ -94,7 +97,8 @@ typedef struct bizlock_reap_result {
 	                         may be wrong by half: against looked_at, for progress bars */
 	uint64_t looked_at;   /* rows that were read so far */
 	uint64_t leases;      /* purged: locks whose lease was over */
-	uint64_t rests;       /* purged: locks that rested after their release (min_hold_ms) */
+	uint64_t rests;       /* purged: locks that rested after their release (min_hold_ms), and
+	                         what shared locks kept after exclusive holds */
 	uint64_t row_locks;   /* purged: rows of row locks */
 	uint64_t passed_over; /* not purged: in use, or locked, when it came to it */
 } bizlock_reap_result;
@@ -224,7 +228,7 @@ typedef struct bizlock_finding {
  *   connection      to the server, as bizlock_open() makes it
  *   database        the configured one; where it is missing, nothing is said of tables
  *   server          kind and version
- *   tables          are there, in the version that this library knows
+ *   tables          are there, and need no newer library
  *   engine          InnoDB
  *   primary_key     of the tables of locks, and no index that is not needed
  *   collation       of keys and owners: byte for byte
@@ -279,20 +283,20 @@ typedef struct bizlock_migration {
 } bizlock_migration;
 
 /* Calls fn for each migration this library knows, in their order; changes nothing, and
- * needs no prior open and no privilege but SELECT on biz_lock_schema.
- * No connection is held during fn. fn returns 0 to go on; anything else ends the walk.
- * CONN, DB, INVALID, NOMEM; SCHEMA: the tables need a newer library; each
- * migration that it knows was nevertheless shown. */
+ * needs no prior open, and the privilege SELECT on biz_lock_schema. Without a privilege on the
+ * other tables it cannot see them, and shows each migration as pending. No connection is held
+ * during fn. fn returns 0 to go on; anything else ends the walk. CONN, DB, INVALID, NOMEM; SCHEMA:
+ * the tables need a newer library; each migration that it knows was nevertheless shown. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);
 
 /* Fences from here on are larger than all that were ever given, and than *ret (which may be NULL):
  * after a TRUNCATE, a dump that was restored, or a copy of a table in its place, which set the
- * counters of fences back. They become the microseconds since 1970, at least, for nothing tells
+ * counter of fences back. They become the microseconds since 1970, at least, for nothing tells
  * what a database that is gone has given. Those who hold a lock keep it, and its fence. Needs no
  * prior open, and no privilege that locks do not need; may be called while clients are at work, as
- * often as you like. CONN, DB, INVALID, NOMEM, UNSUPPORTED; SCHEMA: the tables are not as they must
- * be, or fences would become larger than 2^62. */
+ * often as you like. CONN, DB, INVALID, NOMEM, UNSUPPORTED; SCHEMA: the tables are missing, need a
+ * newer library, or are not as they must be, or fences would become larger than 2^62. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_raise_fences(bizlock *, uint64_t *ret);
 
 /* Writes the GRANT statements that let `user` do all that this library does, except

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
   `biz_type` VARCHAR(64) NOT NULL
     COMMENT 'what kind of thing biz_id names; acquire writes it',
   `slot` INT UNSIGNED NOT NULL DEFAULT 4294967295
-    COMMENT '4294967295: a plain lock; of a shared one who shares it, or (0) has it exclusively, or waits for the others to leave; acquire writes it',
+    COMMENT '4294967295: a plain lock. Of a shared lock: 0, who has it exclusively or waits for the others to leave; from 1 on, who shares it; acquire writes it',
   `at_most` INT UNSIGNED NOT NULL DEFAULT 0
     COMMENT 'how many may share it, as this holder has it, for people who look; 0: any number, or not shared; acquire writes it',
   `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
@@ -35,8 +35,8 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'last change, UTC; every statement writes it',
   -- The primary key is the lock: one statement on it asks for the exclusive row
   -- lock at once, where a secondary unique key would take shared locks first and
-  -- deadlock. Those that share a lock have a row each, so that none waits for the
-  -- row of another one, and no two have one slot. `fence` has a key only because
+  -- deadlock. Each sharer has a row of its own, so none waits for another's row; the
+  -- key keeps two sharers from one slot. `fence` has a key only because
   -- AUTO_INCREMENT asks for one.
   PRIMARY KEY (`biz_id`, `biz_type`, `slot`),
   KEY `fence` (`fence`)
@@ -57,10 +57,9 @@ CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   COMMENT='bizlock: rows to be locked by SELECT ... FOR UPDATE; they say nothing';
 
 -- The clients of a shop are never upgraded at one moment. So a client refuses the
--- tables only if a migration needs a client that knows more. A later file that only
--- adds, a table or a column with a default, lists itself with the needs_client of the
--- file before it: clients that were there first go on. A file that changes what a row
--- means lists its own number.
+-- tables only if a file needs a client that knows more. A later file that only adds a
+-- table, or a column with a default, repeats the needs_client of the file before it,
+-- and earlier clients go on. A file that changes what a row means lists its own number.
 CREATE TABLE IF NOT EXISTS `biz_lock_schema` (
   `version` INT UNSIGNED NOT NULL
     COMMENT 'number of the migration file; the migration writes it',

@@ -1,4 +1,5 @@
-/* The doorbell: a GET_LOCK of the server, named after schema, table and key. */
+/* The doorbell: a GET_LOCK of the server, named after schema, table and key, and
+ * after whether the lock is a shared one. */
 #ifndef BL_STORE_BELL_H
 #define BL_STORE_BELL_H
 

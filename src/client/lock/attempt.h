@@ -15,9 +15,9 @@ int bl_attempt(struct bl_contest *c, bool with_bells);
 struct bl_job bl_attempt_job(struct bl_contest *c);
 int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job);
 
-/* What a fence has to be larger than: c->floor. Each table has one counter, and this client had its
- * answer before it asks again; so a counter that was set back is noticed at the first fence that is
- * not larger. In a cluster each member counts for itself, and may ask another one. */
+/* What a fence has to be larger than: c->floor. One counter serves all keys, and this client had
+ * its answer before it asks again; so a counter that was set back is noticed at the first fence
+ * that is not larger. In a cluster each member counts for itself, and may ask another one. */
 void bl_attempt_note_floor(struct bl_contest *c);
 
 /* Fills c->blocker and c->row: somebody who holds one of the keys, or has fenced one, or else
