@@ -146,7 +146,7 @@ static bool read_ticket(const char *text, struct bl_ticket *ret, struct bl_err *
 	bizlock_key key;
 
 	if ((!shared && strncmp(text, PLAIN, BEGIN_LEN) != 0) || !checked(text) ||
-	    (shared && !read_number(&at, UINT32_MAX, &slot)) ||
+	    (shared && !read_number(&at, BL_SLOT_PLAIN - 1, &slot)) ||
 	    !read_fields(at, ret, &key, type, id) || bl_key_make(&ret->key, key, err) != BIZLOCK_OK)
 		return false;
 	if (shared)

@@ -62,6 +62,8 @@ int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 	            newest);
 	if (at.version == 0)
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
+	else if (at.version < newest)
+		bl_advise(f, BIZLOCK_WARN, BL_SCHEMA_ADVICE);
 	else if (!d->fit)
 		bl_advise(f, BIZLOCK_BAD,
 		          "upgrade bizlock: the tables need a library that knows version %u",

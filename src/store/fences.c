@@ -101,14 +101,15 @@ static int raise_counter(struct bl_session *s, const char *prefix, uint64_t fenc
                          struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
-	bl_buf_addf(
-	        &s->text,
-	        "SET @bizlock_raised = UUID();INSERT INTO `%sbiz_lock` (biz_id, biz_type, fence, "
-	        "owner, reentrant, timeout, gmt_create, gmt_modified) VALUES "
-	        "(@bizlock_raised, " FLOOR_TYPE ", %" PRIu64 ", '', 0, " NOW ", " NOW ", " NOW
-	        ");DELETE FROM `%sbiz_lock` WHERE biz_id = @bizlock_raised AND biz_type "
-	        "= " FLOOR_TYPE,
-	        prefix, fence, prefix);
+	bl_buf_addf(&s->text,
+	            "SET @bizlock_raised = UUID();INSERT INTO `%sbiz_lock` (biz_id, biz_type, "
+	            "slot, fence, "
+	            "owner, reentrant, timeout, gmt_create, gmt_modified) VALUES "
+	            "(@bizlock_raised, " FLOOR_TYPE ", " PLAIN ", %" PRIu64 ", '', 0, " NOW ", " NOW
+	            ", " NOW
+	            ");DELETE FROM `%sbiz_lock` WHERE biz_id = @bizlock_raised AND biz_type "
+	            "= " FLOOR_TYPE " AND slot = " PLAIN,
+	            prefix, fence, prefix);
 	return run(s, NULL, err);
 }
 

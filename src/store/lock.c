@@ -408,15 +408,14 @@ int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matche
 
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
+	int (*sweep)(struct bl_session *, struct bl_ref, bool *, struct bl_err *) =
+	        hold.key->shared ? bl_shared_sweep : bl_lock_sweep_row;
 	bool again = false;
-	int rc;
+	int rc = sweep(s, hold, ret_matched, err);
 
-	if (hold.key->shared)
-		return bl_shared_sweep(s, hold, ret_matched, err);
-	rc = bl_lock_sweep_row(s, hold, ret_matched, err);
 	if (rc == BIZLOCK_OK && !*ret_matched)
 		rc = bl_lock_catch_up(s, &again, err);
-	return again ? bl_lock_sweep_row(s, hold, ret_matched, err) : rc;
+	return again ? sweep(s, hold, ret_matched, err) : rc;
 }
 
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)

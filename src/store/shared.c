@@ -188,7 +188,8 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 {
 	const struct bl_shared_go *go = g->go;
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
-	bool looks = !bl_shared_in_cluster(s), draws = go->wish.exclusive && looks;
+	bool looks = !bl_shared_in_cluster(s);
+	bool draws = go->wish.exclusive && looks && !go->stay; /* a place gets its hold's later */
 	int rc;
 
 	bl_buf_reset(&s->text);
@@ -328,7 +329,7 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	}
 	if (rc == BIZLOCK_OK && !g.read)
 		rc = bl_session_refuse(s, err, "no rows where they were asked for");
-	ret->drawn = !bl_shared_in_cluster(s);
+	ret->drawn = !bl_shared_in_cluster(s) && !go->stay;
 	*ret_took = BL_TOOK_ALL;
 	if (rc == BIZLOCK_OK)
 		return rc;
@@ -358,8 +359,8 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t sl
 	return rc;
 }
 
-int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
-                   struct bl_err *err)
+static int find_once(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
+                     struct bl_err *err)
 {
 	int64_t next = 0;
 	int rc;
@@ -373,10 +374,20 @@ int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, boo
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
 	*ret_found = rc == BIZLOCK_OK && next > 0;
-	if (*ret_found) {
+	if (*ret_found)
 		bl_key_share(key, (uint32_t)(next - 1));
-	}
 	return rc;
+}
+
+int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
+                   struct bl_err *err)
+{
+	bool again = false;
+	int rc = find_once(s, key, fence, ret_found, err);
+
+	if (rc == BIZLOCK_OK && !*ret_found)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? find_once(s, key, fence, ret_found, err) : rc;
 }
 
 /* ---- what a lost reply may have left ------------------------------------------------------- */

@@ -143,16 +143,19 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
 static int probe(struct bl_session *s, const struct bl_wish *wish,
                  const struct bl_shared_dead *dead, uint64_t *ret, struct bl_err *err)
 {
+	struct bl_key key = *wish->key;
 	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT slot FROM %s", s->sql->table);
-	bl_sql_key(&s->text, wish->key);
-	for (size_t i = 0; i < dead->count; i++)
-		bl_buf_addf(&s->text, "%s%" PRIu32, i ? "," : " AND slot IN (", dead->rows[i].slot);
-	bl_buf_adds(&s->text, ") FOR UPDATE SKIP LOCKED");
+	bl_buf_addf(&s->text, "SELECT slot FROM %s FORCE INDEX (PRIMARY)", s->sql->table);
+	for (size_t i = 0; i < dead->count; i++) {
+		key.slot = dead->rows[i].slot;
+		bl_sql_add_key(&s->text, i == 0, &key);
+	}
+	bl_sql_end_keys(&s->text);
+	bl_buf_adds(&s->text, " FOR UPDATE SKIP LOCKED");
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_query(s, s->text.data, 1, &rows, err);

@@ -16,9 +16,9 @@
  * comes as it is. VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not
  * know; VALUES() is what both understand. */
 #define NEW_ROW(type, bell)                                                                        \
-	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
-	"gmt_modified) VALUES (?, " type ", ?, 1, " NOW " + INTERVAL ? MICROSECOND, " bell         \
-	", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
+	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
+	"gmt_create, gmt_modified) VALUES (?, " type ", " PLAIN ", ?, 1, " NOW                     \
+	" + INTERVAL ? MICROSECOND, " bell ", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
 /* A row that is there has an error for each: its lease is over (bl_told_over()), or not
  * (bl_told_held()). Most keys are free, and the assignments of a takeover cost a tenth of the
  * statement even so. */
@@ -27,8 +27,8 @@
 #define TAKE(type, bell) NEW_ROW(type, bell) TAKEN_OVER
 
 #define HAND_OVER                                                                                  \
-	"INSERT INTO @T (biz_id, biz_type, owner, reentrant, timeout, bell, note, gmt_create, "    \
-	"gmt_modified) VALUES (?, ?, ?, 1, " NOW                                                   \
+	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
+	"gmt_create, gmt_modified) VALUES (?, ?, " PLAIN ", ?, 1, " NOW                            \
 	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
 	") ON DUPLICATE KEY UPDATE reentrant = IF(owner = ? AND fence = ?" HANDED_OVER
 

@@ -8,7 +8,8 @@
 #define OVER "timeout <= " NOW
 
 /* The rows of a shared lock, and those of them that share it: BL_SLOT_PLAIN is neither. */
-#define SHARED "slot < 4294967295"
+#define PLAIN "4294967295"
+#define SHARED "slot < " PLAIN
 #define SHARING "slot BETWEEN 1 AND 4294967294"
 
 /* Of a row that is there, in an INSERT. Each begins with a condition that makes `reentrant` NULL

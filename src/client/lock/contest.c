@@ -415,6 +415,7 @@ static void undo(struct bl_contest *c)
 	struct bl_err kept = *c->call->err;
 
 	drop_all_unknown(c);
+	c->stays &= c->unsure;
 	*c->call->err = kept;
 }
 

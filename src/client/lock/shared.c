@@ -79,13 +79,12 @@ static int64_t lease_us(const struct bl_contest *c)
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	struct bl_wish wish = bl_shared_wish_of(c);
+	bl_time sent = bl_now();
 	uint64_t fence = 0;
 	int rc;
 
 	if (c->others.fence == 0) /* another one would be no larger: win() refuses it */
 		return win(c);
-	if (c->has_place)
-		c->sent = bl_now();
 	bl_unlock(c->client);
 	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, lease_us(c), &fence,
 	                    c->call->err);
@@ -94,6 +93,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	if (rc != BIZLOCK_OK || fence <= c->others.fence || fence <= c->others.trace)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 	c->others.fence = fence;
+	if (c->has_place)
+		c->sent = sent;
 	return win(c);
 }
 
@@ -191,7 +192,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
 	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
-	c->has_place = go.stay;
+	c->has_place = go.stay || (c->has_place && c->stays);
 	if (go.stay)
 		claim.lease_ms = bl_shared_place_ms(c);
 	bl_attempt_sends(c);
@@ -326,7 +327,10 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
 		c->stays = c->others.mine && bl_shared_wants_exclusive(c);
-		c->has_place |= c->stays;
+		if (c->stays && !c->has_place) { /* its row may have the lease of a hold still */
+			c->has_place = true;
+			c->sent = 0;
+		}
 		c->unsure |= c->others.mine;
 		if (c->others.mine && !c->stays && (c->row->left_us > 0 || c->row->locked))
 			rc = retreat(c, conn) == BL_AGAIN ? BIZLOCK_OK : c->call->err->code;
@@ -371,7 +375,8 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 		struct bl_drop drop = {.hold = h, .ref = bl_shared_own_row(c), .bell = h->bell};
 
 		/* The row may have a newer fence than the one that was seen. */
-		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK || !drop.matched;
+		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK ||
+		            (!drop.matched && bl_drop_unknown(c->call, h) != BIZLOCK_OK);
 		h->bell = drop.bell;
 	} else if (h->bell && (rc != BIZLOCK_OK || !bl_shared_wants_exclusive(c))) {
 		bl_drop_bell(c->call, &h->bell);

@@ -26,7 +26,7 @@ static void write_texts(struct lane *lane, const char *key)
 	            "START TRANSACTION;INSERT INTO biz_lock (biz_id, biz_type, owner,"
 	            " reentrant, timeout, bell, note, gmt_create, gmt_modified) VALUES ");
 	bl_buf_adds(&lane->delete,
-	            "START TRANSACTION;DELETE FROM biz_lock WHERE (biz_id, biz_type) IN (");
+	            "START TRANSACTION;DELETE FROM biz_lock WHERE (biz_id, biz_type, slot) IN (");
 	for (unsigned i = 0; i < KEYS; i++) {
 		const char *comma = i ? "," : "";
 
@@ -34,7 +34,7 @@ static void write_texts(struct lane *lane, const char *key)
 		            "%s('%s-%02u','bench','%u@1981.1390ecc9f03debef@limit',1," NOW
 		            " + INTERVAL 30000000 MICROSECOND,CONNECTION_ID(),''," NOW "," NOW ")",
 		            comma, key, i, 2000 + i);
-		bl_buf_addf(&lane->delete, "%s('%s-%02u','bench')", comma, key, i);
+		bl_buf_addf(&lane->delete, "%s('%s-%02u','bench',4294967295)", comma, key, i);
 	}
 	bl_buf_adds(&lane->insert, ";COMMIT");
 	bl_buf_adds(&lane->delete, ");COMMIT");
