@@ -142,17 +142,27 @@ static long long place_ms(void)
 	                 "DIV 1000 FROM biz_lock WHERE slot = 0");
 }
 
+static long long place_end(void)
+{
+	return db_number(world.admin, "SELECT TIMESTAMPDIFF(MICROSECOND, '2000-01-01', timeout) "
+	                              "FROM biz_lock WHERE slot = 0");
+}
+
 /* Should it die in line, newcomers are kept out for seconds, not for its lease. */
 Test(shared_waits, a_place_in_line_is_kept_for_seconds)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
-	long long left;
+	long long end;
 	struct call x;
 
 	expect(OK, b, take(b, "r", SHARED, 0));
 	wait_for(&x, other, "w", ALONE, 0, -1);
 	is_first_in_line();
-	steadily((left = place_ms()) > 0 && left <= 5000, 6000);
+	eventually(place_ms() <= 5000);
+	end = place_end();
+	steadily(place_ms() <= 5000, 2000);
+	eventually(place_end() > end); /* it is renewed */
+	cr_assert_leq(place_ms(), 5000);
 	expect(OK, b, give(b, "r"));
 	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
 	cr_assert_gt(place_ms(), 5000);
