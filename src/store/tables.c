@@ -24,7 +24,7 @@ static const char question[] =
 	"  CAST(COLUMN_TYPE AS CHAR), "
 	"  CAST(IF(COLUMN_NAME = 'fence', EXTRA, COLLATION_NAME) AS CHAR) "
 	"FROM information_schema.COLUMNS " OF_OURS
-	"AND COLUMN_NAME IN ('biz_id', 'biz_type', 'owner', 'fence') "
+	"AND COLUMN_NAME IN ('biz_id', 'biz_type', 'slot', 'owner', 'fence') "
 	"UNION ALL "
 	"SELECT CAST(TABLE_NAME AS CHAR), 3, INDEX_NAME <> 'PRIMARY', CAST(INDEX_NAME AS CHAR), "
 	"  CAST(GROUP_CONCAT(CONCAT(COLUMN_NAME, IFNULL(CONCAT('(', SUB_PART, ')'), '')) "
@@ -41,9 +41,9 @@ struct looking {
 	bool mariadb;
 	void (*fn)(void *arg, const struct bl_fact *fact);
 	void *arg;
-	struct bl_fact fact;     /* the one in hand */
-	char name[64 + 1];       /* the table it is of, "": none yet */
-	bool view, key, counter; /* of that */
+	struct bl_fact fact;           /* the one in hand */
+	char name[64 + 1];             /* the table it is of, "": none yet */
+	bool view, key, counter, slot; /* of that */
 };
 
 int bl_table_of(const char *prefix, const char *name)
@@ -140,7 +140,9 @@ static void judge_counter(struct looking *l, const char *type, const char *extra
 
 static void judge_column(struct looking *l, const char *column, const char *type, const char *more)
 {
-	if (strcasecmp(column, "fence") != 0)
+	if (strcasecmp(column, "slot") == 0)
+		l->slot = true;
+	else if (strcasecmp(column, "fence") != 0)
 		judge_collation(l, column, type, *more ? more : "none");
 	else if (l->fact.table != BL_TABLE_ROW_LOCK)
 		judge_counter(l, type, more);
@@ -173,19 +175,20 @@ static void judge_index(struct looking *l, const char *index, const char *column
 static void end_table(struct looking *l)
 {
 	const char *key = key_of(l->fact.table);
+	bool locks = l->fact.table == BL_TABLE_LOCK;
+	const char *missing = !locks || (l->slot && l->counter) ? NULL : l->slot ? "fence" : "slot";
 
 	if (!l->name[0] || l->view)
 		return;
-	if (!l->key) {
+	if (missing) {
+		begin(l, BL_FACT_COUNTER, "%s: no column %s", l->name, missing);
+		mend(l, "drop `%s`, and " BL_SCHEMA_ADVICE, l->name);
+		tell(l);
+	} else if (!l->key) {
 		begin(l, BL_FACT_KEY, "%s: not the PRIMARY KEY (%s)", l->name, key);
 		mend(l,
 		     "give `%s` the PRIMARY KEY (%s), whole columns in this order: it is the lock",
 		     l->name, key);
-		tell(l);
-	}
-	if (!l->counter && l->fact.table != BL_TABLE_ROW_LOCK) {
-		begin(l, BL_FACT_COUNTER, "%s: no column fence", l->name);
-		mend(l, "drop `%s`, and " BL_SCHEMA_ADVICE, l->name);
 		tell(l);
 	}
 }
@@ -210,7 +213,7 @@ static void judge(struct looking *l, MYSQL_ROW row)
 		snprintf(l->name, sizeof(l->name), "%s", row[0]);
 		l->fact.table = (enum bl_table)table;
 		l->fact.counter = what == IS_TABLE ? next_fence(c) : 0;
-		l->view = l->key = l->counter = false;
+		l->view = l->key = l->counter = l->slot = false;
 	}
 	if (what == IS_TABLE) {
 		l->mariadb = row[2] && strcmp(row[2], "1") == 0;

@@ -123,6 +123,15 @@ Test(schema, a_fence_that_does_not_count_is_refused)
 	expect_open(SCHEMA, &world, NULL, "no column fence");
 }
 
+/* The remedy for a missing key would be refused by the server. */
+Test(schema, a_table_without_slots_is_refused)
+{
+	world_migrate(&world);
+	db_run(world.admin, "ALTER TABLE biz_lock DROP PRIMARY KEY, DROP COLUMN slot,"
+	                    " ADD PRIMARY KEY (biz_id, biz_type)");
+	expect_open(SCHEMA, &world, NULL, "no column slot: drop `biz_lock`");
+}
+
 Test(schema, keys_that_do_not_compare_as_bytes_are_refused)
 {
 	world_migrate(&world);
