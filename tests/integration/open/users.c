@@ -360,7 +360,7 @@ static bizlock *client_by_file(const char *path)
 Test(users, a_password_that_is_rotated_in_its_file_is_read_again)
 {
 	char path[32];
-	int64_t left;
+	long long end;
 	bizlock *b;
 
 	make_user("", OWN_TABLES);
@@ -368,12 +368,12 @@ Test(users, a_password_that_is_rotated_in_its_file_is_read_again)
 	b = client_by_file(path);
 	expect(OK, b, acquire_renewed(b, "held", .owner = "o"));
 	rotate();
-	left = bizlock_left_ms(b, KEY("held"), "o");
+	end = row_of(&world, KEY("held")).timeout_us;
 	expect(CONN, b, acquire(b, "k"));
 	expect_message(b, "Access denied");
 	option_file(path, ROTATED);
 	works(b);
-	eventually(bizlock_left_ms(b, KEY("held"), "o") > left); /* it has been renewed */
+	eventually(row_of(&world, KEY("held")).timeout_us > end); /* it has been renewed */
 	expect(OK, b, bizlock_verify(b, KEY("held"), "o"));
 	expect(OK, b, bizlock_release(b, KEY("held"), "o", NULL));
 	bizlock_close(b);
