@@ -35,10 +35,11 @@ static int begin_set(bizlock *b, const bizlock_key *keys, size_t n, const char *
 	struct bl_owner who;
 	int rc = check_count(n, err);
 
-	if (rc == BIZLOCK_OK && !keys)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
-	if (rc == BIZLOCK_OK)
-		rc = bl_owner_make(&who, owner, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!keys)
+		return bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
+	rc = bl_owner_make(&who, owner, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	members = calloc(n, sizeof(*members));
