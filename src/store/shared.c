@@ -111,8 +111,8 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 	                                                 "VALUES(timeout), timeout);");
 }
 
-/* A condition: the owner has the row still, and its lease is not over. */
-static void add_still_ours(struct bl_session *s, const struct bl_wish *wish)
+/* The beginning of an IF: does the owner have the row still, with a lease that is not over? */
+static void add_if_ours(struct bl_session *s, const struct bl_wish *wish)
 {
 	bl_buf_adds(&s->text, "IF(owner = ");
 	bl_shared_add_owner(s, wish);
@@ -133,13 +133,13 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 	bl_buf_addf(&s->text,
 	            ",%" PRIu32 ",'',0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = ",
 	            slot);
-	add_still_ours(s, wish);
+	add_if_ours(s, wish);
 	bl_buf_adds(&s->text, "VALUES(fence), fence)");
 	if (lease_us > 0) {
 		bl_buf_adds(&s->text, ", gmt_create = ");
-		add_still_ours(s, wish);
+		add_if_ours(s, wish);
 		bl_buf_adds(&s->text, NOW ", gmt_create), timeout = ");
-		add_still_ours(s, wish);
+		add_if_ours(s, wish);
 		bl_buf_addf(&s->text,
 		            "GREATEST(timeout, " NOW " + INTERVAL %" PRId64
 		            " MICROSECOND), timeout)",

@@ -66,7 +66,7 @@ struct bl_sql {
 	char lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
 };
 
-/* Parameters of a statement, ended by BL_P_END. */
+/* Parameters of a statement: BL_PARAMS_MAX of them, or ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
 
 /* The rows that it has at most. */

@@ -172,18 +172,22 @@ static void judge_index(struct looking *l, const char *index, const char *column
 
 /* ---- what is not there --------------------------------------------------------------------- */
 
+static void lack_column(struct looking *l, enum bl_fact_of of, const char *column)
+{
+	begin(l, of, "%s: no column %s", l->name, column);
+	mend(l, "drop `%s`, and " BL_SCHEMA_ADVICE, l->name);
+	tell(l);
+}
+
 static void end_table(struct looking *l)
 {
 	const char *key = key_of(l->fact.table);
 	bool locks = l->fact.table == BL_TABLE_LOCK;
-	const char *missing = !locks || (l->slot && l->counter) ? NULL : l->slot ? "fence" : "slot";
 
 	if (!l->name[0] || l->view)
 		return;
-	if (missing) {
-		begin(l, BL_FACT_COUNTER, "%s: no column %s", l->name, missing);
-		mend(l, "drop `%s`, and " BL_SCHEMA_ADVICE, l->name);
-		tell(l);
+	if (locks && !l->slot) {
+		lack_column(l, BL_FACT_KEY, "slot");
 	} else if (!l->key) {
 		begin(l, BL_FACT_KEY, "%s: not the PRIMARY KEY (%s)", l->name, key);
 		mend(l,
@@ -191,6 +195,8 @@ static void end_table(struct looking *l)
 		     l->name, key);
 		tell(l);
 	}
+	if (locks && !l->counter)
+		lack_column(l, BL_FACT_COUNTER, "fence");
 }
 
 /* MySQL says nothing of a counter that has not counted yet. */

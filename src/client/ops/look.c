@@ -62,20 +62,20 @@ static int show_pages(struct bizlock *b, struct view *v, int (*fn)(void *arg, co
                       void *arg, struct bl_err *err)
 {
 	struct bl_page page;
-	bool more = true;
+	bool end = false;
 
-	while (more) {
+	while (!end) {
 		int rc = read_page(b, v, &page, err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;
-		more = page.count == BL_PAGE_ROWS;
+		end = page.count < BL_PAGE_ROWS;
 		for (size_t i = 0; i < page.count; i++) {
 			v->after = page.rows[i];
-			if (show_row(&v->after, fn, arg) == 0)
-				continue;
-			more = false;
-			break;
+			if (show_row(&v->after, fn, arg) != 0) {
+				end = true;
+				break;
+			}
 		}
 		bl_page_free(&page);
 		v->slot = v->after.slot + UINT64_C(1);

@@ -27,8 +27,10 @@ static struct bl_waited_key *name_bells(const struct bizlock *b, const struct bl
 	for (size_t i = 0; asked && i < 2 * n; i++) {
 		struct bl_key key = keys[i / 2];
 
-		key.shared = asked[i].shared = i % 2;
 		asked[i].key = &keys[i / 2];
+		asked[i].shared = i % 2;
+		if (asked[i].shared)
+			bl_key_share(&key, 0);
 		bl_bell_name(asked[i].bell, b->bell_seed, &key);
 	}
 	return asked;

@@ -46,6 +46,17 @@ static void is_kept_back(void)
 	                     " 'INSERT INTO `biz_lock`%%' AND DB = DATABASE()") > 0);
 }
 
+/* A sharer's row is kept back, and somebody gets the lock alone meanwhile. */
+static void comes_late(struct call *call, bizlock *b, bizlock *other, bizlock_grant *ret)
+{
+	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
+	expect(OK, other, give(other, "w"));
+	keep_back(world.admin, "k");
+	start(call, b, "k", "r", BIZLOCK_SHARED);
+	is_kept_back();
+	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, ret));
+}
+
 /* It has looked before its row was there, and somebody has the lock alone when it is. */
 Test(shared_races, a_sharer_that_comes_too_late_goes_back)
 {
@@ -53,12 +64,7 @@ Test(shared_races, a_sharer_that_comes_too_late_goes_back)
 	bizlock_grant x = BIZLOCK_GRANT_INIT;
 	struct call call;
 
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
-	expect(OK, other, give(other, "w"));
-	keep_back(world.admin, "k");
-	start(&call, b, "k", "r", BIZLOCK_SHARED);
-	is_kept_back();
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
+	comes_late(&call, b, other, &x);
 	db_run(world.admin, "COMMIT");
 	call_blocks(&call);
 	cr_assert_not(atomic_load(&call.done));
@@ -75,12 +81,7 @@ Test(shared_races, a_sharer_that_comes_late_gets_a_newer_fence)
 	bizlock_grant x = BIZLOCK_GRANT_INIT;
 	struct call call;
 
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
-	expect(OK, other, give(other, "w"));
-	keep_back(world.admin, "k");
-	start(&call, b, "k", "r", BIZLOCK_SHARED);
-	is_kept_back();
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
+	comes_late(&call, b, other, &x);
 	expect(OK, other, give(other, "w"));
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
@@ -129,12 +130,7 @@ static void trace_outlasts(bool is_reaper)
 	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
 	       " gmt_modified) VALUES ('kk', 'test', '', 0, '2037-01-01', '2020-01-01',"
 	       " '2020-01-01')");
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, NULL));
-	expect(OK, other, give(other, "w"));
-	keep_back(world.admin, "k");
-	start(&call, b, "k", "r", BIZLOCK_SHARED);
-	is_kept_back();
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, &x));
+	comes_late(&call, b, other, &x);
 	expect(OK, other, give(other, "w"));
 	if (is_reaper)
 		reap(other);
