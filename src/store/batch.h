@@ -22,6 +22,7 @@ struct bl_entry {
 	/* answers */
 	bool rung;  /* acquisition: the session has the doorbell now */
 	bool there; /* the row was: in the way of an acquisition */
+	bool heads; /* to share a lock whose row of slot 0 was not there */
 	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled; of a shared
 	               lock: the row is there, and has to be judged. Release: both are gone */
 	bool maybe; /* not known to be done, but it may be */

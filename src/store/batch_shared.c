@@ -1,11 +1,11 @@
 /* Batches of those that share locks without a limit. Many may share one key, and nobody rings its
  * doorbell: so the server is asked, for each key once, whether somebody has that or is in slot 0.
- * At once, that is a condition; else the first of two packets,
+ * At once, that is a condition, and that all slots 0 are there; else the first of two packets,
  *
  *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0
  *
- * and those that would have to wait are left out. Slots 0 are looked at again once the rows are
- * committed (see shared.h, for why):
+ * and those that would have to wait are left out. The second one begins with an INSERT of the slots
+ * 0 that are missing. They are looked at again once the rows are committed (see shared.h, for why):
  *
  *     ...; commit; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
  *
@@ -54,13 +54,12 @@ static void add_slots_0(struct batch *b, bl_batch_filter *which)
 	}
 }
 
-static void add_taken(struct batch *b, const char *columns)
+static void add_rows_0(struct batch *b, const char *columns)
 {
 	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
 	            b->s->sql->table);
 	add_slots_0(b, bl_batch_acquires);
 	bl_sql_end_keys(&b->s->text);
-	bl_buf_adds(&b->s->text, " AND " BL_SHARED_TAKEN);
 }
 
 void bl_sharers_add_free(struct batch *b)
@@ -68,12 +67,15 @@ void bl_sharers_add_free(struct batch *b)
 	struct bl_buf *text = &b->s->text;
 	const char *before = "COALESCE(";
 	const struct bl_entry *e;
+	unsigned keys = 0;
 
-	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL; before = ",")
+	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL; before = ",") {
 		bl_buf_addf(text, "%sIS_USED_LOCK('%s')", before, e->goal->bell);
-	bl_buf_adds(text, ") IS NULL AND NOT EXISTS(");
-	add_taken(b, "1");
-	bl_buf_adds(text, ")");
+		keys++;
+	}
+	bl_buf_adds(text, ") IS NULL AND (");
+	add_rows_0(b, "COUNT(*)");
+	bl_buf_addf(text, " AND NOT " BL_SHARED_TAKEN ")=%u", keys);
 }
 
 void bl_sharers_ask(struct batch *b)
@@ -86,7 +88,9 @@ void bl_sharers_ask(struct batch *b)
 	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
 		bl_buf_addf(text, ",IS_USED_LOCK('%s') IS NOT NULL", e->goal->bell);
 	bl_buf_adds(text, ");");
-	add_taken(b, "biz_id, biz_type");
+	add_rows_0(b, "biz_id, biz_type, " BL_SHARED_TAKEN);
+	for (size_t i = 0; i < b->n; i++)
+		b->entries[i]->heads = bl_batch_acquires(b->entries[i]);
 }
 
 static void leave_out(const struct batch *b, const char *id, const char *type)
@@ -112,6 +116,15 @@ static void read_bells(struct batch *b, struct bl_rows *rows)
 	}
 }
 
+static void read_row_0(const struct batch *b, MYSQL_ROW row)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (has_name(b->entries[i], row[0], row[1]))
+			b->entries[i]->heads = false;
+	if (row[2] && row[2][0] == '1')
+		leave_out(b, row[0], row[1]);
+}
+
 void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 {
 	struct batch *b = arg;
@@ -120,9 +133,34 @@ void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 	if (rows && statement == 0)
 		read_bells(b, rows);
 	else
-		while (rows && rows->columns == 2 && (row = bl_rows_next(rows)) != NULL)
+		while (rows && rows->columns == 3 && (row = bl_rows_next(rows)) != NULL)
 			if (row[0] && row[1])
-				leave_out(b, row[0], row[1]);
+				read_row_0(b, row);
+}
+
+static bool heads(const struct bl_entry *e)
+{
+	return bl_batch_inserts(e) && e->heads;
+}
+
+/* A statement of its own, that commits itself: the rows of slot 0 are others' too. */
+bool bl_sharers_add_headers(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	const struct bl_entry *e;
+	size_t n = 0;
+
+	for (size_t at = 0; (e = next_key(b, heads, &at)) != NULL; n++) {
+		struct bl_key key = *e->goal->key;
+
+		key.slot = 0;
+		if (n == 0)
+			bl_sql_begin_set(b->s->sql, text);
+		bl_sql_add_free_row(text, n == 0, &key);
+	}
+	if (n > 0)
+		bl_buf_adds(text, " ON DUPLICATE KEY UPDATE fence = fence;");
+	return n > 0;
 }
 
 /* ---- the look behind the rows -------------------------------------------------------------- */

@@ -268,7 +268,7 @@ static void add_changes(struct batch *b)
 	struct bl_buf *text = &b->s->text;
 
 	b->single = b->releases == 0 && !b->compound;
-	b->commit = 0;
+	b->commit = b->shared && bl_sharers_add_headers(b);
 	if (!b->single) {
 		bl_buf_adds(text, "START TRANSACTION;");
 		b->commit++;
@@ -343,7 +343,7 @@ void bl_batch_again(struct batch *b)
 	for (size_t i = 0; i < b->n; i++) {
 		if (!bl_batch_won(b->entries[i]))
 			continue;
-		bl_sql_add_to_set_again(text, first, b->entries[i]->goal->key);
+		bl_sql_add_free_row(text, first, b->entries[i]->goal->key);
 		first = false;
 	}
 	bl_sql_begin_again(text);

@@ -320,7 +320,7 @@ static int drop_and_ring(struct bl_session *s, struct bl_ref hold, const char *b
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
-	bool at_once = bell && s->sql->compound && hold.owner && rest_us <= 0 && !hold.key->shared;
+	bool at_once = bell && s->sql->compound && hold.owner && rest_us == 0 && !hold.key->shared;
 	uint64_t affected = 0;
 	int rc;
 
@@ -348,7 +348,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	bool again = false;
 	int rc;
 
-	if (!bell && !hold.bell && rest_us <= 0 && !hold.key->shared)
+	if (!bell && !hold.bell && rest_us == 0 && !hold.key->shared)
 		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
 		                    err);
 	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
@@ -421,5 +421,5 @@ int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, s
 int bl_lock_break(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	hold.owner = NULL;
-	return bl_lock_drop(s, hold, NULL, 0, ret_matched, err);
+	return bl_lock_drop(s, hold, NULL, bl_sql_rest_of_others(hold.key), ret_matched, err);
 }

@@ -72,7 +72,8 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
                   struct bl_err *err);
 
 /* bell: freed in the same packet, after the row; NULL: none. rest_us: nobody gets the lock until
- * that long after the hold began; 0: the next one may. hold.owner NULL: any owner's. */
+ * that long after the hold began; 0: the next one may; BL_ROW_STAYS: of one that only waited.
+ * hold.owner NULL: any owner's. */
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/lock.h"
+
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
-#define BATCH_TEXT_MAX (256 * 1024) /* far below what most servers take in one packet */
+#define BATCH_TEXT_MAX (128 * 1024) /* far below what most servers take in one packet */
 
 static int reap_query(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                       struct bl_err *err)
@@ -142,50 +144,85 @@ void bl_reap_free(struct bl_reap *r)
 
 static size_t text_max(const struct bl_session *s)
 {
-	uint64_t half = s->packet_max / 2;
+	uint64_t part = s->packet_max / 4; /* a packet has the keys three times */
 
-	return half > 0 && half < BATCH_TEXT_MAX ? (size_t)half : BATCH_TEXT_MAX;
+	return part > 0 && part < BATCH_TEXT_MAX ? (size_t)part : BATCH_TEXT_MAX;
 }
 
-/* *ret_next: the first item that is not of the batch. How many are. */
-static uint32_t add_batch(const struct bl_reap *r, struct bl_buf *text, size_t text_max,
-                          uint32_t *ret_next)
+/* *ret_next: the first item that is not of the batch. */
+static int make_batch(const struct bl_session *s, const struct bl_reap *r, struct bl_sql_keys *ret,
+                      uint32_t *ret_next, struct bl_err *err)
 {
-	uint32_t n = 0, i = r->from;
+	size_t most = text_max(s);
+	uint32_t i = r->from;
 
-	for (; i < r->count && n < r->most && text->len < text_max; i++) {
+	*ret = (struct bl_sql_keys){.text = BL_BUF_INIT(2 * BATCH_TEXT_MAX)};
+	for (; i < r->count && ret->n < r->most && ret->text.len < most; i++) {
 		const struct bl_reap_item *item = &r->items[i];
 
 		if (item->kind != r->kind)
 			continue;
-		if (n++ > 0)
-			bl_buf_adds(text, ",");
-		bl_buf_add(text, r->text.data + item->at, item->len);
+		if (ret->n++ > 0)
+			bl_buf_adds(&ret->text, ",");
+		bl_buf_add(&ret->text, r->text.data + item->at, item->len);
 	}
 	*ret_next = i;
-	return n;
+	return ret->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory") : BIZLOCK_OK;
+}
+
+/* In a cluster others may have shared a lock before it was marked, and this member may have yet to
+ * apply that. */
+static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_sql_keys *keys,
+                struct bl_err *err)
+{
+	bool ignored;
+	int rc;
+
+	bl_sql_mark(s->sql, &s->text, keys, r->older_us, r->owner);
+	if (!s->sql->galera && !s->sql->group)
+		return BIZLOCK_OK;
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_lock_catch_up(s, &ignored, err);
+	bl_buf_reset(&s->text);
+	return rc;
+}
+
+/* *ret: what has become of it. */
+static int purge_batch(struct bl_session *s, struct bl_reap *ret, const struct bl_sql_keys *keys,
+                       struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	bl_buf_reset(&s->text);
+	if (ret->kind == BL_REAP_RESTS)
+		rc = mark(s, ret, keys, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (ret->table == BL_REAP_LOCKS)
+		bl_sql_reap_locks(s->sql, &s->text, keys, ret->older_us, ret->owner);
+	else
+		bl_sql_reap_row_locks(s->sql, &s->text, keys, ret->older_us);
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	return bl_session_ask(s, s->text.data, s->text.len, &ret->purged, &ret->took_us, err);
 }
 
 int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
-	uint64_t purged = 0;
-	int64_t took_us = 0;
-	uint32_t n, next;
-	int rc = BIZLOCK_OK;
+	struct bl_reap done = *r;
+	struct bl_sql_keys keys;
+	int rc = make_batch(s, r, &keys, &done.next, err);
 
-	bl_buf_reset(&s->text);
-	bl_sql_begin_reap(s->sql, &s->text, r->table);
-	n = add_batch(r, &s->text, text_max(s), &next);
-	bl_sql_end_reap(s->sql, &s->text, r->table, r->older_us, n);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (n > 0)
-		rc = bl_session_ask(s, s->text.data, s->text.len, &purged, &took_us, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	r->tried = n;
-	r->next = next;
-	r->purged = purged;
-	r->took_us = took_us;
+	done.tried = keys.n;
+	done.purged = 0;
+	done.took_us = 0;
+	if (rc == BIZLOCK_OK && keys.n > 0)
+		rc = purge_batch(s, &done, &keys, err);
+	if (rc == BIZLOCK_OK)
+		*r = done;
+	bl_buf_free(&keys.text);
 	return rc;
 }

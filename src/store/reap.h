@@ -1,5 +1,12 @@
 /* Rows that are of no use any more: found by a plain read, page by page along the
- * primary key, and purged in batches. */
+ * primary key, and purged in batches.
+ *
+ * While somebody shares a lock, its row of slot 0 must not go (shared.h). So the reaper does what
+ * whoever wants the lock alone does: it makes rows its own, if they are free, commits, and then
+ * looks for those that share the locks. If there is nobody, the rows go. A sharer that comes
+ * meanwhile sees that somebody has the lock alone, or finds no row. A row that a dead holder left
+ * is in the way of sharers by itself.
+ */
 #ifndef BL_STORE_REAP_H
 #define BL_STORE_REAP_H
 
@@ -12,9 +19,10 @@ struct bl_reap_item {
 
 /* One of the tables. Where nothing else is said, zero to begin with. */
 struct bl_reap {
-	enum bl_reap_table table; /* set by the caller, as is the next line */
+	enum bl_reap_table table; /* set by the caller, as are the next two lines */
 	int64_t older_us;
-	int64_t estimate; /* rows, by the server's statistics */
+	const char *owner; /* the reaper */
+	int64_t estimate;  /* rows, by the server's statistics */
 
 	uint32_t page;              /* set: rows that are read at a time */
 	uint32_t rows;              /* were read: fewer, and these are the last ones */

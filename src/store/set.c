@@ -139,7 +139,7 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct
 	bl_buf_reset(&s->text);
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
-		bl_sql_add_to_set_again(&s->text, i == 0, goals[i]->key);
+		bl_sql_add_free_row(&s->text, i == 0, goals[i]->key);
 	bl_sql_begin_again(&s->text);
 	bl_buf_adds(&s->text, "owner = ");
 	bl_sql_literal(&s->text, "_ascii", claim->owner, strlen(claim->owner));

@@ -2,6 +2,8 @@
 #include "store/shared.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/errclass.h"
@@ -94,7 +96,7 @@ void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
 	add_type(s, go->wish.key);
 	bl_buf_addf(&s->text, "),IFNULL(@bizlock_slot,0),%" PRIu32 ",", go->wish.limit);
 	bl_shared_add_owner(s, &go->wish);
-	bl_buf_addf(&s->text, ",1," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,",
+	bl_buf_addf(&s->text, ",%d," NOW " + INTERVAL %" PRId64 " MICROSECOND,%s,", !go->stay,
 	            (int64_t)claim->lease_ms * 1000, keeps_bell ? "CONNECTION_ID()" : "0");
 	bl_sql_literal(&s->text, "_utf8mb4", note, strlen(note));
 	bl_buf_adds(&s->text, "," NOW "," NOW ") ON DUPLICATE KEY UPDATE ");
@@ -119,24 +121,28 @@ static void add_if_ours(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_adds(&s->text, " AND timeout > " NOW ", ");
 }
 
-/* Where the row has gone meanwhile, one stays that is nobody's, and free. */
+/* Up to what becomes of a row that is there: one that is nobody's, and free. */
+static void add_free_row(struct bl_session *s, const struct bl_wish *wish, uint32_t slot)
+{
+	struct bl_key key = *wish->key;
+
+	key.slot = slot;
+	bl_sql_begin_set(s->sql, &s->text);
+	bl_sql_add_free_row(&s->text, true, &key);
+	bl_buf_adds(&s->text, " ON DUPLICATE KEY UPDATE fence = ");
+}
+
+/* Where the row has gone meanwhile, a free one stays. */
 static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
                      int64_t lease_us)
 {
-	bl_buf_addf(&s->text,
-	            "INSERT INTO %s (biz_id, biz_type, slot, owner, reentrant, timeout, "
-	            "gmt_create, gmt_modified) VALUES (",
-	            s->sql->table);
-	add_id(s, wish->key);
-	bl_buf_adds(&s->text, ",");
-	add_type(s, wish->key);
-	bl_buf_addf(&s->text,
-	            ",%" PRIu32 ",'',0," NOW "," NOW "," NOW ") ON DUPLICATE KEY UPDATE fence = ",
-	            slot);
+	add_free_row(s, wish, slot);
 	add_if_ours(s, wish);
 	bl_buf_adds(&s->text, "VALUES(fence), fence)");
 	if (lease_us > 0) {
-		bl_buf_adds(&s->text, ", gmt_create = ");
+		bl_buf_adds(&s->text, ", reentrant = ");
+		add_if_ours(s, wish);
+		bl_buf_adds(&s->text, "1, reentrant), gmt_create = ");
 		add_if_ours(s, wish);
 		bl_buf_adds(&s->text, NOW ", gmt_create), timeout = ");
 		add_if_ours(s, wish);
@@ -150,10 +156,9 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 
 /* ---- one go -------------------------------------------------------------------------------- */
 
-enum { LOOK_COLUMNS = 8 };
-
-struct go {
-	const struct bl_shared_go *go;
+/* A text that changes a row, and what the look behind it finds. */
+struct sent {
+	const struct bl_wish *wish;
 	struct bl_shared_seen *seen;
 	unsigned inserts; /* the statement that makes the row, and */
 	unsigned looks;   /* the one that reads it */
@@ -161,15 +166,24 @@ struct go {
 	bool read;
 };
 
-static void read_go(void *arg, unsigned statement, struct bl_rows *rows)
+static void read_sent(void *arg, unsigned statement, struct bl_rows *rows)
 {
-	struct go *g = arg;
+	struct sent *g = arg;
 
 	g->answered = statement + 1;
-	if (statement != g->looks || !rows || rows->columns != LOOK_COLUMNS)
+	if (statement != g->looks || !rows || rows->columns != BL_SHARED_COLUMNS)
 		return;
-	bl_shared_judge(&g->go->wish, rows, g->seen, NULL);
+	bl_shared_judge(g->wish, rows, g->seen, NULL);
 	g->read = true;
+}
+
+/* A cluster's member looks by a statement of its own, once it has caught up with the others. */
+static int look_behind(struct bl_session *s, const struct sent *g, struct bl_err *err)
+{
+	if (bl_shared_in_cluster(s))
+		return bl_shared_look(s, g->wish, false, g->seen, err);
+	return g->read ? BIZLOCK_OK
+	               : bl_session_refuse(s, err, "no rows where they were asked for");
 }
 
 int bl_shared_catch_up(struct bl_session *s, struct bl_err *err)
@@ -184,9 +198,9 @@ bool bl_shared_in_cluster(const struct bl_session *s)
 	return s->sql->galera || s->sql->group;
 }
 
-static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
+static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct sent *g,
+                   struct bl_err *err)
 {
-	const struct bl_shared_go *go = g->go;
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
 	bool looks = !bl_shared_in_cluster(s);
 	bool draws = go->wish.exclusive && looks && !go->stay; /* a place gets its hold's later */
@@ -201,12 +215,12 @@ static int send_go(struct bl_session *s, struct go *g, struct bl_err *err)
 	if (draws)
 		add_draw(s, &go->wish, 0, 0);
 	if (looks)
-		bl_shared_add_look(s, &go->wish, go->wish.exclusive);
+		bl_shared_add_look(s, &go->wish, go->wish.exclusive ? NULL : BL_SHARED_CHOICE);
 	bl_buf_adds(&s->text, looks ? ";" : "");
 	g->looks = g->inserts + 1 + draws;
 	if (gives_bell)
 		bl_watch_add_rings(s, &go->wish.bell, 1);
-	rc = bl_session_each(s, g->looks + looks, read_go, g, err);
+	rc = bl_session_each(s, g->looks + looks, read_sent, g, err);
 	if (rc == BIZLOCK_OK && gives_bell)
 		bl_watch_wake(s, &go->wish.bell, 1, false);
 	s->woke = false;
@@ -313,22 +327,18 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
                    struct bl_shared_seen *ret, struct bl_err *err)
 {
 	bool any_slot = !go->wish.exclusive && !go->wish.limit;
-	struct go g = {.go = go, .seen = ret};
+	struct sent g = {.wish = &go->wish, .seen = ret};
 	struct bl_err ignored;
 	int rc;
 
 	if (any_slot && go->bell <= BL_BELL_PASS)
 		return take_any_slot(s, go, ret_took, ret, err);
-	rc = send_go(s, &g, err);
+	rc = send_go(s, go, &g, err);
 	*ret_took = BL_TOOK_NOTHING;
 	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL && !s->gone)
 		return refused(s, go, ret_took, err);
-	if (rc == BIZLOCK_OK && bl_shared_in_cluster(s)) {
-		rc = bl_shared_look(s, &go->wish, false, ret, err);
-		g.read = true;
-	}
-	if (rc == BIZLOCK_OK && !g.read)
-		rc = bl_session_refuse(s, err, "no rows where they were asked for");
+	if (rc == BIZLOCK_OK)
+		rc = look_behind(s, &g, err);
 	ret->drawn = !bl_shared_in_cluster(s) && !go->stay;
 	*ret_took = BL_TOOK_ALL;
 	if (rc == BIZLOCK_OK)
@@ -339,23 +349,30 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	return rc;
 }
 
-int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
-                   int64_t lease_us, uint64_t *ret, struct bl_err *err)
+/* The header comes first: who finds it has to look at those that share, and finds our row. */
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
+                   const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
+                   struct bl_err *err)
 {
-	int64_t fence = 0;
+	bool heads = !wish->exclusive && had->trace == 0;
+	struct sent g = {.wish = wish, .seen = ret, .looks = heads ? 2 : 1};
+	char slot[16];
 	int rc;
 
 	bl_buf_reset(&s->text);
-	add_draw(s, wish, slot, lease_us);
-	bl_buf_addf(&s->text, "SELECT fence FROM %s", s->sql->table);
-	bl_sql_key(&s->text, wish->key);
-	bl_buf_addf(&s->text, " AND slot = %" PRIu32 " AND timeout > " NOW " AND owner = ", slot);
-	bl_shared_add_owner(s, wish);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &fence, err);
+	if (heads) {
+		add_free_row(s, wish, 0);
+		bl_buf_adds(&s->text, "fence;");
+	}
+	add_draw(s, wish, had->slot, lease_us);
+	if (!bl_shared_in_cluster(s)) {
+		snprintf(slot, sizeof(slot), "%" PRIu32, had->slot);
+		bl_shared_add_look(s, wish, wish->exclusive ? NULL : slot);
+	}
+	rc = bl_session_each(s, UINT_MAX, read_sent, &g, err);
 	if (rc == BIZLOCK_OK)
-		*ret = (uint64_t)fence;
+		rc = look_behind(s, &g, err);
+	ret->drawn = true;
 	return rc;
 }
 

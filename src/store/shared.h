@@ -9,9 +9,17 @@
  * A row is in the way while its lease lasts. One whose lease is over is in the way until it has
  * been cleared, because a transaction may have fenced it.
  *
- * A row of slot 0 that was given back stays, without an owner and free: its fence is the mark by
- * which a sharer sees that somebody has had the lock exclusively since its own fence was drawn. It
- * draws another one then. The reaper removes such rows. */
+ * **Somebody shares the lock only while slot 0 is there**: a sharer that finds none makes one, free
+ * (a header), behind its own row and in front of its look. So whoever wants the lock alone and
+ * makes slot 0 by an INSERT need not look at anybody. A look at a header also tells a sharer by its
+ * fence that somebody may have had the lock alone since its own fence was drawn. It draws another
+ * one then.
+ *
+ * Slot 0 goes with the release of one that has had the lock alone: nobody shares it then, and a
+ * sharer whose row is there has yet to look. One that only waited leaves a header, and so does
+ * whatever ends a row without knowing which of the two it was. The reaper removes headers as if it
+ * wanted the lock alone (reap.h).
+ */
 #ifndef BL_STORE_SHARED_H
 #define BL_STORE_SHARED_H
 
@@ -73,10 +81,12 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                         uint32_t limit, struct bl_handed *ret, struct bl_err *err);
 
-/* A new fence for the owner's row. lease_us: its hold begins now, with that lease at least; 0: it
- * has begun. *ret 0: it is not there. CONN, DB, NOMEM. */
-int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
-                   int64_t lease_us, uint64_t *ret, struct bl_err *err);
+/* A new fence for the owner's row, as seen by *had; and the row of slot 0 for one that shares,
+ * where that was not there. lease_us: its hold begins now, with that lease at least; 0: it has
+ * begun. *ret: what a look behind it finds. CONN, DB, NOMEM. */
+int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
+                   const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
+                   struct bl_err *err);
 
 /* The row with this fence: its key, by key->shared and key->slot. CONN, DB, NOMEM. */
 int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,

@@ -6,8 +6,6 @@
 #include "store/errclass.h"
 #include "store/shared_parts.h"
 
-enum { COLUMNS = 8 };
-
 void bl_shared_add_owner(struct bl_session *s, const struct bl_wish *wish)
 {
 	bl_sql_literal(&s->text, "_ascii", wish->owner, strlen(wish->owner));
@@ -28,7 +26,7 @@ void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish)
 }
 
 /* The doorbell comes with a row even where the lock has none. */
-void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all)
+void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const char *slot)
 {
 	if (wish->bell)
 		bl_buf_addf(&s->text, "SELECT IS_USED_LOCK('%s')", wish->bell);
@@ -40,8 +38,8 @@ void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool a
 	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
 	bl_buf_adds(&s->text, " AND " SHARED);
-	if (!all)
-		bl_buf_adds(&s->text, " AND slot IN (0, IFNULL(@bizlock_slot, 0))");
+	if (slot)
+		bl_buf_addf(&s->text, " AND slot IN (0, %s)", slot);
 	bl_buf_adds(&s->text, ") AS l ON TRUE ORDER BY l.slot");
 }
 
@@ -80,7 +78,8 @@ static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row
 		return;
 	}
 	dead->rows[dead->count].slot = slot;
-	dead->rows[dead->count++].fence = row->fence;
+	dead->rows[dead->count].fence = row->fence;
+	dead->rows[dead->count++].held = row->depth > 0;
 	dead->row = *row;
 }
 
@@ -173,19 +172,19 @@ static int probe(struct bl_session *s, const struct bl_wish *wish,
 /* Nobody fences a hold that is over, so what was not locked is not locked now. But it may live
  * again: a renewal that was sent in time, and kept waiting until the lease was over, counts from
  * when it was sent. Then, or if its owner has just released it, nothing was cleared. */
-static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence,
+static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bool held,
                      struct bl_shared_seen *seen, struct bl_err *err)
 {
 	uint64_t affected = 0;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_drop(s->sql, &s->text, &key, NULL, fence, 0);
+	bl_sql_drop(s->sql, &s->text, &key, NULL, fence, bl_sql_rest_of_others(&key));
 	bl_buf_adds(&s->text, " AND " OVER " AND owner <> ''");
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
-	seen->took_over |= affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err));
+	seen->took_over |= held && (affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err)));
 	seen->uncleared |= affected == 0;
 	return rc;
 }
@@ -200,7 +199,7 @@ static int clear_dead(struct bl_session *s, const struct bl_wish *wish, struct b
 	for (size_t i = 0; rc == BIZLOCK_OK && i < dead->count; i++) {
 		key.slot = dead->rows[i].slot;
 		if (unlocked & UINT64_C(1) << i)
-			rc = clear_row(s, key, dead->rows[i].fence, seen, err);
+			rc = clear_row(s, key, dead->rows[i].fence, dead->rows[i].held, seen, err);
 		else if (seen->in_way.left_us <= 0) {
 			uint64_t bell_by = seen->in_way.bell_by;
 
@@ -222,10 +221,10 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_buf_reset(&s->text);
-	bl_shared_add_look(s, wish, true);
+	bl_shared_add_look(s, wish, NULL);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, COLUMNS, &rows, err);
+	rc = bl_session_query(s, s->text.data, BL_SHARED_COLUMNS, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_shared_judge(wish, rows, ret, clear ? &dead : NULL);

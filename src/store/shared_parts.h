@@ -20,15 +20,18 @@ void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish);
  * refused, and no row is touched. */
 void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go);
 
-/* The statement that reads what may be in the way: slots 0 and @bizlock_slot, or (all) all. */
-void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, bool all);
+/* The statement that reads what may be in the way: all slots, or slot 0 and this one. */
+#define BL_SHARED_CHOICE "IFNULL(@bizlock_slot, 0)"
+enum { BL_SHARED_COLUMNS = 8 };
+void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const char *slot);
 
 /* Its rows. dead: where those that are over are noted, or NULL. */
 struct bl_shared_dead {
 	struct {
 		uint32_t slot;
 		uint64_t fence;
-	} rows[64]; /* more of them are cleared by the next look */
+		bool held; /* not only a place in line */
+	} rows[64];        /* more of them are cleared by the next look */
 	size_t count;
 	struct bl_row row; /* one of them */
 };

@@ -130,10 +130,14 @@ void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uin
 /* And that bl_sql_give() has made it what it is. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
-/* rest_us: the row stays until that long after the hold began, 0: it goes. But where a shared lock
- * was held exclusively a row stays that is free: see store/shared.h. */
+/* rest_us: the row stays until that long after the hold began, 0: it goes. BL_ROW_STAYS: it is
+ * free, and stays, because others may share the lock under it: see store/shared.h. */
+enum { BL_ROW_STAYS = -1 };
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us);
+
+/* What becomes of a row that is given back by somebody who may not have had the lock. */
+int64_t bl_sql_rest_of_others(const struct bl_key *key);
 
 /* The same of a row that its owner does not know of; but not one that an ended thread of the same
  * number left, which has another fence. */
@@ -159,11 +163,24 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap
                       int64_t older_us, const char *after_id, const char *after_type,
                       uint32_t after_slot, uint32_t n);
 
-/* Around n keys of literals, parted by commas: deletes those that still can go, and
- * tells how many microseconds the server took for it. */
-void bl_sql_begin_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table);
-void bl_sql_end_reap(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
-                     int64_t older_us, uint32_t n);
+/* Rows, as n lists of literals that are parted by commas. */
+struct bl_sql_keys {
+	struct bl_buf text;
+	uint32_t n;
+};
+
+/* Makes the owner, for a second, the one who has the locks alone whose rows of slot 0 are free and
+ * can go. Others are not touched. */
+void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                 int64_t older_us, const char *owner);
+
+/* Deletes those that still can go, and tells how many microseconds the server took for it. Rows of
+ * slot 0 can go if they are marked, or a holder that died has left them; and none of them while
+ * somebody shares one of these locks. */
+void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                       int64_t older_us, const char *owner);
+void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
+                           const struct bl_sql_keys *keys, int64_t older_us);
 
 /* How much older than the last use of a row lock biz_row_lock.gmt_create may be: else each use
  * would have to write. */
@@ -190,8 +207,8 @@ void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us);
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
 
-/* Of a row that is there, and ours: to draw its fence again. */
-void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key);
+/* One that is nobody's, where none is there: to draw the fence again of one that is. */
+void bl_sql_add_free_row(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_set(struct bl_buf *ret);
 void bl_sql_begin_again(struct bl_buf *ret); /* a new fence, no more, where a condition is true: */
 void bl_sql_end_again(struct bl_buf *ret);   /* it stands between these two */

@@ -66,10 +66,9 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 }
 
 /* Resting, the row has no owner; its `timeout` is the end of that. */
-static void add_end(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
-                    int64_t rest_us)
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
 {
-	if (rest_us <= 0 && key->slot > 0) {
+	if (rest_us == 0) {
 		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
 		return;
 	}
@@ -83,17 +82,22 @@ static void add_end(const struct bl_sql *sql, struct bl_buf *ret, const struct b
 		bl_buf_adds(ret, NOW);
 }
 
+int64_t bl_sql_rest_of_others(const struct bl_key *key)
+{
+	return key->slot == 0 ? BL_ROW_STAYS : 0;
+}
+
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us)
 {
-	add_end(sql, ret, key, rest_us);
+	add_end(sql, ret, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
 }
 
 void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                   const char *owner, uint64_t but_fence)
 {
-	add_end(sql, ret, key, 0);
+	add_end(sql, ret, bl_sql_rest_of_others(key));
 	add_row(ret, key, owner);
 	bl_buf_addf(ret, " AND fence <> %" PRIu64, but_fence);
 }

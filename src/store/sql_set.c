@@ -80,13 +80,11 @@ void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *
 	bl_buf_addf(ret, ",%s,%s)", now, now);
 }
 
-/* What is not the key must be there, and is not written; but where an operator has just deleted
- * the row: then it is one whose lease is over. */
-void bl_sql_add_to_set_again(struct bl_buf *ret, bool first, const struct bl_key *key)
+void bl_sql_add_free_row(struct bl_buf *ret, bool first, const struct bl_key *key)
 {
 	bl_buf_adds(ret, first ? "(" : ",(");
 	add_row(ret, key);
-	bl_buf_adds(ret, ",'',0,'2000-01-01',0,'','2000-01-01','2000-01-01')");
+	bl_buf_adds(ret, ",'',0," NOW ",0,''," NOW "," NOW ")");
 }
 
 void bl_sql_end_set(struct bl_buf *ret)

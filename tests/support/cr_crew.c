@@ -39,6 +39,17 @@ void crew_begin(struct crew *c, const char *combine)
 	crew_begin_with(c, OPTIONS("max_connections", "1", "combine", combine));
 }
 
+void crew_shares(struct crew *c)
+{
+	c->flags = BIZLOCK_SHARED;
+	for (int i = 0; i < CREW; i++) {
+		expect(OK, c->stranger,
+		       bizlock_acquire(c->stranger, KEY(c->wants[i]),
+		                       &OPTS(.flags = BIZLOCK_SHARED), NULL));
+		expect(OK, c->stranger, bizlock_release(c->stranger, KEY(c->wants[i]), NULL, NULL));
+	}
+}
+
 void crew_releases(struct crew *c, bool release)
 {
 	for (int i = 0; i < CREW; i++)

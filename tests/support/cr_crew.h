@@ -28,6 +28,8 @@ void crew_begin_by(struct crew *c, struct proxy *p, const char *const *options);
 void crew_end(struct crew *c);
 
 /* What all of them do next: release, or acquire. */
+/* All share their keys, which have been shared before. */
+void crew_shares(struct crew *c);
 void crew_releases(struct crew *c, bool release);
 
 /* crew_line_up: one request, the occupant's, has the connection and gets no answer, so the others

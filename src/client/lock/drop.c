@@ -117,7 +117,7 @@ static bool may_combine(const struct bl_drop *drop)
 	const struct bl_key *key = drop->ref.key;
 	bool suits = key->shared ? key->slot > 0 && !drop->bell : drop->bell != 0;
 
-	return suits && drop->ref.owner && drop->rest_us <= 0 && !drop->hold->fenced;
+	return suits && drop->ref.owner && drop->rest_us == 0 && !drop->hold->fenced;
 }
 
 int bl_drop(struct bl_call *call, struct bl_drop *drop)

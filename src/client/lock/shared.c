@@ -75,29 +75,6 @@ static int64_t lease_us(const struct bl_contest *c)
 	return c->has_place ? bl_request_row_ms(c->request) * 1000LL : 0;
 }
 
-/* Its fence may be smaller than that of somebody who had the lock before it: it gets a new one. */
-static int draw_again(struct bl_contest *c, struct bl_conn *conn)
-{
-	struct bl_wish wish = bl_shared_wish_of(c);
-	bl_time sent = bl_now();
-	uint64_t fence = 0;
-	int rc;
-
-	if (c->others.fence == 0) /* another one would be no larger: win() refuses it */
-		return win(c);
-	bl_unlock(c->client);
-	rc = bl_shared_draw(&conn->session, &wish, c->others.slot, lease_us(c), &fence,
-	                    c->call->err);
-	bl_lock(c->client);
-	/* The row has gone meanwhile, or this is not what was drawn. */
-	if (rc != BIZLOCK_OK || fence <= c->others.fence || fence <= c->others.trace)
-		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	c->others.fence = fence;
-	if (c->has_place)
-		c->sent = sent;
-	return win(c);
-}
-
 /* Somebody has the lock exclusively, or waits for it: back in line. */
 static int retreat(struct bl_contest *c, struct bl_conn *conn)
 {
@@ -121,8 +98,34 @@ static bool is_alone(const struct bl_contest *c)
 static bool is_newest(const struct bl_contest *c)
 {
 	if (!bl_shared_wants_exclusive(c))
-		return c->others.trace < c->others.fence;
+		return c->others.trace > 0 && c->others.trace < c->others.fence;
 	return c->others.drawn && !c->has_place;
+}
+
+/* Its fence may be smaller than that of somebody who had the lock before it, or there is no row of
+ * slot 0: it gets a new fence, and that row. */
+static int draw_again(struct bl_contest *c, struct bl_conn *conn)
+{
+	const struct bl_shared_seen had = c->others;
+	struct bl_wish wish = bl_shared_wish_of(c);
+	bl_time sent = bl_now();
+	int rc;
+
+	if (had.fence == 0) /* another one would be no larger: win() refuses it */
+		return win(c);
+	bl_unlock(c->client);
+	rc = bl_shared_draw(&conn->session, &wish, &had, lease_us(c), &c->others, c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*c->row = c->others.in_way;
+	/* The row has gone meanwhile, or this is not what was drawn. */
+	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.trace)
+		return BL_AGAIN;
+	if (c->has_place)
+		c->sent = sent;
+	c->has_place = false;
+	return is_alone(c) && is_newest(c) ? win(c) : BL_AGAIN;
 }
 
 /* After a go for a row. */
@@ -372,7 +375,10 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 	struct bl_err kept = *c->call->err;
 
 	if (rc != BIZLOCK_OK && c->stays) {
-		struct bl_drop drop = {.hold = h, .ref = bl_shared_own_row(c), .bell = h->bell};
+		struct bl_drop drop = {.hold = h,
+		                       .ref = bl_shared_own_row(c),
+		                       .rest_us = BL_ROW_STAYS,
+		                       .bell = h->bell};
 
 		/* The row may have a newer fence than the one that was seen. */
 		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK ||

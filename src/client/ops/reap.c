@@ -258,6 +258,7 @@ static int reap_all(struct reaper *r)
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK; i++) {
 		tables[i].table = (enum bl_reap_table)i;
 		tables[i].older_us = r->opts->older_than_ms * 1000;
+		tables[i].owner = r->call->owner_full;
 		tables[i].page = r->opts->batch > PAGE_MIN ? r->opts->batch : PAGE_MIN;
 		rc = reap_step(r, &tables[i], bl_reap_estimate, &ignored);
 		r->so_far.rows += (uint64_t)tables[i].estimate;

@@ -133,7 +133,8 @@ static void begin_at_a_distance(struct crew *c, const char *settings, uint32_t f
 	proxy_replace(p, "max_sort_length = 1024, group_concat_max_len = 1024", settings);
 	crew_begin_by(c, p, OPTIONS("max_connections", "1", "combine", "on"));
 	cr_assert_gt(proxy_replaced(p), 0);
-	c->flags = flags;
+	if (flags)
+		crew_shares(c);
 }
 
 /* Nothing is read behind the rows: the batch takes no more packets than any other. */

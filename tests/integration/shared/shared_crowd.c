@@ -1,5 +1,5 @@
-/* Many threads of two clients: nobody beside who has it alone, never more than the limit, no fence
- * back, no deadlock in the server. */
+/* Many threads of two clients, and a reaper: nobody beside who has it alone, never more than the
+ * limit, no fence back, no deadlock in the server. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
@@ -105,11 +105,36 @@ static void *take_part(void *arg)
 	return NULL;
 }
 
+/* While somebody shares it, slot 0 is there, whoever reaps meanwhile. Nobody gives it back under
+ * the mutex. */
+static void *look_on(void *arg)
+{
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+	MYSQL *db = db_open(&world.at, world.schema);
+	struct crowd *c = arg;
+
+	opts.older_than_ms = 0;
+	while (now_ms() < c->end) {
+		pthread_mutex_lock(&c->mu);
+		if (c->sharing > 0 &&
+		    db_number(db,
+		              "SELECT COUNT(*) FROM biz_lock WHERE biz_id = 'k' AND slot = 0") == 0)
+			note(c, "shared without slot 0", "");
+		pthread_mutex_unlock(&c->mu);
+		if (bizlock_reap(c->b[0], &opts, NULL) != BIZLOCK_OK)
+			die("%s", bizlock_errmsg(c->b[0]));
+		pause_ms(5);
+	}
+	mysql_close(db);
+	return NULL;
+}
+
 static void crowd_runs(uint32_t limit, bool bells)
 {
 	const char *const *options = OPTIONS("queue", bells ? "auto" : "off");
 	struct crowd c = {.limit = limit};
 	struct member members[SHARERS + ALONE];
+	pthread_t looker;
 	long long before;
 
 	if (bells)
@@ -126,8 +151,11 @@ static void crowd_runs(uint32_t limit, bool bells)
 		if (pthread_create(&members[i].thread, NULL, take_part, &members[i]) != 0)
 			die("no thread");
 	}
+	if (pthread_create(&looker, NULL, look_on, &c) != 0)
+		die("no thread");
 	for (int i = 0; i < SHARERS + ALONE; i++)
 		pthread_join(members[i].thread, NULL);
+	pthread_join(looker, NULL);
 	cr_log_info("shared %u times, up to %d together; alone %u times\n", c.shared_times, c.most,
 	            c.alone_times);
 	cr_assert_str_eq(c.problem, "");

@@ -151,10 +151,10 @@ Test(shared_life, deeper_in_memory)
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = X | BIZLOCK_LOCAL_REENTRY), NULL));
 	expect(MISUSE, b,
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_LOCAL_REENTRY), NULL));
-	cr_assert_eq(db_number(world.admin, "SELECT reentrant FROM biz_lock"), 1);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(reentrant) FROM biz_lock"), 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert_eq(shared_rows("TRUE"), 0);
+	cr_assert_eq(shared_rows("owner <> ''"), 0);
 }
 
 Test(shared_life, they_are_counted)
