@@ -84,7 +84,7 @@ static void rebuild(bizlock *lock, const char *path, unsigned edition)
 	FILE *out;
 	int rc;
 
-	opts.flags = BIZLOCK_EXCLUSIVE;
+	opts.flags = 0;
 	rc = bizlock_acquire(lock, report, &opts, NULL);
 	if (rc != BIZLOCK_OK)
 		fail(lock, rc, "rebuild");

@@ -33,16 +33,21 @@
  *          release, so that a release *is* the wake-up of the next waiter. It orders and wakes; it
  *          never excludes: the row alone decides who holds. Losing it costs fairness, never safety.
  *
- * shared   A lock acquired with BIZLOCK_SHARED is held by several owners at a time, by `limit` of
- *          them at most, and by none while one has it alone, with BIZLOCK_EXCLUSIVE: readers and
- *          writers, semaphores, workers with a number (grant.slot). They are served in the order of
- *          arrival: no sharer passes one that waits to have it alone, unless that one's client has
- *          died or stood still for 5 s; but a client hands slots of a
- *          `limit` over, 16 times in a row or for 250 ms. It is another lock than the plain one of
- *          that key. An owner has a key in one way at a time, else MISUSE; whoever has it alone may
- *          share it, too, one level deeper. Fences grow from one that had it alone to the next, and
- *          past those that shared it in between. A slot that rests (min_hold_ms) is taken: at most
- *          `limit` starts in a period. Not one of several keys.
+ * shared   A lock is had alone, or, with BIZLOCK_SHARED, by several owners at a time, by `limit` of
+ *          them at most: readers and writers, semaphores, workers with a number (grant.slot). Who
+ *          may have it beside whom:
+ *
+ *              holder          alone    shared
+ *              wants it alone  waits    waits
+ *              wants to share  waits    has it, if fewer than `limit` do
+ *
+ *          They are served in the order of arrival: no sharer passes one that waits to have it
+ *          alone, unless that one's client has died or stood still for 5 s; but a client hands
+ *          slots of a `limit` over, 16 times in a row or for 250 ms. An owner has a key in one way
+ *          at a time: whoever has it alone may share it, too, one level deeper; whoever shares it
+ *          must not ask for it alone (MISUSE). Fences grow from one that had it alone to the next,
+ *          and past those that shared it in between. A slot that rests (min_hold_ms) is taken: at
+ *          most `limit` starts in a period. Several keys at once are had alone.
  *
  * THE CALLING SEQUENCE
  *
@@ -145,7 +150,7 @@ extern "C" {
 #define BIZLOCK_LEASE_MIN_MS 100u
 #define BIZLOCK_LEASE_MAX_MS 86400000u
 #define BIZLOCK_DEPTH_MAX 1000000u /* re-entries of one hold */
-#define BIZLOCK_LIMIT_MAX 9999999u /* limit of a shared lock */
+#define BIZLOCK_LIMIT_MAX 9999999u /* of those that share a lock */
 
 /* Every error: X(name, number, text). Numbers are never reused.
  *
@@ -209,8 +214,7 @@ typedef struct bizlock_key {
 #define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE 4u      /* no doorbell for this call: poll instead */
-#define BIZLOCK_SHARED 8u        /* share the lock with up to `limit` others, */
-#define BIZLOCK_EXCLUSIVE 16u    /* or have it alone: see "shared" above */
+#define BIZLOCK_SHARED 8u        /* share the lock: see "shared" above */
 
 typedef struct bizlock_acquire_opts {
 	size_t size;       /* sizeof(bizlock_acquire_opts) */
@@ -230,7 +234,7 @@ typedef struct bizlock_acquire_opts {
 	                         holder that hangs loses the lock; bizlock_renew() may
 	                         lengthen it. Up to 2^32-1, and less than 100 is 100;
 	                         0: the client's option max_hold_ms */
-	uint32_t limit;       /* of a shared lock: how many share it at most; 0: any number */
+	uint32_t limit;       /* with BIZLOCK_SHARED: how many share it at most; 0: any number */
 } bizlock_acquire_opts;
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \

@@ -58,8 +58,8 @@ typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
  * acquired.
  *
  * As with bizlock_acquire(), a wait polls with BIZLOCK_NO_QUEUE, with queue=off, and with fewer
- * than 4 connections; and so does that for a shared lock, every 20 to 128 ms, or more rarely where
- * many requests are under way. */
+ * than 4 connections; and so does one among those that share the lock, every 20 to 128 ms, or more
+ * rarely where many requests are under way. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
                                                          const bizlock_acquire_opts *opts,
                                                          bizlock_done *done, void *arg,

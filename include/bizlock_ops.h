@@ -22,36 +22,34 @@ typedef struct bizlock_info {
 	                    others to leave, of its place: 5 s at most */
 	int64_t held_ms; /* since the hold began */
 	uint32_t depth;
-	uint32_t flags; /* BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE (who holds a shared lock alone, or
-	                   waits for the others to leave), or 0: a plain lock */
+	uint32_t flags; /* BIZLOCK_SHARED, or 0: who has it alone, or (depth 0) waits for those
+	                   that share it to leave */
 	uint32_t slot;  /* of one that shares it: which, */
 	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
 } bizlock_info;
 
 /* Calls fn for each row, of one biz_type or (NULL) of all, stale rows too, but not the free ones
- * that shared locks keep. Rows come by biz_id, then biz_type. Of one key the rows of the shared
- * lock come first, by slot; the plain lock comes last. Rows are read in pages, each a moment of its
- * own; no connection is held and no lock of the library during fn, which may call bizlock
- * functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
+ * that belong to nobody. Rows come by biz_id, then biz_type, then slot. Rows are read in pages,
+ * each a moment of its own; no connection is held and no lock of the library during fn, which may
+ * call bizlock functions. fn returns 0 to go on; anything else ends the walk, which is then OK. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);
 
-/* The same for one key: of the plain lock there is one row at most, of the shared one any number.
- */
+/* The same for one key: one row, or one for each that shares it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *), void *arg);
 
 /* An operator's force-unlock: ends the hold whose fence is `seen_fence`; never breaks a newer
- * holder. A fence names one hold, so it tells the plain lock from each holder of the shared one;
- * the others keep the shared lock. BUSY: another hold has taken its place, and the message names
- * the holder. LOST: nobody has that fence any more. */
+ * holder. A fence names one hold: of several that share the lock the others keep it. BUSY: another
+ * hold has taken its place, and the message names the holder. LOST: nobody has that fence any more.
+ */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
 
 /* ---- who waits ---------------------------------------------------------- */
 
-/* One connection that waits for a key, or for the shared lock of that name: at the doorbell, or by
- * watching. Valid during the callback. */
+/* One connection that waits for a key: at the doorbell, or by watching. Valid during the callback.
+ */
 typedef struct bizlock_waiter {
 	size_t size;                   /* set by the library */
 	const char *biz_type, *biz_id; /* the key */
@@ -59,9 +57,8 @@ typedef struct bizlock_waiter {
 	uint64_t connection;           /* its number at the server */
 	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds. -1: not known,
 	                                  for the connection watches the key, and maybe others; or
-	                                  it is the first in line for a shared lock, and others
+	                                  it is the first in line, and others that share the lock
 	                                  have yet to leave */
-	uint32_t shared;               /* 1: for the shared lock, in either way; 0: the plain one */
 } bizlock_waiter;
 
 /* Calls fn for each connection that waits for one of the n keys: first those at the doorbells, the
@@ -85,10 +82,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 /* ---- the reaper ---------------------------------------------------------- */
 
 /* Rows that nobody needs any more: what dead holders left, rests that are over, and the rows behind
- * row locks that nobody has asked for in a long time. A shared lock keeps a row after an exclusive
- * hold, which keeps its fences in order: that row goes when it has been over for a day, or for
- * older_than_ms if that is longer. Such rows only make lists and tables longer; run the reaper
- * every hour or so. */
+ * row locks that nobody has asked for in a long time. A lock that was shared keeps one free row. It
+ * goes when nobody shares the lock any more. Such rows only make lists and tables longer; run the
+ * reaper every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {
@@ -98,7 +94,7 @@ typedef struct bizlock_reap_result {
 	uint64_t looked_at;   /* rows that were read so far */
 	uint64_t leases;      /* purged: locks whose lease was over */
 	uint64_t rests;       /* purged: locks that rested after their release (min_hold_ms), and
-	                         what shared locks kept after exclusive holds */
+	                         free rows of locks that were shared */
 	uint64_t row_locks;   /* purged: rows of row locks */
 	uint64_t passed_over; /* not purged: in use, or locked, when it came to it */
 } bizlock_reap_result;

@@ -11,8 +11,8 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'which one is locked; acquire writes it',
   `biz_type` VARCHAR(64) NOT NULL
     COMMENT 'what kind of thing biz_id names; acquire writes it',
-  `slot` INT UNSIGNED NOT NULL DEFAULT 4294967295
-    COMMENT '4294967295: a plain lock. Of a shared lock: 0, who has it exclusively or waits for the others to leave; from 1 on, who shares it; acquire writes it',
+  `slot` INT UNSIGNED NOT NULL DEFAULT 0
+    COMMENT '0: who has the lock alone, or waits for the others to leave, or nobody; from 1 on: who shares it, which nobody does without a row 0; acquire writes it',
   `at_most` INT UNSIGNED NOT NULL DEFAULT 0
     COMMENT 'how many may share it, as this holder has it, for people who look; 0: any number, or not shared; acquire writes it',
   `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT

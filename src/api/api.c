@@ -93,8 +93,6 @@ static int acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts
 		rc = bl_key_check_taken(&checked, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire", err, rc);
-	if (opts->flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE))
-		bl_key_share(&checked, 0);
 	rc = bl_door_begin(&m.call, b, &checked, &who, opts->wait_ms, "acquire", err);
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -6,8 +6,7 @@
 #include "core/key.h"
 #include "core/lease.h"
 
-#define MODES (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE)
-#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | MODES)
+#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | BIZLOCK_SHARED)
 /* What earlier versions had. */
 #define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
 #define OPTS_SIZE_SECOND offsetof(bizlock_acquire_opts, limit)
@@ -59,9 +58,6 @@ static int check_values(const bizlock_acquire_opts *opts, struct bl_err *err)
 	if (opts->flags & ~KNOWN_FLAGS)
 		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
 		                  opts->flags & ~KNOWN_FLAGS);
-	if ((opts->flags & MODES) == MODES)
-		return bl_err_set(err, BIZLOCK_INVALID,
-		                  "flags: BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE, not both");
 	return bl_note_check(opts->note, err);
 }
 
@@ -70,19 +66,17 @@ static int check_limit(const bizlock_acquire_opts *opts, struct bl_err *err)
 	if (opts->limit > BIZLOCK_LIMIT_MAX)
 		return bl_err_set(err, BIZLOCK_INVALID, "limit is %" PRIu32 ": must be 0 to %u",
 		                  opts->limit, BIZLOCK_LIMIT_MAX);
-	if (!opts->limit || opts->flags & MODES)
+	if (!opts->limit || opts->flags & BIZLOCK_SHARED)
 		return BIZLOCK_OK;
-	return bl_err_set(err, BIZLOCK_INVALID,
-	                  "limit is %" PRIu32 ": of use with BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE",
+	return bl_err_set(err, BIZLOCK_INVALID, "limit is %" PRIu32 ": of use with BIZLOCK_SHARED",
 	                  opts->limit);
 }
 
 int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_err *err)
 {
-	if (!(opts->flags & MODES))
+	if (!(opts->flags & BIZLOCK_SHARED))
 		return BIZLOCK_OK;
-	return bl_err_set(err, BIZLOCK_INVALID,
-	                  "flags: %s with BIZLOCK_SHARED or BIZLOCK_EXCLUSIVE", what);
+	return bl_err_set(err, BIZLOCK_INVALID, "flags: %s with BIZLOCK_SHARED", what);
 }
 
 static int check_opts(const bizlock_acquire_opts *opts, struct bl_err *err)
@@ -207,7 +201,7 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .max_hold_ms = most_ms,
 	        .own_max_hold = opts->max_hold_ms > 0,
 	        .flags = opts->flags,
-	        .limit = opts->flags & BIZLOCK_EXCLUSIVE ? 0 : opts->limit,
+	        .limit = opts->limit,
 	        .note = opts->note,
 	        .once = opts->wait_ms == 0,
 	};

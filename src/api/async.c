@@ -49,8 +49,6 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 		rc = bl_door_enter(b, err);
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "acquire_start", err, rc);
-	if (o.flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE))
-		bl_key_share(&checked, 0);
 	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note, err);
 	if (op) {
 		op->request = bl_args_request(&o, &b->config);

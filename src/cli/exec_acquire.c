@@ -38,9 +38,7 @@ void cli_exec_wake(int fd)
 
 uint32_t cli_exec_mode(const struct cli_exec_options *o)
 {
-	if (o->exclusive)
-		return BIZLOCK_EXCLUSIVE;
-	return o->shared || o->limit ? BIZLOCK_SHARED : 0;
+	return !o->exclusive && (o->shared || o->limit) ? BIZLOCK_SHARED : 0;
 }
 
 /* ---- nested execs ------------------------------------------------------------------- */
@@ -71,9 +69,7 @@ static int look(void *arg, const bizlock_info *info)
 	struct sight *s = arg;
 	char name[256], left[CLI_DURATION_SIZE];
 
-	uint32_t mode = cli_exec_mode(&s->x->o);
-
-	if (info->left_ms <= 0 || !info->flags != !mode || s->outer)
+	if (info->left_ms <= 0 || s->outer)
 		return 0;
 	s->outer = is_outer(info->owner);
 	s->seen = true;

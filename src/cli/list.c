@@ -23,7 +23,7 @@ const struct cli_option cli_list_options[] = {
 };
 
 const char cli_list_more[] =
-        "MODE is that of a shared lock, with slot and limit. OWNER is a thread's number\n"
+        "MODE is exclusive, or shared with slot and limit. OWNER is a thread's number\n"
         "or a name, HELD the time since the lock was acquired, LEFT what remains of its\n"
         "lease by the server's clock. A lock that rests was released, and nobody gets it\n"
         "yet. A row that is stale hinders nobody.\n";

@@ -66,8 +66,7 @@ void cli_locks_free(struct cli_locks *locks)
 
 static bool is_for(const struct cli_lock *lock, const bizlock_waiter *waiter)
 {
-	return lock->left_ms > 0 && (lock->flags != 0) == (waiter->shared != 0) &&
-	       strcmp(lock->biz_id, waiter->biz_id) == 0 &&
+	return lock->left_ms > 0 && strcmp(lock->biz_id, waiter->biz_id) == 0 &&
 	       strcmp(lock->biz_type, waiter->biz_type) == 0;
 }
 
@@ -110,8 +109,6 @@ const char *cli_lock_state(const struct cli_lock *lock)
 
 const char *cli_lock_mode(const struct cli_lock *lock)
 {
-	if (!lock->flags)
-		return "plain";
 	return lock->flags & BIZLOCK_SHARED ? "shared" : "exclusive";
 }
 

@@ -32,7 +32,7 @@ int cli_locks_count_waiting(bizlock *lock, struct cli_locks *locks);
 /* "held", "resting" (released, for bizlock_acquire_opts.min_hold_ms), "stale". */
 const char *cli_lock_state(const struct cli_lock *lock);
 
-/* "shared", "exclusive", "plain" */
+/* "shared", "exclusive" */
 const char *cli_lock_mode(const struct cli_lock *lock);
 
 /* Whether the slot says something: without a limit it is any number. */

@@ -62,8 +62,7 @@ static void show_lock(const struct cli_lock *lock)
 	line("type", lock->biz_type);
 	line("id", lock->biz_id);
 	line("state", cli_lock_state(lock));
-	if (lock->flags)
-		line("mode", cli_lock_mode(lock));
+	line("mode", cli_lock_mode(lock));
 	if (cli_lock_has_slot(lock)) {
 		number("slot", lock->slot);
 		number("limit", lock->limit);

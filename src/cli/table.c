@@ -50,8 +50,6 @@ static const char *mode_name(const struct cli_lock *lock, char buf[CELL_SIZE])
 
 static const char *mode(const struct cli_lock *lock, char buf[CELL_SIZE])
 {
-	if (!lock->flags)
-		return "";
 	if (!cli_lock_has_slot(lock))
 		return cli_lock_mode(lock);
 	snprintf(buf, CELL_SIZE, "%s %" PRIu32 "/%" PRIu32, cli_lock_mode(lock), lock->slot,

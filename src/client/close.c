@@ -44,7 +44,7 @@ static size_t pick_holds(struct bizlock *b, bool fenced, struct bl_item *items)
 	for (struct bl_hold *h = NULL;
 	     n < BL_DROP_MAX && (h = bl_held_walk(&b->held, h)) != NULL;) {
 		if (!has_to_go(b, h) || bl_hold_rest_us(h) > 0 || h->fenced != fenced ||
-		    h->key.shared)
+		    h->key.slot > 0)
 			continue;
 		items[n++] = (struct bl_item){.key = h->key, .fence = h->fence};
 	}
@@ -74,7 +74,7 @@ static struct bl_item pick_single(struct bizlock *b, char owner[BL_OWNER_MAX + 1
 	bl_lock(b);
 	while (item.fence == 0 && (h = bl_held_walk(&b->held, h)) != NULL) {
 		*ret_rest_us = bl_hold_rest_us(h);
-		if (!has_to_go(b, h) || (*ret_rest_us <= 0 && !h->key.shared))
+		if (!has_to_go(b, h) || (*ret_rest_us <= 0 && h->key.slot == 0))
 			continue;
 		bl_owner_full(&h->owner, &b->process, owner);
 		item = (struct bl_item){.key = h->key, .fence = h->fence};
@@ -98,7 +98,7 @@ static int drop_singles(struct bizlock *b, struct bl_session *s)
 		if (item.fence == 0)
 			return BIZLOCK_OK;
 		bl_bell_name(bell, b->bell_seed, &item.key);
-		ref.bell = item.key.shared && b->bells ? bell : NULL;
+		ref.bell = item.key.slot > 0 && b->bells ? bell : NULL;
 		rc = bl_lock_probe(s, &item.key, &locked, &ignored);
 		if (rc == BIZLOCK_OK && !locked)
 			rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);

@@ -44,7 +44,7 @@ struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
 {
 	struct bl_hold *h = *bucket_of(t, key);
 
-	while (h && (h->state == BL_HOLD_ORPHAN || !bl_key_same_name(&h->key, key) ||
+	while (h && (h->state == BL_HOLD_ORPHAN || !bl_key_equal(&h->key, key) ||
 	             !bl_owner_equal(&h->owner, owner)))
 		h = h->next;
 	return h;

@@ -61,28 +61,16 @@ int bl_key_make(struct bl_key *ret, bizlock_key key, struct bl_err *err)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	ret->hash = bl_key_hash(key);
-	ret->shared = false;
-	ret->slot = BL_SLOT_PLAIN;
+	ret->slot = 0;
 	ret->type_len = copy_part(ret->type, key.biz_type, BIZLOCK_TYPE_MAX);
 	ret->id_len = copy_part(ret->id, key.biz_id, BIZLOCK_ID_MAX);
 	return BIZLOCK_OK;
 }
 
-void bl_key_share(struct bl_key *key, uint32_t slot)
-{
-	key->shared = true;
-	key->slot = slot;
-}
-
-bool bl_key_same_name(const struct bl_key *a, const struct bl_key *b)
+bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
 {
 	return a->hash == b->hash && a->type_len == b->type_len && a->id_len == b->id_len &&
 	       memcmp(a->type, b->type, a->type_len) == 0 && memcmp(a->id, b->id, a->id_len) == 0;
-}
-
-bool bl_key_equal(const struct bl_key *a, const struct bl_key *b)
-{
-	return a->shared == b->shared && bl_key_same_name(a, b);
 }
 
 int bl_type_check(const char *biz_type, struct bl_err *err)

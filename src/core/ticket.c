@@ -38,7 +38,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 	char hash[33];
 	int rc = BIZLOCK_OK;
 
-	if (t->key.shared)
+	if (t->key.slot > 0)
 		bl_buf_addf(&text, "%" PRIu32 ":", t->key.slot);
 	bl_buf_addf(&text, "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence, t->depth,
 	            t->lease_ms, t->min_hold_ms);
@@ -53,7 +53,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 		                text.len + HEAD + 1);
 	if (rc == BIZLOCK_OK) {
 		check_sum(text.data, hash);
-		snprintf(ret, size, "%s%s:%s", t->key.shared ? SHARED : PLAIN, hash, text.data);
+		snprintf(ret, size, "%s%s:%s", t->key.slot > 0 ? SHARED : PLAIN, hash, text.data);
 	}
 	bl_buf_free(&text);
 	return rc;
@@ -146,12 +146,11 @@ static bool read_ticket(const char *text, struct bl_ticket *ret, struct bl_err *
 	bizlock_key key;
 
 	if ((!shared && strncmp(text, PLAIN, BEGIN_LEN) != 0) || !checked(text) ||
-	    (shared && !read_number(&at, BL_SLOT_PLAIN - 1, &slot)) ||
+	    (shared && !read_number(&at, BL_SLOT_ANY - 1, &slot)) ||
 	    !read_fields(at, ret, &key, type, id) || bl_key_make(&ret->key, key, err) != BIZLOCK_OK)
 		return false;
-	if (shared)
-		bl_key_share(&ret->key, (uint32_t)slot);
-	return true;
+	ret->key.slot = (uint32_t)slot;
+	return slot > 0 || !shared;
 }
 
 int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)

@@ -325,7 +325,7 @@ static void tell_releases(struct batch *b)
 	if (b->shared)
 		bl_sharers_wake(b);
 	else
-		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells), false);
+		bl_watch_wake(b->s, bells, bl_batch_bells(b, bells), BL_WATCH_WATCHERS);
 }
 
 /* The packet that changes the rows. */
@@ -387,7 +387,7 @@ int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, cons
 	                  .entries = entries,
 	                  .n = n,
 	                  .suffix = suffix,
-	                  .shared = bl_entry_key(entries[0])->shared};
+	                  .shared = bl_entry_key(entries[0])->slot > 0};
 	int rc;
 
 	*ret_sent = 0;
@@ -410,7 +410,7 @@ void bl_batch_draw_again(struct bl_session *s, struct bl_entry **entries, size_t
 	struct batch b = {.s = s, .entries = entries, .n = n, .suffix = suffix};
 	struct bl_err ignored;
 
-	if (bl_entry_key(entries[0])->shared || count_entries(&b, bl_batch_won) == 0)
+	if (bl_entry_key(entries[0])->slot > 0 || count_entries(&b, bl_batch_won) == 0)
 		return;
 	bl_batch_again(&b);
 	if (!s->text.failed)

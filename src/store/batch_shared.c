@@ -319,6 +319,6 @@ void bl_sharers_wake(struct batch *b)
 
 	for (size_t at = 0; (e = next_key(b, bl_batch_releases, &at)) != NULL;)
 		bells[n++] = e->bell;
-	bl_watch_wake(b->s, bells, n, true);
+	bl_watch_wake(b->s, bells, n, BL_WATCH_THE_FIRST);
 	b->s->woke = false;
 }

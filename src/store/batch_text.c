@@ -54,7 +54,7 @@ bool bl_batch_acquires(const struct bl_entry *e)
 
 bool bl_batch_inserts(const struct bl_entry *e)
 {
-	return bl_batch_acquires(e) && (e->rung || e->goal->key->shared) && !e->there;
+	return bl_batch_acquires(e) && (e->rung || e->goal->key->slot > 0) && !e->there;
 }
 
 bool bl_batch_won(const struct bl_entry *e)

@@ -29,8 +29,6 @@ void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct b
 {
 	static const char prefix[8] = {'b', 'i', 'z', 'l', 'o', 'c', 'k', ':'};
 
-	if (key->shared)
-		bl_hash_add(&seed, "shared", sizeof("shared"));
 	bl_hash_add(&seed, key->type, key->type_len + 1u);
 	bl_hash_add(&seed, key->id, key->id_len + 1u);
 	memcpy(ret, prefix, sizeof(prefix));

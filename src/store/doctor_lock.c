@@ -61,7 +61,8 @@ static int take(struct trial *t, struct bl_session *s, struct bl_err *err)
 	struct bl_goal *goals[] = {&t->goal};
 	struct bl_ring ring = {false, NULL};
 	enum bl_took took;
-	int rc = bl_take(s, &claim, goals, 1, ring, &took, err);
+	bool over;
+	int rc = bl_take(s, &claim, goals, 1, ring, &took, &over, err);
 
 	t->step = "taken";
 	t->may_be_there = rc == BIZLOCK_OK || bl_may_have_run(err);
@@ -102,11 +103,8 @@ static int give_back(struct trial *t, struct bl_session *s, struct bl_err *err)
 static void clean_up(struct bl_doctor *d, struct trial *t)
 {
 	struct bl_session other = {.mysql = NULL}, *s = &d->session;
-	struct bl_ref any = hold_of(t);
 	struct bl_err ignored;
-	bool matched;
 
-	any.fence = 0;
 	if (s->gone) {
 		s = &other;
 		if (bl_failover_connect_once(d->config, false, s, &ignored) != BIZLOCK_OK)
@@ -114,7 +112,11 @@ static void clean_up(struct bl_doctor *d, struct trial *t)
 		s->sql = &t->sql;
 		bl_kill_marked(s, &d->session.mark, &ignored); /* it may still be at work */
 	}
-	bl_lock_sweep(s, any, &matched, &ignored);
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "DELETE FROM %s", t->sql.table);
+	bl_sql_key(&s->text, &t->key);
+	if (!s->text.failed)
+		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
 	bl_session_close(&other);
 }
 

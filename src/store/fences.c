@@ -105,10 +105,10 @@ static int raise_counter(struct bl_session *s, const char *prefix, uint64_t fenc
 	            "SET @bizlock_raised = UUID();INSERT INTO `%sbiz_lock` (biz_id, biz_type, "
 	            "slot, fence, "
 	            "owner, reentrant, timeout, gmt_create, gmt_modified) VALUES "
-	            "(@bizlock_raised, " FLOOR_TYPE ", " PLAIN ", %" PRIu64 ", '', 0, " NOW ", " NOW
+	            "(@bizlock_raised, " FLOOR_TYPE ", 0, %" PRIu64 ", '', 0, " NOW ", " NOW
 	            ", " NOW
 	            ");DELETE FROM `%sbiz_lock` WHERE biz_id = @bizlock_raised AND biz_type "
-	            "= " FLOOR_TYPE " AND slot = " PLAIN,
+	            "= " FLOOR_TYPE " AND slot = 0",
 	            prefix, fence, prefix);
 	return run(s, NULL, err);
 }

@@ -265,22 +265,20 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *bell,
                          uint64_t *ret_affected, struct bl_err *err)
 {
-	bool shares = !bell && hold.key->shared;
+	enum bl_watch_whom whom = hold.key->slot > 0 ? BL_WATCH_THE_FIRST : BL_WATCH_ALL;
 	int rc;
 
 	bl_buf_adds(&s->text, ";");
 	if (bell)
 		bl_watch_add_rings(s, &bell, 1);
-	else if (shares)
-		bl_shared_add_wake(&s->text, hold.bell);
 	else
-		bl_watch_add_question(&s->text, hold.bell);
+		bl_watch_add_question(&s->text, hold.bell, whom);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);
 	if (rc == BIZLOCK_OK)
-		bl_watch_wake(s, bell ? &bell : &hold.bell, 1, shares);
-	s->woke &= !shares;
+		bl_watch_wake(s, bell ? &bell : &hold.bell, 1, bell ? BL_WATCH_WATCHERS : whom);
+	s->woke &= hold.key->slot == 0;
 	return rc;
 }
 
@@ -313,14 +311,14 @@ static int drop_and_ring(struct bl_session *s, struct bl_ref hold, const char *b
 		               : rc;
 	*ret_affected = done.affected;
 	s->warnings = mysql_warning_count(s->mysql);
-	bl_watch_wake(s, &bell, 1, false);
+	bl_watch_wake(s, &bell, 1, BL_WATCH_WATCHERS);
 	return rc;
 }
 
 static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                      bool *ret_matched, struct bl_err *err)
 {
-	bool at_once = bell && s->sql->compound && hold.owner && rest_us == 0 && !hold.key->shared;
+	bool at_once = bell && s->sql->compound && hold.owner && rest_us == 0;
 	uint64_t affected = 0;
 	int rc;
 
@@ -348,7 +346,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	bool again = false;
 	int rc;
 
-	if (!bell && !hold.bell && rest_us == 0 && !hold.key->shared)
+	if (!bell && !hold.bell && rest_us == 0)
 		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
 		                    err);
 	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
@@ -409,7 +407,7 @@ int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matche
 int bl_lock_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched, struct bl_err *err)
 {
 	int (*sweep)(struct bl_session *, struct bl_ref, bool *, struct bl_err *) =
-	        hold.key->shared ? bl_shared_sweep : bl_lock_sweep_row;
+	        hold.key->slot > 0 ? bl_shared_sweep : bl_lock_sweep_row;
 	bool again = false;
 	int rc = sweep(s, hold, ret_matched, err);
 

@@ -16,13 +16,17 @@ static bool same(const char *text, unsigned long len, const char *part, size_t p
 }
 
 struct taking {
+	MYSQL *mysql;
 	struct bl_goal **goals;
 	size_t n;
 	unsigned statements; /* the last one reads the rows, that before it makes them */
 	unsigned answered;
+	bool there; /* one of the rows was there before */
 };
 
-/* One row: biz_id, biz_type, fence, taken_from. */
+enum { COLUMNS = 5 };
+
+/* One row: biz_id, biz_type, fence, taken_from, and whether anybody shares the lock. */
 static void note_taken(const struct taking *t, MYSQL_ROW row, const unsigned long *len)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -33,7 +37,8 @@ static void note_taken(const struct taking *t, MYSQL_ROW row, const unsigned lon
 			continue;
 		goal->seen = true;
 		goal->fence = row[2] ? strtoull(row[2], NULL, 10) : 0;
-		goal->took_over = row[3] && strcmp(row[3], "0") != 0;
+		goal->took_over = goal->cleared || (row[3] && strcmp(row[3], "0") != 0);
+		goal->shared = !row[4] || strcmp(row[4], "0") != 0;
 		return;
 	}
 }
@@ -44,7 +49,9 @@ static void read_taken(void *arg, unsigned statement, struct bl_rows *rows)
 	MYSQL_ROW row;
 
 	t->answered = statement + 1;
-	if (t->answered == t->statements && rows && rows->columns == 4)
+	if (t->answered + 1 == t->statements && !rows)
+		t->there = mysql_affected_rows(t->mysql) > t->n; /* see bl_was_there() */
+	if (t->answered == t->statements && rows && rows->columns == COLUMNS)
 		while ((row = bl_rows_next(rows)) != NULL)
 			note_taken(t, row, rows->lengths);
 }
@@ -80,12 +87,12 @@ static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, s
 
 /* Sends the text, to which the statements that read the rows are added. *ret_done false: it was
  * refused. */
-static int take(struct bl_session *s, struct taking *t, const char *owner, bool *ret_done,
-                struct bl_err *err)
+static int take(struct bl_session *s, struct taking *t, const char *owner, bool looks,
+                bool *ret_done, struct bl_err *err)
 {
 	int rc;
 
-	bl_sql_read_set(s->sql, &s->text);
+	bl_sql_read_set(s->sql, &s->text, looks);
 	for (size_t i = 0; i < t->n; i++) {
 		t->goals[i]->seen = false;
 		bl_sql_add_key(&s->text, i == 0, t->goals[i]->key);
@@ -110,9 +117,10 @@ void bl_set_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_
 }
 
 int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
-                size_t n, struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
+                size_t n, struct bl_ring ring, enum bl_took *ret, bool *ret_over,
+                struct bl_err *err)
 {
-	struct taking t = {goals, n, ring.bells ? 3 : 2, 0};
+	struct taking t = {s->mysql, goals, n, ring.bells ? 3 : 2, 0, false};
 	bool all;
 	int rc;
 
@@ -120,7 +128,8 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 	if (ring.bells)
 		add_rings(s, goals, n, ring.rung);
 	add_set_insert(s, goals, n, claim, ring.bells);
-	rc = take(s, &t, claim->owner, &all, err);
+	rc = take(s, &t, claim->owner, false, &all, err);
+	*ret_over = t.there;
 	if (!all && !s->gone && ring.bells)
 		bl_set_free_bells(s, goals, n); /* those that it came to */
 	if (all)
@@ -133,7 +142,7 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                       size_t n, struct bl_err *err)
 {
-	struct taking t = {goals, n, 2, 0};
+	struct taking t = {s->mysql, goals, n, 2, 0, false};
 	bool done;
 
 	bl_buf_reset(&s->text);
@@ -144,7 +153,7 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct
 	bl_buf_adds(&s->text, "owner = ");
 	bl_sql_literal(&s->text, "_ascii", claim->owner, strlen(claim->owner));
 	bl_sql_end_again(&s->text);
-	return take(s, &t, claim->owner, &done, err);
+	return take(s, &t, claim->owner, true, &done, err);
 }
 
 /* ---- dropping ------------------------------------------------------------------------ */
@@ -193,6 +202,6 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
 	else if (bells)
-		bl_watch_wake(s, rung, n, false);
+		bl_watch_wake(s, rung, n, BL_WATCH_WATCHERS);
 	return rc;
 }

@@ -7,7 +7,8 @@
 
 /* See bl_take() and bl_take_again(), of which these are the part for more than one. */
 int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
-                size_t n, struct bl_ring ring, enum bl_took *ret, struct bl_err *err);
+                size_t n, struct bl_ring ring, enum bl_took *ret, bool *ret_over,
+                struct bl_err *err);
 int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                       size_t n, struct bl_err *err);
 

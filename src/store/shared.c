@@ -29,7 +29,8 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	}
 	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
-	bl_buf_adds(&s->text, " AND slot = 0 AND " BL_SHARED_TAKEN " AND owner <> ");
+	bl_buf_addf(&s->text, " AND slot = 0 AND %s AND owner <> ",
+	            wish->exclusive ? "timeout > " NOW : BL_SHARED_TAKEN);
 	bl_shared_add_owner(s, wish);
 	bl_buf_adds(&s->text, ")");
 }
@@ -75,9 +76,9 @@ static void add_type(struct bl_session *s, const struct bl_key *key)
 	bl_sql_literal(&s->text, "_utf8mb4", key->type, key->type_len);
 }
 
-/* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A row that is there and
- * over has no owner, for others are in the way. If it is our own, by a statement whose reply was
- * lost, its lease begins anew. */
+/* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A sharer's row that is
+ * there and over has no owner, for others are in the way; slot 0 may have one, who has died. If it
+ * is our own, by a statement whose reply was lost, its lease begins anew. */
 #define ANEW(column) ", " column " = IF(" OVER ", VALUES(" column "), " column ")"
 
 void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
@@ -106,8 +107,8 @@ static void add_insert(struct bl_session *s, const struct bl_shared_go *go)
 {
 	bl_shared_add_values(s, go);
 	bl_buf_adds(&s->text,
-	            "taken_from = IF(" OVER
-	            ", 0, taken_from)" ANEW("at_most") ANEW("fence") ANEW("owner") ANEW("reentrant")
+	            "taken_from = IF(" OVER ", " TAKEN_FROM
+	            ", taken_from)" ANEW("at_most") ANEW("fence") ANEW("owner") ANEW("reentrant")
 	                    ANEW("bell") ANEW("note") ANEW("gmt_create")
 	                            ANEW("gmt_modified") ", timeout = IF(owner = VALUES(owner), "
 	                                                 "VALUES(timeout), timeout);");
@@ -181,7 +182,7 @@ static void read_sent(void *arg, unsigned statement, struct bl_rows *rows)
 static int look_behind(struct bl_session *s, const struct sent *g, struct bl_err *err)
 {
 	if (bl_shared_in_cluster(s))
-		return bl_shared_look(s, g->wish, false, g->seen, err);
+		return bl_shared_look(s, g->wish, BL_SHARED_READ, g->seen, err);
 	return g->read ? BIZLOCK_OK
 	               : bl_session_refuse(s, err, "no rows where they were asked for");
 }
@@ -222,7 +223,7 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 		bl_watch_add_rings(s, &go->wish.bell, 1);
 	rc = bl_session_each(s, g->looks + looks, read_sent, g, err);
 	if (rc == BIZLOCK_OK && gives_bell)
-		bl_watch_wake(s, &go->wish.bell, 1, false);
+		bl_watch_wake(s, &go->wish.bell, 1, BL_WATCH_WATCHERS);
 	s->woke = false;
 	return rc;
 }
@@ -385,14 +386,13 @@ static int find_once(struct bl_session *s, struct bl_key *key, uint64_t fence, b
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
 	bl_sql_key(&s->text, key);
-	bl_buf_addf(&s->text, " AND " SHARED " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1",
-	            fence);
+	bl_buf_addf(&s->text, " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1", fence);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
 	*ret_found = rc == BIZLOCK_OK && next > 0;
 	if (*ret_found)
-		bl_key_share(key, (uint32_t)(next - 1));
+		key->slot = (uint32_t)(next - 1);
 	return rc;
 }
 
@@ -424,9 +424,8 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
 		bl_sql_key(&s->text, hold.key);
 		bl_buf_addf(&s->text,
-		            " AND " SHARED " AND slot >= %" PRId64 " AND fence <> %" PRIu64
-		            " AND owner = ",
-		            next, hold.fence);
+		            " AND slot >= %" PRId64 " AND fence <> %" PRIu64 " AND owner = ", next,
+		            hold.fence);
 		bl_sql_literal(&s->text, "_ascii", hold.owner, strlen(hold.owner));
 		bl_buf_adds(&s->text, " ORDER BY slot LIMIT 1");
 		if (s->text.failed)

@@ -42,15 +42,23 @@ struct bl_shared_seen {
 	uint64_t fence;
 	bool drawn;       /* of an exclusive one: its fence is newer than what others have had */
 	uint64_t trace;   /* fence of slot 0, 0: none */
-	bool took_over;   /* rows of others that never released were cleared, or may have been */
+	bool took_over;   /* from others that never released: their rows were cleared, or may have
+	                     been, or slot 0 is ours and was theirs */
 	bool uncleared;   /* rows that were over are in the way still, or may be */
 	bool exclusively; /* slot 0 is in the way */
 	struct bl_row in_way; /* the one to wait for. left_us <= 0: none, or (locked) one that is
 	                           over, and fenced by a transaction */
 };
 
-/* Reads without locking anything; clear: removes rows that are over. CONN, DB, NOMEM. */
-int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
+enum bl_shared_how {
+	BL_SHARED_READ,  /* locks nothing */
+	BL_SHARED_PROBE, /* of one that wants it alone: asks whether rows that are over are fenced
+	                  */
+	BL_SHARED_CLEAR  /* removes rows of sharers that are over, and one of slot 0 for a sharer */
+};
+
+/* CONN, DB, NOMEM. */
+int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_shared_how how,
                    struct bl_shared_seen *ret, struct bl_err *err);
 
 enum bl_shared_bell {
@@ -88,7 +96,7 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
                    const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
                    struct bl_err *err);
 
-/* The row with this fence: its key, by key->shared and key->slot. CONN, DB, NOMEM. */
+/* The row with this fence: its key->slot. CONN, DB, NOMEM. */
 int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
                    struct bl_err *err);
 
@@ -106,9 +114,5 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
  * readable. *ret RING: it slept, and was woken. */
 int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms, int wake_fd,
                     enum bl_heard *ret, struct bl_err *err);
-
-/* The statement of a text that gives a row back whose answer tells whether somebody sleeps so;
- * bl_watch_wake() follows it. */
-void bl_shared_add_wake(struct bl_buf *text, const char *bell);
 
 #endif

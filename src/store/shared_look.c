@@ -32,12 +32,12 @@ void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const 
 		bl_buf_addf(&s->text, "SELECT IS_USED_LOCK('%s')", wish->bell);
 	else
 		bl_buf_adds(&s->text, "SELECT 0");
-	bl_buf_addf(&s->text, ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
-	                      "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout), l.owner = ");
+	bl_buf_addf(&s->text,
+	            ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
+	            "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout), l.taken_from, l.owner = ");
 	bl_shared_add_owner(s, wish);
 	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
-	bl_buf_adds(&s->text, " AND " SHARED);
 	if (slot)
 		bl_buf_addf(&s->text, " AND slot IN (0, %s)", slot);
 	bl_buf_adds(&s->text, ") AS l ON TRUE ORDER BY l.slot");
@@ -59,7 +59,8 @@ static struct bl_row row_of(MYSQL_ROW row)
 	                     .fence = row[2] ? strtoull(row[2], NULL, 10) : 0,
 	                     .depth = row[4] ? (uint32_t)strtoul(row[4], NULL, 10) : 0,
 	                     .bell = row[5] ? strtoull(row[5], NULL, 10) : 0,
-	                     .left_us = bl_lock_within(bl_rows_number(row[6]))};
+	                     .left_us = bl_lock_within(bl_rows_number(row[6])),
+	                     .took_over = row[7] && strcmp(row[7], "0") != 0};
 	size_t len = row[3] ? strnlen(row[3], BL_OWNER_MAX) : 0;
 
 	memcpy(ret.owner, row[3] ? row[3] : "", len);
@@ -69,12 +70,12 @@ static struct bl_row row_of(MYSQL_ROW row)
 static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row)
 {
 	struct bl_shared_dead *dead = j->dead;
-	bool in_way = slot == 0 || j->wish->exclusive || j->wish->limit;
+	bool alone = j->wish->exclusive, in_way = slot == 0 || alone || j->wish->limit;
 
 	if (!in_way || !row->owner[0])
 		return;
 	if (!dead || dead->count == sizeof(dead->rows) / sizeof(dead->rows[0])) {
-		j->seen->uncleared |= slot == 0 || j->wish->exclusive;
+		j->seen->uncleared |= (slot == 0) != alone;
 		return;
 	}
 	dead->rows[dead->count].slot = slot;
@@ -100,6 +101,7 @@ static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row,
 		seen->mine = true;
 		seen->slot = slot;
 		seen->fence = row->fence;
+		seen->took_over = row->took_over;
 	} else if (slot == 0) {
 		seen->in_way = *row;
 		seen->exclusively = true;
@@ -127,7 +129,7 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
 		bell_by = row[0] ? strtoull(row[0], NULL, 10) : 0;
 		if (row[1])
 			note_row(&j, (uint32_t)strtoul(row[1], NULL, 10), &one,
-			         row[7] && row[7][0] == '1');
+			         row[8] && row[8][0] == '1');
 	}
 	if (ret->in_way.left_us <= 0 && wish->exclusive && j.sharing > 0)
 		ret->in_way = j.longest;
@@ -189,18 +191,28 @@ static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bo
 	return rc;
 }
 
+/* Slot 0 is taken as it is, and remembers who left it. */
+static bool is_cleared(const struct bl_wish *wish, uint32_t slot)
+{
+	return slot > 0 || !wish->exclusive;
+}
+
 static int clear_dead(struct bl_session *s, const struct bl_wish *wish, struct bl_shared_dead *dead,
-                      struct bl_shared_seen *seen, struct bl_err *err)
+                      enum bl_shared_how how, struct bl_shared_seen *seen, struct bl_err *err)
 {
 	struct bl_key key = *wish->key;
 	uint64_t unlocked = 0;
 	int rc = probe(s, wish, dead, &unlocked, err);
 
 	for (size_t i = 0; rc == BIZLOCK_OK && i < dead->count; i++) {
+		bool free = unlocked & UINT64_C(1) << i;
+
 		key.slot = dead->rows[i].slot;
-		if (unlocked & UINT64_C(1) << i)
+		if (free && is_cleared(wish, key.slot) && how == BL_SHARED_CLEAR) {
 			rc = clear_row(s, key, dead->rows[i].fence, dead->rows[i].held, seen, err);
-		else if (seen->in_way.left_us <= 0) {
+		} else if (free) {
+			seen->uncleared |= is_cleared(wish, key.slot);
+		} else if (seen->in_way.left_us <= 0) {
 			uint64_t bell_by = seen->in_way.bell_by;
 
 			seen->in_way = dead->row;
@@ -211,9 +223,10 @@ static int clear_dead(struct bl_session *s, const struct bl_wish *wish, struct b
 	return rc;
 }
 
-int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
+int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_shared_how how,
                    struct bl_shared_seen *ret, struct bl_err *err)
 {
+	bool probes = how == BL_SHARED_CLEAR || (how == BL_SHARED_PROBE && wish->exclusive);
 	struct bl_shared_dead dead = {.count = 0};
 	struct bl_rows *rows;
 	int rc = bl_shared_catch_up(s, err);
@@ -227,7 +240,7 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, bool clear,
 	rc = bl_session_query(s, s->text.data, BL_SHARED_COLUMNS, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_shared_judge(wish, rows, ret, clear ? &dead : NULL);
+	bl_shared_judge(wish, rows, ret, probes ? &dead : NULL);
 	bl_rows_free(rows);
-	return dead.count ? clear_dead(s, wish, &dead, ret, err) : rc;
+	return dead.count ? clear_dead(s, wish, &dead, how, ret, err) : rc;
 }

@@ -22,7 +22,7 @@ void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go);
 
 /* The statement that reads what may be in the way: all slots, or slot 0 and this one. */
 #define BL_SHARED_CHOICE "IFNULL(@bizlock_slot, 0)"
-enum { BL_SHARED_COLUMNS = 8 };
+enum { BL_SHARED_COLUMNS = 9 };
 void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const char *slot);
 
 /* Its rows. dead: where those that are over are noted, or NULL. */

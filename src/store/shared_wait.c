@@ -87,9 +87,3 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 		free_names(s, wish->bell);
 	return rc;
 }
-
-void bl_shared_add_wake(struct bl_buf *text, const char *bell)
-{
-	bl_watch_add_name(text, "DO IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
-	bl_buf_adds(text, "/0");
-}

@@ -17,18 +17,17 @@
  * know; VALUES() is what both understand. */
 #define NEW_ROW(type, bell)                                                                        \
 	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
-	"gmt_create, gmt_modified) VALUES (?, " type ", " PLAIN ", ?, 1, " NOW                     \
+	"gmt_create, gmt_modified) VALUES (?, " type ", 0, ?, 1, " NOW                             \
 	" + INTERVAL ? MICROSECOND, " bell ", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
 /* A row that is there has an error for each: its lease is over (bl_told_over()), or not
  * (bl_told_held()). Most keys are free, and the assignments of a takeover cost a tenth of the
  * statement even so. */
 #define TAKE_FREE(type, bell)                                                                      \
 	NEW_ROW(type, bell) "reentrant = IF(" OVER ", 4294967296, EXP(999 + reentrant))"
-#define TAKE(type, bell) NEW_ROW(type, bell) TAKEN_OVER
 
 #define HAND_OVER                                                                                  \
 	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
-	"gmt_create, gmt_modified) VALUES (?, ?, " PLAIN ", ?, 1, " NOW                            \
+	"gmt_create, gmt_modified) VALUES (?, ?, 0, ?, 1, " NOW                                    \
 	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
 	") ON DUPLICATE KEY UPDATE reentrant = IF(owner = ? AND fence = ?" HANDED_OVER
 
@@ -40,12 +39,12 @@
 /* As in bl_watch_add_rings(), of the watchers' names that go with a doorbell. */
 #define WATCHED(slot) "IS_USED_LOCK(INSERT(?,1,7,'bizwat" slot "'))/0"
 
-/* Leaves out the free row that a shared lock keeps in slot 0: nobody has it. */
+/* Leaves out rows that are free: nobody has them. */
 #define PAGE(filter)                                                                               \
 	"SELECT biz_id, biz_type, owner, note, fence, reentrant, "                                 \
 	"TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout), "                                           \
 	"TIMESTAMPDIFF(MICROSECOND, gmt_create, " NOW "), slot, at_most FROM @T WHERE " filter     \
-	" AND (slot > 0 OR owner <> '' OR timeout > " NOW                                          \
+	" AND (owner <> '' OR timeout > " NOW                                                      \
 	") ORDER BY biz_id, biz_type, slot LIMIT 256" /* BL_PAGE_ROWS */
 
 static const struct {
@@ -57,10 +56,7 @@ static const struct {
         [BL_STMT_TAKE_RING] = {TAKE_FREE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
                                {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                                0},
-        [BL_STMT_TAKE_RUNG] = {TAKE_FREE("?", "CONNECTION_ID()"),
-                               {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
-                               0},
-        [BL_STMT_TAKE] = {TAKE("?", "IF(? = '', 0, CONNECTION_ID())"),
+        [BL_STMT_TAKE] = {TAKE_FREE("?", "IF(? = '', 0, CONNECTION_ID())"),
                           {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE},
                           0},
         [BL_STMT_HAND_OVER] = {HAND_OVER,

@@ -11,9 +11,7 @@
 
 enum bl_stmt {
 	BL_STMT_TAKE_RING, /* doorbell and row in one go, if there is no row */
-	BL_STMT_TAKE_RUNG, /* the row, if there is none, with the doorbell that the connection has
-	                    */
-	BL_STMT_TAKE,      /* the row, also from a holder whose lease is over */
+	BL_STMT_TAKE,      /* the row, if there is none */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
 	BL_STMT_BREAK,
 	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: a compound */
@@ -50,9 +48,6 @@ enum bl_param {
 
 /* Fences are less than this; see bl_take(). */
 #define BL_SQL_FENCES 4611686018427387904u
-
-/* Added to the new fence that a take answers with, when it followed a rest. */
-#define BL_SQL_RESTED 9223372036854775808u
 
 struct bl_sql {
 	bool mariadb;
@@ -214,6 +209,7 @@ void bl_sql_begin_again(struct bl_buf *ret); /* a new fence, no more, where a co
 void bl_sql_end_again(struct bl_buf *ret);   /* it stands between these two */
 /* Instead of the end of a set: all of them new, or nothing. */
 void bl_sql_end_batch(struct bl_buf *ret);
-void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret);
+/* looks: and whether anybody shares the lock, or a row of one who did is in the way. */
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret, bool looks);
 
 #endif

@@ -66,16 +66,16 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 }
 
 /* Resting, the row has no owner; its `timeout` is the end of that. */
-static void add_end(const struct bl_sql *sql, struct bl_buf *ret, int64_t rest_us)
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, bool forgets, int64_t rest_us)
 {
 	if (rest_us == 0) {
 		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
 		return;
 	}
 	bl_buf_addf(ret,
-	            "UPDATE %s SET owner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
+	            "UPDATE %s SET %sowner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
 	            ", timeout = ",
-	            sql->table);
+	            sql->table, forgets ? "taken_from = 0, " : "");
 	if (rest_us > 0)
 		bl_buf_addf(ret, "gmt_create + INTERVAL %" PRId64 " MICROSECOND", rest_us);
 	else
@@ -90,14 +90,14 @@ int64_t bl_sql_rest_of_others(const struct bl_key *key)
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us)
 {
-	add_end(sql, ret, rest_us);
+	add_end(sql, ret, !owner || rest_us > 0, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
 }
 
 void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                   const char *owner, uint64_t but_fence)
 {
-	add_end(sql, ret, bl_sql_rest_of_others(key));
+	add_end(sql, ret, false, bl_sql_rest_of_others(key));
 	add_row(ret, key, owner);
 	bl_buf_addf(ret, " AND fence <> %" PRIu64, but_fence);
 }

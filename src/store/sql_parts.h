@@ -7,13 +7,16 @@
 #define NOW "UTC_TIMESTAMP(6)"
 #define OVER "timeout <= " NOW
 
-/* The rows of a shared lock, and those of them that share it: BL_SLOT_PLAIN is neither. */
-#define PLAIN "4294967295"
-#define SHARED "slot < " PLAIN
-#define SHARING "slot BETWEEN 1 AND 4294967294"
+/* The rows of those that share a lock. */
+#define SHARING "slot > 0"
 
-/* Of a row that is there, in an INSERT. Each begins with a condition that makes `reentrant` NULL
- * unless it holds: then the whole statement is refused (1048), and all it did is undone.
+/* Of a row `r`, in slot 0. */
+#define SHARED_BY_SOMEBODY                                                                         \
+	"EXISTS(SELECT 1 FROM %s AS s WHERE s.biz_id = r.biz_id AND s.biz_type = r.biz_type AND "  \
+	"s." SHARING ")"
+
+/* Of a row that is there, in an INSERT. Each has a condition that makes `reentrant` NULL unless it
+ * holds: then the whole statement is refused (1048), and all it did is undone.
  * Assignments run from left to right. */
 
 /* The condition: there is none. */
@@ -23,13 +26,14 @@
 	"owner = VALUES(owner), bell = VALUES(bell), note = VALUES(note), gmt_create = "           \
 	"VALUES(gmt_create), gmt_modified = VALUES(gmt_modified), timeout = VALUES(timeout)"
 
-/* The condition: its lease is over. The answer's insert id is the new fence, or BL_SQL_FENCES if
- * that is larger; and BL_SQL_RESTED more after a rest. */
+/* Of a row that is over: the fence of the holder that never released it. A row that is free, or was
+ * only a place in line, may remember one: see bl_sql_drop(). */
+#define TAKEN_FROM "IF(reentrant = 0, taken_from, fence)"
+
+/* The condition: its lease is over. */
 #define TAKEN_OVER                                                                                 \
-	"reentrant = IF(" OVER ", VALUES(reentrant), NULL), "                                      \
-	"taken_from = IF(owner = '', 0, fence), "                                                  \
-	"fence = VALUES(fence) + 0 * LAST_INSERT_ID(IF(VALUES(fence) < 4611686018427387904, "      \
-	"VALUES(fence), 4611686018427387904) | IF(owner = '', 9223372036854775808, 0)), " AS_NEW
+	"taken_from = " TAKEN_FROM ", reentrant = IF(" OVER ", VALUES(reentrant), NULL), "         \
+	"fence = VALUES(fence), " AS_NEW
 
 /* Behind "reentrant = IF(", and who has the row until now: that is the condition, and the row goes
  * from giver to owner, as by a release and an acquisition; or stays with its owner, taken from whom

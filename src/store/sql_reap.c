@@ -32,11 +32,6 @@ void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret)
 	bl_buf_adds(ret, " SET l.gmt_create = " NOW);
 }
 
-/* Of a row `r`, in slot 0. */
-#define SHARED_BY_SOMEBODY                                                                         \
-	"EXISTS(SELECT 1 FROM %s AS s WHERE s.biz_id = r.biz_id AND s.biz_type = r.biz_type AND "  \
-	"s." SHARING ")"
-
 /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
 void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
                       int64_t older_us, const char *after_id, const char *after_type,

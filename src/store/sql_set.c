@@ -109,7 +109,12 @@ void bl_sql_end_batch(struct bl_buf *ret)
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE " IF_NEW);
 }
 
-void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret)
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret, bool looks)
 {
-	bl_buf_addf(ret, "SELECT biz_id, biz_type, fence, taken_from FROM %s", sql->table);
+	bl_buf_adds(ret, "SELECT biz_id, biz_type, fence, taken_from, ");
+	if (looks)
+		bl_buf_addf(ret, SHARED_BY_SOMEBODY, sql->table);
+	else
+		bl_buf_adds(ret, "0");
+	bl_buf_addf(ret, " FROM %s AS r", sql->table);
 }

@@ -21,54 +21,27 @@ bool bl_was_there(uint64_t affected)
 	return affected > 1;
 }
 
-/* Of a row that was taken. Where triggers keep the mark of a rest from us, one that rested counts
- * as taken over. */
-static void read_answer(const struct bl_done *done, struct bl_goal *goal)
-{
-	bool there = bl_was_there(done->affected);
-	uint64_t rested = there ? done->insert_id & BL_SQL_RESTED : 0;
-
-	goal->fence = done->insert_id - rested;
-	goal->took_over = there && !rested;
-}
-
-/* Without a doorbell there most often is a row, whose lease is over. *ret_held, with an error: that
- * is what it says. */
-static int take_one(struct bl_session *s, struct bl_ring ring, struct bl_done *ret, bool *ret_held,
-                    struct bl_err *err)
-{
-	enum bl_stmt free_one = ring.rung ? BL_STMT_TAKE_RUNG : BL_STMT_TAKE_RING;
-	int rc;
-
-	if (ring.bells) {
-		rc = bl_session_exec(s, free_one, ret, err);
-		*ret_held = rc == BIZLOCK_DB && bl_told_held(err);
-		if (rc != BIZLOCK_DB || !bl_told_over(err))
-			return rc;
-	}
-	rc = bl_session_exec(s, BL_STMT_TAKE, ret, err);
-	*ret_held = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL;
-	return rc;
-}
-
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
-            struct bl_ring ring, enum bl_took *ret, struct bl_err *err)
+            struct bl_ring ring, enum bl_took *ret, bool *ret_over, struct bl_err *err)
 {
-	bool rings = ring.bells && !ring.rung, held = false;
+	bool rings = ring.bells && !ring.rung;
 	struct bl_goal *goal = goals[0];
 	struct bl_err ignored;
 	struct bl_done done;
 	int rc;
 
-	if (n > 1)
-		return bl_set_take(s, claim, goals, n, ring, ret, err);
 	*ret = BL_TOOK_NOTHING;
+	*ret_over = false;
+	if (n > 1)
+		return bl_set_take(s, claim, goals, n, ring, ret, ret_over, err);
 	bind_claim(&s->params, goal->key, claim, ring.bells ? goal->bell : NULL);
-	rc = take_one(s, ring, &done, &held, err);
+	rc = bl_session_exec(s, rings ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
+	*ret_over = rc == BIZLOCK_DB && bl_told_over(err);
 	if (rc == BIZLOCK_OK) {
-		read_answer(&done, goal);
+		goal->fence = done.insert_id;
+		goal->took_over = false;
 		*ret = BL_TOOK_ALL;
-	} else if (held) {
+	} else if (*ret_over || (rc == BIZLOCK_DB && bl_told_held(err))) {
 		*ret = rings ? BL_TOOK_BELL : BL_TOOK_NOTHING;
 		rc = BIZLOCK_OK;
 	} else if (rings && bl_classify(err->native) == BL_CLASS_NULL) {

@@ -16,9 +16,12 @@ struct bl_claim {
 struct bl_goal { /* a key that is to be taken */
 	const struct bl_key *key;
 	const char *bell; /* the name of its doorbell */
+	bool cleared;     /* of several: rows of dead sharers were, before it was taken */
 
 	/* ALL: */
-	bool seen; /* of several: the row was there when it was read */
+	bool seen;   /* of several: the row was there when it was read; */
+	bool shared; /* and somebody shares the lock, so that it is not ours: bl_take_again() asks
+	              */
 	bool took_over;
 	uint64_t fence;
 };
@@ -30,16 +33,18 @@ struct bl_ring {
 
 enum bl_took {
 	BL_TOOK_NOTHING, /* somebody holds one of them, or has its doorbell; or an error */
-	BL_TOOK_BELL,  /* of a single key: the doorbell alone, somebody without one holds the row */
-	BL_TOOK_MAYBE, /* an error behind the statement that takes several: all rows are there */
-	BL_TOOK_ALL    /* the goals are filled */
+	BL_TOOK_BELL,    /* of a single key: the doorbell alone, a row is there */
+	BL_TOOK_MAYBE,   /* an error behind the statement that takes several: all rows are there */
+	BL_TOOK_ALL      /* the goals are filled */
 };
 
 /* goals: n pointers in the order of the primary key, each key once. Unless it took ALL (or, of
  * one, the BELL), the session has none of the doorbells afterwards; of one it keeps ring.rung.
- * CONN, DB, NOMEM; *ret is written even so. */
+ * *ret_over: a row is there whose lease is over. Others may share the lock under it, so a single
+ * one is not taken (see shared.h); several may be, and are to be taken again. CONN, DB, NOMEM; *ret
+ * is written even so. */
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
-            struct bl_ring ring, enum bl_took *ret, struct bl_err *err);
+            struct bl_ring ring, enum bl_took *ret, bool *ret_over, struct bl_err *err);
 
 /* A new fence for each row, which claim's owner has. bell: of a single one, NULL unless the
  * session has its doorbell. *ret false, of a single one: the row was not the owner's any

@@ -8,7 +8,6 @@
 /* One lock of a key, and who watches it. */
 struct bl_waited_key {
 	const struct bl_key *key;
-	bool shared; /* of this name the shared lock */
 	char bell[BL_BELL_MAX + 1];
 	uint64_t by[BL_WATCH_NAMES]; /* connections; 0: none. Not set by the caller */
 };

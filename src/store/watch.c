@@ -28,22 +28,31 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
 	bl_buf_adds(text, ")");
 }
 
-/* The first of the names that a watcher may have, and the end of them. */
-static unsigned slots_of(bool first_in_line, unsigned *ret_end)
+/* The first of the names that they may have, and the end of them. */
+static unsigned slots_of(enum bl_watch_whom whom, unsigned *ret_end)
 {
-	*ret_end = first_in_line ? BL_WATCH_NAMES : BL_WATCH_SLOTS;
-	return first_in_line ? BL_WATCH_FIRST : 0;
+	*ret_end = whom == BL_WATCH_WATCHERS ? BL_WATCH_SLOTS : BL_WATCH_NAMES;
+	return whom == BL_WATCH_THE_FIRST ? BL_WATCH_FIRST : 0;
+}
+
+static enum bl_watch_whom whom_of(const struct bl_watched *w)
+{
+	return w->first ? BL_WATCH_THE_FIRST : BL_WATCH_WATCHERS;
 }
 
 /* ---- those who release ---------------------------------------------------------------------- */
 
 /* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
  * answer to DO counts warnings, and has no rows: a SELECT costs four times what this does. */
-static void add_questions(struct bl_buf *text, const char *before, const char *bell)
+static void add_questions(struct bl_buf *text, const char *before, const char *bell,
+                          enum bl_watch_whom whom)
 {
-	for (unsigned slot = 0; slot < BL_WATCH_SLOTS; slot++) {
-		bl_watch_add_name(text, slot == 0 ? before : ",IS_USED_LOCK", slot, bell, "");
+	unsigned end, slot = slots_of(whom, &end);
+
+	for (; slot < end; slot++) {
+		bl_watch_add_name(text, before, slot, bell, "");
 		bl_buf_adds(text, "/0");
+		before = ",IS_USED_LOCK";
 	}
 }
 
@@ -62,15 +71,15 @@ void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n
 		bl_buf_adds(text, bells[i]);
 		bl_buf_adds(text, "')");
 		if (!one_question)
-			add_questions(text, ",IS_USED_LOCK", bells[i]);
+			add_questions(text, ",IS_USED_LOCK", bells[i], BL_WATCH_WATCHERS);
 	}
 	if (one_question)
 		bl_buf_adds(text, ",IS_USED_LOCK('" BL_SLEEP_LOCK "')/0");
 }
 
-void bl_watch_add_question(struct bl_buf *text, const char *bell)
+void bl_watch_add_question(struct bl_buf *text, const char *bell, enum bl_watch_whom whom)
 {
-	add_questions(text, "DO IS_USED_LOCK", bell);
+	add_questions(text, "DO IS_USED_LOCK", bell, whom);
 }
 
 /* More than these are woken by their own next look. */
@@ -84,10 +93,10 @@ struct sleeper {
 };
 
 /* One number for each name, 0 where nobody has it. */
-static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n, bool first,
-                              struct sleeper ret[WOKEN_MAX])
+static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n,
+                              enum bl_watch_whom whom, struct sleeper ret[WOKEN_MAX])
 {
-	unsigned end, begin = slots_of(first, &end), names = end - begin;
+	unsigned end, begin = slots_of(whom, &end), names = end - begin;
 	MYSQL_ROW row = bl_rows_next(rows);
 	char *at = row ? row[0] : NULL;
 	unsigned found = 0;
@@ -107,10 +116,10 @@ static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, si
 	return found;
 }
 
-static unsigned find_sleepers(struct bl_session *s, const char *const *bells, size_t n, bool first,
-                              struct sleeper ret[WOKEN_MAX])
+static unsigned find_sleepers(struct bl_session *s, const char *const *bells, size_t n,
+                              enum bl_watch_whom whom, struct sleeper ret[WOKEN_MAX])
 {
-	unsigned end, begin = slots_of(first, &end), found;
+	unsigned end, begin = slots_of(whom, &end), found;
 	struct bl_err ignored;
 	struct bl_rows *rows;
 
@@ -124,7 +133,7 @@ static unsigned find_sleepers(struct bl_session *s, const char *const *bells, si
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
 		return 0;
-	found = read_sleepers(rows, bells, n, first, ret);
+	found = read_sleepers(rows, bells, n, whom, ret);
 	bl_rows_free(rows);
 	return found;
 }
@@ -145,13 +154,14 @@ static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
 		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
 }
 
-void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, bool first)
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n,
+                   enum bl_watch_whom whom)
 {
 	struct sleeper sleepers[WOKEN_MAX];
 	unsigned found = 0;
 
 	if (!s->gone && s->warnings > 0)
-		found = find_sleepers(s, bells, n, first, sleepers);
+		found = find_sleepers(s, bells, n, whom, sleepers);
 	s->woke = found > 0;
 	for (unsigned i = 0; i < found && !s->gone; i++)
 		end_sleep_of(s, &sleepers[i]);
@@ -170,7 +180,7 @@ int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, stru
 		return rc;
 	}
 	s->warnings = mysql_warning_count(s->mysql);
-	bl_watch_wake(s, bells, n, false);
+	bl_watch_wake(s, bells, n, BL_WATCH_WATCHERS);
 	s->woke = false;
 	return rc;
 }
@@ -180,7 +190,7 @@ int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, stru
 /* A statement that was ended from outside may have taken some. */
 static void add_take(struct bl_buf *text, const struct bl_watched *w)
 {
-	unsigned end, first = slots_of(w->first, &end);
+	unsigned end, first = slots_of(whom_of(w), &end);
 
 	for (unsigned i = first; i < end; i++) {
 		bl_watch_add_name(text, "IF(IFNULL(IS_USED_LOCK", i, w->bell, "");
@@ -268,7 +278,7 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "DO ");
 	for (size_t i = kept; i < n; i++) {
-		unsigned end, slot = slots_of(watched[i]->first, &end);
+		unsigned end, slot = slots_of(whom_of(watched[i]), &end);
 
 		if (!watched[i]->named || is_wanted(watched[i], watched, kept))
 			continue;

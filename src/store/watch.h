@@ -28,9 +28,10 @@ struct bl_watched {
 	bool named;     /* the connection has a name for it */
 	uint64_t fence; /* of its row, by the last look by key; 0: the next look goes by key */
 
-	/* Of a shared lock (key->shared), which may have many rows, it is watched whether anything
+	/* Among those that share the lock, which may have many rows, it is watched whether anything
 	 * is in the way: the doorbell, or if it has that itself (`first` in line), others' rows.
 	 * Its fence is a mark, 0 or 1. */
+	bool among;
 	bool first;
 	bool exclusive; /* as in struct bl_wish */
 	uint32_t limit;
@@ -38,8 +39,8 @@ struct bl_watched {
 	/* BY THE LAST LOOK */
 	bool seen;       /* by key: */
 	bool passed;     /* another hold has the lock than by the look before */
-	int64_t left_us; /* of its lease; <= 0: over, or there is no row. Of a shared lock only
-	                    whether something is in the way */
+	int64_t left_us; /* of its lease; <= 0: over, or there is no row. Among those that share it
+	                    only whether something is in the way */
 };
 
 /* Adds the name of a slot, as the first argument of a function: before('NAME'after). */
@@ -50,13 +51,16 @@ void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, c
  * watch those keys. */
 void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n);
 
-/* The same for a key whose doorbell the session does not have. */
-void bl_watch_add_question(struct bl_buf *text, const char *bell);
+/* Those that watch, and whoever is first in line. */
+enum bl_watch_whom { BL_WATCH_WATCHERS, BL_WATCH_THE_FIRST, BL_WATCH_ALL };
 
-/* Follows the answers to that text. Wakes those that watch the doorbells, or whoever is `first` in
- * line for shared locks, as far as they may be woken: another user's may not. Sets s->woke to
- * whether there are any. */
-void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n, bool first);
+/* The same for a key whose doorbell the session does not have. */
+void bl_watch_add_question(struct bl_buf *text, const char *bell, enum bl_watch_whom whom);
+
+/* Follows the answers to that text. Wakes them, as far as they may be woken: another user's may
+ * not. Sets s->woke to whether there are any. */
+void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n,
+                   enum bl_watch_whom whom);
 
 /* Gives back n doorbells of locks whose rows stay, and wakes those that watch. CONN, DB, NOMEM. */
 int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, struct bl_err *err);

@@ -12,7 +12,7 @@ size_t bl_watch_plain_first(struct bl_watched **watched, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct bl_watched *w = watched[i];
 
-		if (w->key->shared)
+		if (w->among)
 			continue;
 		watched[i] = watched[plain];
 		watched[plain++] = w;

@@ -100,15 +100,15 @@ static void hear_of_loss(void *arg, bizlock_key key, uint64_t fence)
 		hold->told_us = chaos_now_us();
 }
 
-/* Two keys are plain locks, one is shared by any number, and one by two at most. */
+/* Two keys are had alone, one is shared by any number, and one by two at most. */
 static void choose_mode(struct member *m, unsigned key, bizlock_acquire_opts *opts)
 {
 	bool alone = rand_r(&m->random) % 4 == 0;
 
 	if (key < 2)
 		return;
-	opts->flags = alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED;
-	opts->limit = key == 2 ? 0 : 2;
+	opts->flags = alone ? 0 : BIZLOCK_SHARED;
+	opts->limit = key == 2 || alone ? 0 : 2;
 }
 
 static uint32_t limit_of(const bizlock_acquire_opts *opts)

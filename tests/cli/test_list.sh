@@ -23,9 +23,9 @@ test_list_shows_what_there_is() {
 	expect 0 "$program" list
 	expect_equal "$(wc -l <"$out")" 4
 	expect_out '^TYPE +ID +MODE +OWNER +HOST +PID +FENCE +DEPTH +HELD +LEFT +NOTE$'
-	expect_out "^job +a +exec +[^ ]+ +$holder +$(fence_of job a) +1 +[0-9.]+m?s +[0-9.]+s +night run$"
-	expect_out '^job +b +exec +db-7 +77 .* 9m [0-9]+s over for 5m [0-9]+s +gone$'
-	expect_out '^cron +nightly +\(resting\) .* 59m [0-9]+s'
+	expect_out "^job +a +exclusive +exec +[^ ]+ +$holder +$(fence_of job a) +1 +[0-9.]+m?s +[0-9.]+s +night run$"
+	expect_out '^job +b +exclusive +exec +db-7 +77 .* 9m [0-9]+s over for 5m [0-9]+s +gone$'
+	expect_out '^cron +nightly +exclusive +\(resting\) .* 59m [0-9]+s'
 	expect 0 "$program" list --type job
 	expect_equal "$(wc -l <"$out")" 3
 	expect 0 "$program" list --stale
@@ -139,7 +139,7 @@ test_a_row_of_the_dead_may_be_broken() {
 	stale_row job a
 	expect 0 "$program" break job a --fence "$(fence_of job a)"
 	expect_out 'stale by exec@77'
-	[[ -z $(fence_of job a) ]] || fail "the row is still there"
+	free job a || fail "the row is still there"
 }
 
 test_break_asks_on_a_terminal() {
@@ -174,9 +174,9 @@ test_watch_is_refreshed_and_leaves_the_terminal_as_it_was() {
 	await_screen '  0 locks, 0 waiting'
 	! screen_shows '^first' || fail "not on a screen of its own"
 	hold job a
-	await_screen "^job +a +exec +.* $holder "
+	await_screen "^job +a +exclusive +exec +.* $holder "
 	"$program" exec job a -- true &
-	await_screen '^job +a +1 +exec'
+	await_screen '^job +a +exclusive +1 +exec'
 	await_screen '  1 locks, 1 waiting'
 	kill "$holder"
 	await_screen '  0 locks'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shared locks on the command line: exec --shared, --exclusive and --limit, and how they are shown.
+# Who may have a lock beside whom: exec --shared, --exclusive, --limit and none of these, and how that is shown.
 source "$(dirname "$0")/common.sh"
 
 # begin NAME OPTION...: a command that runs until $work/NAME.go is there.
@@ -22,7 +22,7 @@ test_some_share_it_and_one_has_it_alone() {
 	begin r2 -s
 	expect 75 "$program" exec -w 0 -x job a -- true
 	expect 75 "$program" exec -w 0 -s -E 75 --limit 2 job a -- true
-	expect 0 "$program" exec -w 0 job a -- true
+	expect 75 "$program" exec -w 0 job a -- true
 	finish r1
 	finish r2
 	expect 0 "$program" exec --exclusive job a -- sh -c 'test "$BIZLOCK_SLOT" = 0'
@@ -93,7 +93,7 @@ test_what_cannot_be() {
 	expect 64 "$program" exec -s -x job a -- true
 	expect 64 "$program" exec --limit 0 job a -- true
 	expect 81 "$program" exec --shared job a -- "$program" exec --shared job a -- true
-	expect 0 "$program" exec --shared job a -- "$program" exec job a -- true
+	expect 81 "$program" exec --shared job a -- "$program" exec job a -- true
 }
 
 run_tests

@@ -66,8 +66,8 @@ static void *take_part(void *arg)
 	while (now_ms() < c->end) {
 		bizlock_grant grant = BIZLOCK_GRANT_INIT;
 		bizlock_acquire_opts opts =
-		        OPTS(.wait_ms = -1, .lease_ms = LEASE_MS, .limit = c->limit,
-		             .flags = m->alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED);
+		        OPTS(.wait_ms = -1, .lease_ms = LEASE_MS, .limit = m->alone ? 0 : c->limit,
+		             .flags = m->alone ? 0 : BIZLOCK_SHARED);
 		int rc = bizlock_acquire(m->b, KEY("k"), &opts, &grant);
 
 		if (rc == BIZLOCK_OK) {

@@ -42,8 +42,8 @@ static void waits_for_what_is_not_applied(const char *key, uint32_t theirs, uint
 Test(group_shared, nobody_is_beside_who_has_it_alone_at_another_member)
 {
 	group_begin("--several");
-	waits_for_what_is_not_applied("alone-there", BIZLOCK_EXCLUSIVE, BIZLOCK_SHARED);
-	waits_for_what_is_not_applied("shared-there", BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE);
+	waits_for_what_is_not_applied("alone-there", 0, BIZLOCK_SHARED);
+	waits_for_what_is_not_applied("shared-there", BIZLOCK_SHARED, 0);
 }
 
 /* Where the number is drawn before the other's is applied, it is smaller. */
@@ -66,7 +66,7 @@ Test(group_shared, who_has_it_alone_gets_a_larger_fence_than_those_at_another_me
 		                       &grant));
 		expect(OK, there, bizlock_release(there, KEY("gone"), "first", NULL));
 	}
-	start(&call, here, "gone", BIZLOCK_EXCLUSIVE);
+	start(&call, here, "gone", 0);
 	steadily(!atomic_load(&call.done), 500);
 	mysql_close(hold_up);
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);

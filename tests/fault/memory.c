@@ -74,7 +74,7 @@ static const struct {
         {"task-2", "asked", true, 0, 0},
         {"task-3", "shared", false, BIZLOCK_SHARED, 0},
         {"task-4", "limited", false, BIZLOCK_SHARED, 2},
-        {"task-5", "alone", false, BIZLOCK_EXCLUSIVE, 0},
+        {"task-5", "alone", false, 0, 0},
 };
 
 /* Was the call done? If not, it must say that memory was out. */

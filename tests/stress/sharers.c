@@ -91,8 +91,8 @@ static bool once(struct board *board, bizlock *b, bool alone, unsigned limit)
 	int64_t began = now_ms();
 
 	opts.lease_ms = 600000; /* no lease ends, even on a slow machine */
-	opts.flags = alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED;
-	opts.limit = limit;
+	opts.flags = alone ? 0 : BIZLOCK_SHARED;
+	opts.limit = alone ? 0 : limit;
 	if (bizlock_acquire(b, KEY("k"), &opts, &grant) != BIZLOCK_OK)
 		return false;
 	note_wait(&board->longest_ms[alone], now_ms() - began);

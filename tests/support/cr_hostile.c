@@ -41,7 +41,9 @@ void hostile_end(void)
 
 static long long held(void)
 {
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE biz_type = 'test'");
+	return db_number(
+	        world.admin,
+	        "SELECT COUNT(*) FROM biz_lock WHERE biz_type = 'test' AND NOT " FREE_ROWS);
 }
 
 static bool lasts(const char *id, long long ms)

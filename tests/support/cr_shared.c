@@ -19,6 +19,5 @@ int release_as(bizlock *b, const char *owner)
 
 long long shared_rows(const char *where)
 {
-	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE " SHARED_ROWS " AND %s",
-	                 where);
+	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s", where);
 }

@@ -5,7 +5,7 @@
 #include "cr_test.h"
 
 #define S BIZLOCK_SHARED | BIZLOCK_NO_RENEW
-#define X BIZLOCK_EXCLUSIVE | BIZLOCK_NO_RENEW
+#define X BIZLOCK_NO_RENEW
 #define LEASE_MS (20u * PATIENCE_MS)
 
 #define LIVE "timeout > UTC_TIMESTAMP(6)"
@@ -14,7 +14,7 @@
 int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret);
 int release_as(bizlock *b, const char *owner);
 
-/* How many rows of shared locks are so, in SQL. */
+/* How many rows are so, in SQL. */
 long long shared_rows(const char *where);
 
 #endif

@@ -69,8 +69,19 @@ void stale_lease(MYSQL *db, const char *id, long long ago_ms)
 	       db_literal(id), ago_ms * 1000);
 }
 
+void stale_header(MYSQL *db, const char *id)
+{
+	db_run(db,
+	       "INSERT IGNORE INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout,"
+	       " gmt_create, gmt_modified) VALUES (%s, 'test', '', 0, UTC_TIMESTAMP(6),"
+	       " UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+	       db_literal(id));
+}
+
 void stale_shared_lease(MYSQL *db, const char *id, unsigned slot, long long ago_ms)
 {
+	if (slot > 0)
+		stale_header(db, id);
 	db_run(db,
 	       "REPLACE INTO biz_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
 	       " gmt_create, gmt_modified) VALUES (%s, 'test', %u, '" DEAD "', 1,"

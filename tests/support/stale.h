@@ -19,6 +19,9 @@ void stale_leases_with(MYSQL *db, struct stale_args args);
 /* One of these locks, with this very id. */
 void stale_lease(MYSQL *db, const char *id, long long ago_ms);
 
+/* The row without which nobody shares a lock, if it is not there. */
+void stale_header(MYSQL *db, const char *id);
+
 /* A shared lock's. */
 void stale_shared_lease(MYSQL *db, const char *id, unsigned slot, long long ago_ms);
 

@@ -145,6 +145,11 @@ const char *plain_where(bizlock_key key)
 	return text;
 }
 
+long long locks_there(const struct world *w)
+{
+	return db_number(w->admin, "SELECT COUNT(*) FROM biz_lock WHERE NOT " FREE_ROWS);
+}
+
 /* sscanf() would not read the owner "" of a resting lock: hence the sign before it. */
 static struct row read_row(const struct world *w, const char *from)
 {
@@ -170,7 +175,7 @@ struct row row_of(const struct world *w, bizlock_key key)
 {
 	char from[1280];
 
-	snprintf(from, sizeof(from), "biz_lock WHERE %s", plain_where(key));
+	snprintf(from, sizeof(from), "biz_lock WHERE %s AND NOT " FREE_ROWS, plain_where(key));
 	return read_row(w, from);
 }
 
@@ -178,8 +183,7 @@ struct row shared_row_of(const struct world *w, bizlock_key key)
 {
 	char from[1280];
 
-	snprintf(from, sizeof(from),
-	         "biz_lock WHERE " SHARED_ROWS " AND %s AND owner <> '' ORDER BY slot DESC LIMIT 1",
+	snprintf(from, sizeof(from), "biz_lock WHERE %s AND owner <> '' ORDER BY slot DESC LIMIT 1",
 	         row_where(key));
 	return read_row(w, from);
 }

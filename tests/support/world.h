@@ -15,9 +15,9 @@ struct world {
 
 #define ALL_TABLES "biz_lock, biz_row_lock, biz_lock_schema"
 
-/* WHERE: rows of plain locks, and of shared ones. */
-#define PLAIN_ROWS "slot = 4294967295"
-#define SHARED_ROWS "slot < 4294967295"
+/* WHERE: rows of those that have a lock alone; and rows that are nobody's. */
+#define PLAIN_ROWS "slot = 0"
+#define FREE_ROWS "(owner = '' AND timeout <= UTC_TIMESTAMP(6))"
 
 /* A list of option, value, option, value. */
 #define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -66,6 +66,9 @@ const char *row_where(bizlock_key key);
 
 /* That of a plain lock alone: a statement that locks it locks nothing beside it. */
 const char *plain_where(bizlock_key key);
+
+/* Rows that are somebody's. */
+long long locks_there(const struct world *w);
 
 /* How many connections to this schema are waiting at a doorbell. */
 long long doorbell_waiters(const struct world *w);

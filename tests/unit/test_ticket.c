@@ -103,12 +103,11 @@ Test(ticket, what_nobody_can_hold_is_refused)
 Test(ticket, one_of_a_shared_lock_names_its_slot)
 {
 	struct bl_ticket ticket = {.fence = 7, .depth = 1, .lease_ms = 30000, .owner = OWNER}, got;
-	static const uint32_t slots[] = {0, 3, UINT32_MAX - 1};
+	static const uint32_t slots[] = {1, 3, UINT32_MAX - 1};
 	char text[BIZLOCK_EXPORT_MAX];
 	struct bl_err err;
 
 	bl_key_make(&ticket.key, (bizlock_key){"order", "4711"}, &err);
-	ticket.key.shared = true;
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
 		ticket.key.slot = slots[i];
 		cr_assert_eq(bl_ticket_write(&ticket, text, sizeof(text), &err), BIZLOCK_OK);
@@ -124,7 +123,7 @@ Test(ticket, each_kind_has_its_fields)
 {
 	struct bl_ticket got;
 
-	cr_expect_eq(read_with("bizlock2", "0:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_OK);
+	cr_expect_eq(read_with("bizlock2", "2:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_OK);
 	cr_expect_eq(read_with("bizlock2", "7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
 	cr_expect_eq(read_with("bizlock2", "4294967296:7:1:30000:0:6b:6b:" OWNER, &got),
 	             BIZLOCK_INVALID);

@@ -53,7 +53,7 @@ static bool job_acquires(const struct bl_job *job)
 
 static bool job_shares(const struct bl_job *job)
 {
-	return job_key(job)->shared;
+	return job_key(job)->slot > 0;
 }
 
 /* Those that share need no doorbell, so any connection will do for what they want. */

@@ -11,10 +11,7 @@
 
 void bl_call_follow(struct bl_call *call, const struct bl_hold *h)
 {
-	if (!h->key.shared)
-		return;
-	call->key = h->key;
-	bl_bell_name(call->bell, call->client->bell_seed, &call->key);
+	call->key.slot = h->key.slot;
 }
 
 struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy)
@@ -209,7 +206,7 @@ void bl_hold_grant(const struct bl_hold *h, uint32_t lease_ms, bool took_over, b
 {
 	ret->fence = h->fence;
 	ret->depth = h->depth;
-	ret->slot = h->key.shared ? h->key.slot : 0;
+	ret->slot = h->key.slot;
 	ret->lease_ms = lease_ms;
 	ret->flags = took_over ? BIZLOCK_TOOK_OVER : 0;
 }

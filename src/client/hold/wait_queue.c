@@ -80,6 +80,7 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 	else
 		queue->head = place;
 	queue->tail = place;
+	queue->alone += place->alone;
 	return queue;
 }
 
@@ -103,6 +104,7 @@ void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_
 	bool was_first = bl_queue_first(queue) == place;
 
 	unlink_place(queue, place);
+	queue->alone -= place->alone;
 	pthread_cond_destroy(&place->first);
 	if (!queue->head) {
 		*link = queue->next;

@@ -28,6 +28,7 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 	                         its state changes or a hold of the key ends */
 	void (*woken)(struct bl_place *); /* a request's: called instead; else NULL */
 	enum bl_place_state state;
+	bool alone; /* whose wants the lock alone: see bl_queue.alone */
 	bool along; /* it goes together with one that was the first */
 	bool aside; /* a slot is being handed over to it: for the others it has left */
 	struct bl_contest *whose;
@@ -36,7 +37,8 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 struct bl_queue {
 	struct bl_queue *next;        /* in its bucket */
 	struct bl_place *head, *tail; /* all of one key */
-	char *holder; /* what the first one saw last, for the others' messages; or NULL */
+	unsigned alone; /* places of those that want the lock alone: no sharer passes them */
+	char *holder;   /* what the first one saw last, for the others' messages; or NULL */
 };
 
 struct bl_queues {

@@ -150,6 +150,14 @@ static void let_go(struct acquisition *a, struct bl_member *m)
 	m->hold = NULL;
 }
 
+/* The call's key may be that of a hold which its owner has had. */
+void bl_acquire_aim(struct bl_member *m, const struct bl_request *request)
+{
+	m->call.key.slot = request->flags & BIZLOCK_SHARED ? BL_SLOT_ANY : 0;
+	m->hold->key.slot = m->call.key.slot;
+	m->goal = (struct bl_goal){.key = &m->call.key, .bell = m->call.bell};
+}
+
 /* A hold that this owner has already is let go of at once where there are other keys: if it were
  * busy while we wait for them, it would not be renewed. */
 static int begin_one(struct acquisition *a, struct bl_member *m)
@@ -160,7 +168,7 @@ static int begin_one(struct acquisition *a, struct bl_member *m)
 		return rc;
 	m->is_new = m->hold->state == BL_HOLD_ACQUIRING;
 	if (m->is_new) {
-		m->goal = (struct bl_goal){.key = &m->call.key, .bell = m->call.bell};
+		bl_acquire_aim(m, a->request);
 		a->contest.members[a->contest.n] = m;
 		a->contest.goals[a->contest.n++] = &m->goal;
 		return rc;

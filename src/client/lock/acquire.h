@@ -29,6 +29,9 @@ void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
 void bl_acquire_refused(struct bizlock *b, int rc);
 
 /* Done with it. One that was not obtained ends; if its row may be there, as an orphan. */
+/* The hold of a member is new: what is to be taken for it. */
+void bl_acquire_aim(struct bl_member *m, const struct bl_request *request);
+
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
 
 #endif

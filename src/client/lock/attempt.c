@@ -138,7 +138,8 @@ int bl_attempt_won(struct bl_contest *c)
 }
 
 /* The rows are ours, but their fences were drawn before they were: in between somebody may have
- * had one, with a larger fence, and have released it. A fence that is drawn now is larger. */
+ * had one, with a larger fence, and have released it. A fence that is drawn now is larger. Of a
+ * set, rows that were there may be those of locks that others share. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool bell_here = c->n == 1 && *bell_of(c) == conn->id, ours;
@@ -153,6 +154,9 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK || !ours)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	for (size_t i = 0; i < c->n && c->n > 1; i++)
+		if (c->goals[i]->shared)
+			return BL_AGAIN;
 	if (c->n == 1)
 		c->sent = sent; /* its lease began anew */
 	return bl_attempt_won(c);
@@ -167,14 +171,14 @@ static struct bl_ring ring_on(const struct bl_contest *c, const struct bl_conn *
 
 /* The statement itself, on a connection that is lent to us. */
 static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring,
-                     enum bl_took *ret)
+                     enum bl_took *ret, bool *ret_over)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
 	int rc;
 
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
-	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, ret, c->call->err);
+	rc = bl_take(&conn->session, &claim, c->goals, c->n, ring, ret, ret_over, c->call->err);
 	bl_lock(c->client);
 	c->unsure |= *ret == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
 	return rc;
@@ -194,12 +198,15 @@ static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ri
 static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
 	enum bl_took took;
-	int rc = send_take(c, conn, ring, &took);
+	bool over;
+	int rc = send_take(c, conn, ring, &took, &over);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (ring.bells && !ring.rung && took != BL_TOOK_NOTHING)
 		bl_attempt_note_bells(c, conn);
+	if (over)
+		return bl_shared_met(c, conn);
 	return took == BL_TOOK_ALL ? order_fences(c, conn, ring) : BL_AGAIN;
 }
 
@@ -207,11 +214,12 @@ static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_rin
 static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
 	enum bl_took took;
-	int rc = send_take(c, conn, ring, &took);
+	bool over;
+	int rc = send_take(c, conn, ring, &took, &over);
 
 	if (rc != BIZLOCK_OK || took != BL_TOOK_ALL)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	rc = order_fences(c, conn, ring);
+	rc = over ? draw_again(c, conn) : order_fences(c, conn, ring);
 	if (!ring.bells)
 		return rc;
 	if (rc == BIZLOCK_OK) {
@@ -257,7 +265,7 @@ int bl_attempt_adopt(struct bl_contest *c)
 {
 	int rc;
 
-	if (c->call->key.shared)
+	if (c->among)
 		return bl_shared_adopt(c);
 	c->goals[0]->fence = c->row->fence;
 	c->goals[0]->took_over = c->row->took_over;
@@ -351,7 +359,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 
 	if (c->n > 1)
 		return take_several(c, with_bells);
-	if (c->call->key.shared)
+	if (c->among)
 		return bl_shared_attempt(c, with_bells);
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
@@ -383,7 +391,7 @@ int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn)
 	if (c->n > 1)
 		return take_several_on(c, conn, ring);
 	bl_attempt_note_bells(c, conn);
-	if (c->call->key.shared)
+	if (c->among)
 		return bl_shared_rung(c, conn);
 	return take_one_on(c, conn, ring);
 }
@@ -398,14 +406,33 @@ static int weight(const struct bl_row *row)
 	return row->locked ? 2 : row->bell_by != 0;
 }
 
-static int look_at_key(struct bl_session *s, const struct bl_contest *c, const struct bl_member *m,
+/* Under a row that is over others may share the lock, or have left rows that are over, too. */
+static int look_at_sharers(struct bl_session *s, const struct bl_contest *c, struct bl_member *m,
+                           struct bl_row *ret)
+{
+	struct bl_wish wish = {.key = &m->call.key,
+	                       .owner = m->call.owner_full,
+	                       .bell = c->wait.bells ? m->call.bell : NULL,
+	                       .exclusive = true};
+	struct bl_shared_seen seen;
+	int rc = bl_shared_look(s, &wish, c->locked ? BL_SHARED_READ : BL_SHARED_CLEAR, &seen,
+	                        c->call->err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	m->goal.cleared |= seen.took_over;
+	*ret = seen.in_way;
+	return rc;
+}
+
+static int look_at_key(struct bl_session *s, const struct bl_contest *c, struct bl_member *m,
                        struct bl_row *ret)
 {
 	const char *bell = c->wait.bells ? m->call.bell : NULL;
 	int rc = bl_lock_look(s, &m->call.key, bell, ret, c->call->err);
 
-	if (rc == BIZLOCK_OK && ret->found && ret->left_us <= 0 && !c->locked)
-		rc = bl_lock_probe(s, &m->call.key, &ret->locked, c->call->err);
+	if (rc == BIZLOCK_OK && c->n > 1 && ret->found && ret->left_us <= 0)
+		rc = look_at_sharers(s, c, m, ret);
 	return rc;
 }
 
@@ -424,6 +451,14 @@ int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads)
 	return rc;
 }
 
+/* Under a row that is over others may share the lock. And a holder without the doorbell rings
+ * nobody: whoever has it would have to poll, but among those that share the lock the first in line
+ * sleeps, and is woken. */
+static bool goes_among(const struct bl_contest *c, const struct bl_row *row)
+{
+	return row->left_us <= 0 ? row->found : *bell_of(c) != 0;
+}
+
 int bl_attempt_look(struct bl_contest *c)
 {
 	struct bl_row row = {.found = false};
@@ -432,7 +467,7 @@ int bl_attempt_look(struct bl_contest *c)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (c->call->key.shared)
+	if (c->among)
 		return bl_shared_look_on(c, conn);
 	bl_unlock(c->client);
 	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK && row.left_us <= 0; i++) {
@@ -443,6 +478,9 @@ int bl_attempt_look(struct bl_contest *c)
 		}
 	}
 	bl_lock(c->client);
+	c->among = rc == BIZLOCK_OK && c->n == 1 && goes_among(c, &row);
+	if (c->among)
+		return bl_shared_look_on(c, conn);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }

@@ -100,7 +100,7 @@ static bool owns(const struct bl_contest *c)
 {
 	const struct bl_row *row = c->row;
 
-	if (c->call->key.shared)
+	if (c->among)
 		return c->others.mine && row->left_us <= 0 && !row->locked && !c->others.uncleared;
 	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
@@ -127,12 +127,11 @@ static int act(struct bl_contest *c)
 	        .bell_by = c->row->bell_by,
 	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
 	};
-	bool shared = c->call->key.shared;
 	bl_time until;
 
 	/* Whoever has the doorbell is first in line, and gives it on; but if slot 0 is ours, it
 	 * waits for us. */
-	if (shared)
+	if (c->among)
 		seen.by_holder = seen.bell_by;
 	seen.bell_ours |= c->stays && seen.bell_by;
 
@@ -140,11 +139,11 @@ static int act(struct bl_contest *c)
 	case BL_NEXT_TRY:
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
-		return shared ? bl_shared_go_past(c) : bl_attempt(c, false);
+		return c->among ? bl_shared_go_past(c) : bl_attempt(c, false);
 	case BL_NEXT_SLEEP:
 		return bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:
-		return shared ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
+		return c->among ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
 	case BL_NEXT_REFUSE:
 		break;
 	}
@@ -190,9 +189,9 @@ static int look(struct bl_contest *c)
 		bl_row_describe(c->row, holder, sizeof(holder));
 		bl_queue_note(c->queue, holder);
 	}
-	/* With a doorbell it would have to poll. Thousands of requests must not. That of a shared
-	 * lock keeps its place in line. */
-	if (c->op && first->bell && !c->call->key.shared && !owns(c))
+	/* With a doorbell it would have to poll. Thousands of requests must not. Among those that
+	 * share the lock it keeps the place in line. */
+	if (c->op && first->bell && !c->among && !owns(c))
 		give_bell_back(c);
 	return rc;
 }
@@ -268,9 +267,8 @@ static void look_at_home(struct bl_contest *c)
 /* A request looks together with others. */
 static bool wants_batch(const struct bl_contest *c)
 {
-	return c->op && !c->call->key.shared && !c->seen && !c->alone && !c->in_vain &&
-	       c->wait.bells && c->client->config.combine && !c->unsure &&
-	       !c->members[0]->hold->bell;
+	return c->op && !c->among && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
+	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
@@ -280,7 +278,7 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;
-		if (c->op && !c->call->key.shared && !c->seen && !c->abroad)
+		if (c->op && !c->among && !c->seen && !c->abroad)
 			look_at_home(c);
 		if (wants_batch(c))
 			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
@@ -372,6 +370,7 @@ int bl_contest_enter(struct bl_contest *c)
 {
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
 
+	c->among = c->call->key.slot > 0;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
 	c->blocker = c->members[0];
 	c->place.whose = c;
@@ -379,6 +378,7 @@ int bl_contest_enter(struct bl_contest *c)
 	if (!c->in_queue)
 		return BIZLOCK_OK;
 	c->place.key = &c->call->key;
+	c->place.alone = !c->among;
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue)
 		return BIZLOCK_OK;
@@ -426,7 +426,7 @@ void bl_contest_leave(struct bl_contest *c, int rc)
 	if (rc == BIZLOCK_OK && c->queue && bl_shared_without_limit(c))
 		take_along(c);
 	bl_contest_forget(c);
-	if (c->call->key.shared)
+	if (c->among)
 		bl_shared_leave(c, rc);
 	else if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
 		give_bell_back(c);
@@ -436,7 +436,7 @@ int bl_contest(struct bl_contest *c)
 {
 	int rc;
 
-	if (c->call->key.shared && bl_shared_pass(c) == BIZLOCK_OK)
+	if (bl_shared_pass(c) == BIZLOCK_OK)
 		return BIZLOCK_OK;
 	rc = bl_contest_enter(c);
 	if (rc != BIZLOCK_OK)

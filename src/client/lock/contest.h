@@ -47,7 +47,8 @@ struct bl_contest {
 	bool unsure;  /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the hold's last owner, and it is HELD already */
 
-	/* Of a shared lock (shared.h): */
+	/* Among those that share the lock (shared.h): */
+	bool among;
 	struct bl_shared_seen others; /* as seen last */
 	bool stays;                   /* slot 0 is ours, and the others have yet to leave: */
 	bool has_place;               /* our row has the short lease of a waiter */

@@ -115,7 +115,7 @@ static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 static bool may_combine(const struct bl_drop *drop)
 {
 	const struct bl_key *key = drop->ref.key;
-	bool suits = key->shared ? key->slot > 0 && !drop->bell : drop->bell != 0;
+	bool suits = (key->slot > 0) == !drop->bell;
 
 	return suits && drop->ref.owner && drop->rest_us == 0 && !drop->hold->fenced;
 }
@@ -190,11 +190,7 @@ int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 	if (!conn)
 		return rc;
 	bl_unlock(b);
-	/* Those that watch a plain key watch its row. */
-	if (call->key.shared)
-		bl_watch_ring(&conn->session, (const char *const[]){call->bell}, 1, call->err);
-	else
-		bl_bell_free(&conn->session, call->bell, call->err);
+	bl_watch_ring(&conn->session, (const char *const[]){call->bell}, 1, call->err);
 	bl_lock(b);
 	conn->bells -= !conn->session.gone;
 	bl_pool_put(&b->pool, conn);

@@ -27,7 +27,7 @@
 /* In a cluster a read may not see yet what others have committed, so slots are not handed over. */
 static bool moves(const struct bizlock *b, const struct bl_hold *h)
 {
-	return h->key.shared ? h->limit && !b->sql.galera && !b->sql.group : h->bell;
+	return h->key.slot > 0 ? h->limit && !b->sql.galera && !b->sql.group : h->bell;
 }
 
 /* Until when h may be handed over; 0: it may not. */
@@ -36,6 +36,13 @@ static bl_time handoff_until(const struct bizlock *b, const struct bl_hold *h)
 	if (h->state != BL_HOLD_HELD || !moves(b, h))
 		return 0;
 	return bl_earlier(h->expires, h->run + RUN_NS);
+}
+
+/* Both have it alone, or share it with as many others. */
+static bool is_of_its_kind(const struct bl_contest *c, const struct bl_hold *h)
+{
+	return !(c->request->flags & BIZLOCK_SHARED) == (h->key.slot == 0) &&
+	       c->request->limit == h->limit;
 }
 
 /* ---- the next one ---------------------------------------------------------------------- */
@@ -62,7 +69,7 @@ static bl_time hope_until(const struct bl_contest *c)
 	if (held_here(c->client, &c->call->key) < limit)
 		return 0;
 	for (; h; h = bl_held_next_of_key(h)) {
-		bl_time one = h->limit == limit ? handoff_until(c->client, h) : 0;
+		bl_time one = is_of_its_kind(c, h) ? handoff_until(c->client, h) : 0;
 
 		until = one > until ? one : until;
 	}
@@ -95,7 +102,7 @@ int bl_handoff_hope(struct bl_contest *c)
 
 static bool wants_the_same(const struct bl_place *place, const struct bl_hold *h)
 {
-	return place && place->whose->request->limit == h->limit;
+	return place && is_of_its_kind(place->whose, h);
 }
 
 /* While this client has not all the slots, the first in line is to ask the server for one more, and

@@ -141,7 +141,7 @@ static void prepare_contest(struct bizlock_op *op)
 	struct bl_contest *c = &op->contest;
 
 	op->m.is_new = true;
-	op->m.goal = (struct bl_goal){.key = &op->m.call.key, .bell = op->m.call.bell};
+	bl_acquire_aim(&op->m, &op->request);
 	op->member = &op->m;
 	op->goal = &op->m.goal;
 	*c = (struct bl_contest){.client = op->m.call.client,
@@ -177,7 +177,7 @@ static int acquire_step(struct bizlock_op *op)
 	if (op->m.hold->state != BL_HOLD_ACQUIRING)
 		return deepen(op);
 	prepare_contest(op);
-	if (call->key.shared && bl_shared_pass(&op->contest) == BIZLOCK_OK)
+	if (bl_shared_pass(&op->contest) == BIZLOCK_OK)
 		return BIZLOCK_OK;
 	rc = bl_contest_enter(&op->contest);
 	if (rc != BIZLOCK_OK)

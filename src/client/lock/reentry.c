@@ -6,14 +6,8 @@
 
 static const char *mixed(const struct bl_hold *h, uint32_t flags)
 {
-	bool shared = flags & (BIZLOCK_SHARED | BIZLOCK_EXCLUSIVE);
-
-	if (h->key.shared && !shared)
-		return "this owner shares it: release that first, or name another owner";
-	if (!h->key.shared && shared)
-		return "this owner holds the plain lock: release that first, or use another key";
-	if (h->key.shared && h->key.slot > 0 && flags & BIZLOCK_EXCLUSIVE)
-		return "this owner shares it: release that first, and then acquire it exclusively";
+	if (h->key.slot > 0 && !(flags & BIZLOCK_SHARED))
+		return "this owner shares it: release that first, and then acquire it alone";
 	return NULL;
 }
 

@@ -131,7 +131,7 @@ static void end_one(struct all *a, struct bl_member *m, bool last)
 bool bl_release_is_plain(const struct bl_hold *h)
 {
 	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced &&
-	       !h->key.shared;
+	       h->key.slot == 0;
 }
 
 /* Those that have their doorbells on the same connection: a set's, most often. */

@@ -8,12 +8,12 @@
 
 bool bl_shared_wants_exclusive(const struct bl_contest *c)
 {
-	return c->request->flags & BIZLOCK_EXCLUSIVE;
+	return !(c->request->flags & BIZLOCK_SHARED);
 }
 
 bool bl_shared_without_limit(const struct bl_contest *c)
 {
-	return c->call->key.shared && !c->request->limit && !bl_shared_wants_exclusive(c);
+	return !bl_shared_wants_exclusive(c) && !c->request->limit;
 }
 
 /* That nobody woke it may be chance, but not three times in a row, nor in one of four cases: it may
@@ -119,6 +119,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*c->row = c->others.in_way;
+	c->took_over |= c->others.took_over;
 	/* The row has gone meanwhile, or this is not what was drawn. */
 	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.trace)
 		return BL_AGAIN;
@@ -184,7 +185,8 @@ static uint32_t any_slot(const struct bl_contest *c)
 	return BIZLOCK_LIMIT_MAX + 1 + (uint32_t)(bl_random(c->client) % (1u << 31));
 }
 
-static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell bell)
+/* stays: it may take slot 0 even if others have to leave first. */
+static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell bell, bool stays)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
 	struct bl_shared_go go = {
@@ -193,7 +195,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	int rc;
 
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
-	go.stay = bl_shared_wants_exclusive(c) && !c->request->once &&
+	go.stay = stays && bl_shared_wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	c->has_place = go.stay || (c->has_place && c->stays);
 	if (go.stay)
@@ -224,7 +226,14 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 {
-	return go_on(c, conn, bell_for(c, conn, true));
+	return go_on(c, conn, bell_for(c, conn, true), true);
+}
+
+/* Most often nobody shares it any more. */
+int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
+{
+	c->among = true;
+	return go_on(c, conn, bell_for(c, conn, false), false);
 }
 
 /* Together with what other threads want from the server now, or alone. */
@@ -245,7 +254,7 @@ static int combine(struct bl_contest *c)
 		c->sent = job.sent;
 	switch (combined) {
 	case BL_COMBINED_LENT:
-		rc = go_on(c, conn, bell_for(c, conn, true));
+		rc = go_on(c, conn, bell_for(c, conn, true), true);
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
@@ -275,7 +284,7 @@ int bl_shared_attempt(struct bl_contest *c, bool with_bells)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
 	if (bell == bl_shared_hold_of(c)->bell)
-		rc = go_on(c, conn, bell_for(c, conn, with_bells));
+		rc = go_on(c, conn, bell_for(c, conn, with_bells), true);
 	else
 		rc = BL_AGAIN;
 	bl_pool_put(&c->client->pool, conn);
@@ -289,7 +298,7 @@ int bl_shared_line_up(struct bl_contest *c)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = can_ring(c, conn) ? go_on(c, conn, BL_BELL_RING) : BL_AGAIN;
+	rc = can_ring(c, conn) ? go_on(c, conn, BL_BELL_RING, true) : BL_AGAIN;
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -297,9 +306,13 @@ int bl_shared_line_up(struct bl_contest *c)
 int bl_shared_pass(struct bl_contest *c)
 {
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+	const struct bl_queue *queue;
 	int rc;
 
 	if (!bl_shared_without_limit(c))
+		return BL_AGAIN;
+	queue = bl_queue_find(&c->client->queues, &c->call->key);
+	if (queue && queue->alone > 0)
 		return BL_AGAIN;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
 	rc = bl_shared_attempt(c, bells);
@@ -315,12 +328,13 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	struct bl_wish wish = bl_shared_wish_of(c);
 	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays ||
 	             bl_shared_without_limit(c);
+	enum bl_shared_how how = first ? BL_SHARED_CLEAR : BL_SHARED_PROBE;
 	int rc;
 
-	first &= !c->locked; /* it clears rows */
-
+	if (c->locked)
+		how = BL_SHARED_READ;
 	bl_unlock(c->client);
-	rc = bl_shared_look(&conn->session, &wish, first, &c->others, c->call->err);
+	rc = bl_shared_look(&conn->session, &wish, how, &c->others, c->call->err);
 	bl_lock(c->client);
 	c->took_over |= c->others.took_over;
 	if (c->overslept && rc == BIZLOCK_OK && c->others.in_way.left_us <= 0)

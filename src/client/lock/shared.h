@@ -1,5 +1,7 @@
-/* A contest for a shared lock: how it differs from that for a plain one. What to do next is decided
- * as for those, by core/wait.h; the rows are those of store/shared.h.
+/* A contest among those that share the lock: of one that wants to share it, and of one that wants
+ * it alone and has met a row of slot 0 that is over, for others may share the lock under it. How it
+ * differs from a contest for a lock that nobody shares. What to do next is decided as for those, by
+ * core/wait.h; the rows are those of store/shared.h.
  *
  * The doorbell is a turnstile. Those that share without a limit go past it while nobody has it and
  * nobody has the lock exclusively. All others line up at it. A sharer gives it on as soon as it has
@@ -27,6 +29,9 @@ int bl_shared_pass(struct bl_contest *c);
 
 /* How long the row of one that waits in slot 0 keeps newcomers out if its client dies. */
 uint32_t bl_shared_place_ms(const struct bl_contest *c);
+
+/* One that wants it alone has met such a row: it is among those that share it from now on. */
+int bl_shared_met(struct bl_contest *c, struct bl_conn *conn);
 
 /* For bl_attempt() and its companions in attempt.h. */
 int bl_shared_attempt(struct bl_contest *c, bool with_bells);

@@ -69,7 +69,7 @@ static bool tells_shared(const struct bl_contest *c)
 /* If not: another contender is about to take it, or it has to be looked at. */
 static bool can_be_watched(const struct bl_contest *c)
 {
-	return c->row->left_us > 0 && (!c->blocker->call.key.shared || tells_shared(c));
+	return c->row->left_us > 0 && (!c->among || tells_shared(c));
 }
 
 static struct bl_watch_for what_to_watch(const struct bl_contest *c)
@@ -79,9 +79,10 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 	bl_time now = bl_now();
 
 	memcpy(what.watched.bell, call->bell, sizeof(what.watched.bell));
-	what.silent = !call->key.shared && is_silent(c);
-	if (!call->key.shared)
+	what.silent = !c->among && is_silent(c);
+	if (!c->among)
 		return what;
+	what.watched.among = true;
 	what.watched.first = c->members[0]->hold->bell;
 	/* One that wants it alone waits for slot 0 first, and there for the others. */
 	what.watched.exclusive = c->stays;
@@ -104,7 +105,7 @@ static enum bl_watched_end watch(struct bl_contest *c)
  * nobody has the doorbell. False: it is to be watched. */
 static bool line_up(struct bl_contest *c, int *ret_rc)
 {
-	if (!c->call->key.shared || !c->wait.bells || c->row->bell_by || c->row->left_us <= 0 ||
+	if (!c->among || !c->wait.bells || c->row->bell_by || c->row->left_us <= 0 ||
 	    c->members[0]->hold->bell || c->others.mine)
 		return false;
 	*ret_rc = bl_shared_line_up(c);
@@ -151,7 +152,7 @@ static int park(struct bl_contest *c, bl_time until)
 	if (can_be_watched(c))
 		c->watched = bl_watch_join(c->client, &what);
 	if (!c->watched)
-		return what.watched.key->shared ? look_later(c, until) : bl_contest_pause(c, until);
+		return c->among ? look_later(c, until) : bl_contest_pause(c, until);
 	c->watched->woken = wake_request;
 	c->watched->whose = &c->place;
 	c->parked_until = bl_watch_look_at(c->watched, c->wait.end);
@@ -170,7 +171,7 @@ int bl_contest_unwatch(struct bl_contest *c)
 	c->watched = NULL;
 	c->abroad |= got == BL_WATCH_FREE;
 	/* The doorbell of a shared lock is a place in line, worth having without the lock. */
-	if (got == BL_WATCH_FREE && c->call->key.shared && !c->members[0]->hold->bell && !c->unsure)
+	if (got == BL_WATCH_FREE && c->among && !c->members[0]->hold->bell && !c->unsure)
 		return bl_attempt(c, c->wait.bells);
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
 }

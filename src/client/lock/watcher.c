@@ -70,7 +70,7 @@ static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now
 		if (wait->watched.left_us <= 0) {
 			missed |= w->missed && !wait->silent && wait->watched.named;
 			bl_watch_answer(wait, BL_WATCH_FREE);
-		} else if (wait->watched.key->shared) {
+		} else if (wait->watched.among) {
 			if (wait->until <= now)
 				bl_watch_answer(wait, BL_WATCH_LOOK);
 		} else {

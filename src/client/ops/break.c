@@ -113,10 +113,8 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 
 	bl_lock(call->client);
 	rc = bl_read(call, find_sharer, &sharer);
-	if (rc == BIZLOCK_OK && sharer.found) {
+	if (rc == BIZLOCK_OK && sharer.found)
 		call->key = sharer.key;
-		bl_bell_name(call->bell, call->client->bell_seed, &call->key);
-	}
 	if (rc == BIZLOCK_OK)
 		rc = break_lock(call, seen_fence);
 	bl_unlock(call->client);

@@ -37,8 +37,6 @@ static int read_page(struct bizlock *b, const struct view *v, struct bl_page *re
 static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
                     void *arg)
 {
-	bool shared = row->slot != BL_SLOT_PLAIN;
-	uint32_t mode = row->slot > 0 ? BIZLOCK_SHARED : BIZLOCK_EXCLUSIVE;
 	bizlock_info info = {
 	        .size = sizeof(info),
 	        .biz_type = row->type,
@@ -49,8 +47,8 @@ static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bi
 	        .left_ms = row->left_us / 1000,
 	        .held_ms = row->held_us / 1000,
 	        .depth = row->depth,
-	        .flags = shared ? mode : 0,
-	        .slot = shared ? row->slot : 0,
+	        .flags = row->slot > 0 ? BIZLOCK_SHARED : 0,
+	        .slot = row->slot,
 	        .limit = row->limit,
 	};
 

@@ -18,20 +18,14 @@ static int read_waiters_on(struct bl_session *s, void *arg, struct bl_err *err)
 	return bl_waiters_read(s, l->asked, l->n, &l->found, err);
 }
 
-/* Of one name there are two locks, the plain one and the shared one. */
 static struct bl_waited_key *name_bells(const struct bizlock *b, const struct bl_key *keys,
                                         size_t n)
 {
-	struct bl_waited_key *asked = calloc(2 * n + 1, sizeof(*asked));
+	struct bl_waited_key *asked = calloc(n + 1, sizeof(*asked));
 
-	for (size_t i = 0; asked && i < 2 * n; i++) {
-		struct bl_key key = keys[i / 2];
-
-		asked[i].key = &keys[i / 2];
-		asked[i].shared = i % 2;
-		if (asked[i].shared)
-			bl_key_share(&key, 0);
-		bl_bell_name(asked[i].bell, b->bell_seed, &key);
+	for (size_t i = 0; asked && i < n; i++) {
+		asked[i].key = &keys[i];
+		bl_bell_name(asked[i].bell, b->bell_seed, &keys[i]);
 	}
 	return asked;
 }
@@ -47,7 +41,6 @@ static int show_waiter(const struct bl_waiter *w, int (*fn)(void *arg, const biz
 	        .host = w->host,
 	        .connection = w->connection,
 	        .waited_ms = w->waited_ms,
-	        .shared = w->asked->shared,
 	};
 
 	return fn(arg, &shown);
@@ -56,7 +49,7 @@ static int show_waiter(const struct bl_waiter *w, int (*fn)(void *arg, const biz
 int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
                       int (*fn)(void *arg, const bizlock_waiter *), void *arg, struct bl_err *err)
 {
-	struct looking l = {name_bells(b, keys, n), 2 * n, {NULL, 0, 0}};
+	struct looking l = {name_bells(b, keys, n), n, {NULL, 0, 0}};
 	int rc, end = 0;
 
 	if (!l.asked)

@@ -64,7 +64,7 @@ static void acquire_shared(void *lane, bool alone)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 
-	opts.flags = alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED;
+	opts.flags = alone ? 0 : BIZLOCK_SHARED;
 	opts.limit = limit_of_sharers;
 	if (bizlock_acquire(client, (bizlock_key){"bench", lane}, &opts, NULL) != BIZLOCK_OK)
 		die("bizlock: %s", bizlock_errmsg(client));

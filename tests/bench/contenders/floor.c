@@ -20,7 +20,7 @@
 	                TAKEN_OVER("gmt_modified") "timeout = IF(timeout <= " NOW                  \
 	                                           ", VALUES(timeout), timeout)"
 #define DELETE                                                                                     \
-	"DELETE FROM biz_lock WHERE biz_id = '%s' AND biz_type = 'bench' AND slot = 4294967295"    \
+	"DELETE FROM biz_lock WHERE biz_id = '%s' AND biz_type = 'bench' AND slot = 0"             \
 	" AND owner = '1@1.0@floor' AND fence = %llu"
 
 struct lane {

@@ -34,7 +34,7 @@ static void write_texts(struct lane *lane, const char *key)
 		            "%s('%s-%02u','bench','%u@1981.1390ecc9f03debef@limit',1," NOW
 		            " + INTERVAL 30000000 MICROSECOND,CONNECTION_ID(),''," NOW "," NOW ")",
 		            comma, key, i, 2000 + i);
-		bl_buf_addf(&lane->delete, "%s('%s-%02u','bench',4294967295)", comma, key, i);
+		bl_buf_addf(&lane->delete, "%s('%s-%02u','bench',0)", comma, key, i);
 	}
 	bl_buf_adds(&lane->insert, ";COMMIT");
 	bl_buf_adds(&lane->delete, ");COMMIT");

@@ -41,7 +41,7 @@ static void start(struct run *r, int64_t wait_ms)
 	opts.wait_ms = wait_ms;
 	opts.lease_ms = LEASE_MS;
 	opts.owner = ME;
-	opts.flags = r->scenario->mode;
+	opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 	opts.limit = r->scenario->limit;
 	must_work(r->b, bizlock_acquire_start(r->b, KEY(r->id), &opts, told, r, NULL), "start");
 }

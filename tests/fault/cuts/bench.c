@@ -31,7 +31,7 @@ static void warm_up(struct run *r)
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 
 	opts.owner = ME;
-	opts.flags = r->scenario->mode;
+	opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 	opts.limit = r->scenario->limit;
 	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");
 	must_work(r->b, bizlock_acquire(r->b, key, &opts, NULL), "warm up");

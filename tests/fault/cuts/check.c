@@ -178,12 +178,18 @@ static bool holds_nothing(struct run *r)
 
 /* ---- what others get ------------------------------------------------------------ */
 
-/* Is there still a row to take over, of an owner that never released? */
+/* Is there still a row to take over, of an owner that never released; or one that remembers it, of
+ * a takeover that nobody got? */
 static bool is_stale(struct run *r)
 {
 	struct row now = row_now(r);
 
-	return now.there && now.fence == r->theirs.fence && now.left_us <= 0;
+	if (now.there)
+		return now.fence == r->theirs.fence && now.left_us <= 0;
+	return db_number(r->bench->world.admin,
+	                 "SELECT COUNT(*) FROM biz_lock WHERE " FREE_ROWS " AND biz_id = '%s' AND "
+	                 "taken_from <> 0",
+	                 r->id) > 0;
 }
 
 static bool can_take(struct run *r, bizlock *b, const char *owner, int64_t wait_ms)

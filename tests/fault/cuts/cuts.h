@@ -80,6 +80,9 @@ struct run {
 
 enum kind { GAINS, HOLDS, SHUT_OUT, BREAKS, OPENS, CLOSES };
 
+/* Alone, where others share it. */
+#define AMONG 16u
+
 struct scenario {
 	const char *name;
 	enum kind kind;
@@ -88,8 +91,8 @@ struct scenario {
 	void (*prepare)(struct run *);
 	int (*act)(struct run *);
 	bool cold; /* its connections were lost before */
-	/* Of a shared lock: how the client takes it. A stranger that is in its way holds it in
-	 * another way, and strangers that try it want it alone. */
+	/* Of a lock that is shared: BIZLOCK_SHARED, or AMONG: how the client takes it. A stranger
+	 * that is in its way holds it in another way, and strangers that try it want it alone. */
 	uint32_t mode, limit;
 };
 

@@ -24,10 +24,10 @@ static uint32_t mode_of(const struct run *r, const char *owner)
 	const struct scenario *s = r->scenario;
 
 	if (!s->mode || strcmp(owner, ME) == 0 || strcmp(owner, FIRST) == 0)
-		return s->mode;
-	if (strcmp(owner, "holder") == 0 && (s->mode == BIZLOCK_EXCLUSIVE || s->limit))
+		return s->mode & BIZLOCK_SHARED;
+	if (strcmp(owner, "holder") == 0 && (s->mode == AMONG || s->limit))
 		return BIZLOCK_SHARED;
-	return BIZLOCK_EXCLUSIVE;
+	return 0;
 }
 
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret)
@@ -38,21 +38,22 @@ int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_
 	opts.lease_ms = LEASE_MS;
 	opts.owner = owner;
 	opts.flags = mode_of(r, owner);
-	opts.limit = r->scenario->limit;
+	opts.limit = opts.flags ? r->scenario->limit : 0;
 	return bizlock_acquire(b, KEY(r->id), &opts, ret);
 }
 
+/* Somebody has shared it before, where it is shared. */
 static void nobody_holds(struct run *r)
 {
-	(void)r;
+	if (r->scenario->mode)
+		stale_header(r->bench->world.admin, r->id);
 }
 
 /* A dead process has left its row behind. */
 static void somebody_held(struct run *r)
 {
 	if (r->scenario->mode)
-		stale_shared_lease(r->bench->world.admin, r->id,
-		                   r->scenario->mode == BIZLOCK_EXCLUSIVE, 1000);
+		stale_shared_lease(r->bench->world.admin, r->id, r->scenario->mode == AMONG, 1000);
 	else
 		stale_lease(r->bench->world.admin, r->id, 1000);
 	r->theirs = row_now(r);
@@ -101,7 +102,7 @@ static bool waits(struct run *r, unsigned packets)
 static void call_me(struct run *r, struct call *call)
 {
 	call_prepare(call, r->b, r->id, .wait_ms = r->wait_ms, .owner = ME);
-	call->opts.flags = r->scenario->mode;
+	call->opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 	call->opts.limit = r->scenario->limit;
 	call_go(call);
 }
@@ -181,7 +182,7 @@ static int do_close(struct run *r)
 	}
 #define BOTH(...) SHARED(0, 0, __VA_ARGS__)
 #define S BIZLOCK_SHARED
-#define X BIZLOCK_EXCLUSIVE
+#define X AMONG
 
 const struct scenario scenarios[] = {
         BOTH("acquire", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),

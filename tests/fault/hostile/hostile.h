@@ -177,6 +177,9 @@ struct run {
 	char why[1024]; /* why the run failed; "": it did not */
 };
 
+/* Alone, where others share it. */
+#define AMONG 16u
+
 struct scenario {
 	const char *name;
 	void (*prepare)(struct run *);
@@ -193,7 +196,8 @@ struct scenario {
 		TOGETHER
 	} client;
 	int rc; /* of an honest server */
-	/* Of a shared lock: how the client takes it. A stranger has it in another way. */
+	/* Of a lock that is shared: BIZLOCK_SHARED, or AMONG: how the client takes it. A stranger
+	 * has it in another way. */
 	uint32_t mode, limit;
 };
 

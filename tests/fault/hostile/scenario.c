@@ -21,8 +21,8 @@ static uint32_t mode_of(const struct run *r, const bizlock *b)
 	const struct scenario *s = r->scenario;
 
 	if (!s->mode || b == r->b)
-		return s->mode;
-	return s->mode == BIZLOCK_EXCLUSIVE || s->limit ? BIZLOCK_SHARED : BIZLOCK_EXCLUSIVE;
+		return s->mode & BIZLOCK_SHARED;
+	return s->mode == AMONG || s->limit ? BIZLOCK_SHARED : 0;
 }
 
 int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_grant *ret)
@@ -33,15 +33,17 @@ int take(struct run *r, bizlock *b, const char *id, int64_t wait_ms, bizlock_gra
 	opts.lease_ms = r->scenario->client == FAST_RENEWAL ? 900 : LEASE_MS;
 	opts.owner = ME;
 	opts.flags = mode_of(r, b);
-	opts.limit = r->scenario->limit;
+	opts.limit = opts.flags ? r->scenario->limit : 0;
 	return bizlock_acquire(b, KEY(id), &opts, ret);
 }
 
 /* ---- before it ------------------------------------------------------------- */
 
+/* Somebody has shared it before, where it is shared. */
 static void nothing(struct run *r)
 {
-	(void)r;
+	if (r->scenario->mode)
+		stale_header(r->bench->world.admin, r->id);
 }
 
 static void i_hold(struct run *r)
@@ -122,8 +124,8 @@ static void stranger_holds(struct run *r)
 static void dead_one_holds(struct run *r)
 {
 	if (r->scenario->mode)
-		stale_shared_lease(r->bench->world.admin, r->id,
-		                   r->scenario->mode == BIZLOCK_EXCLUSIVE, DAY_MS);
+		stale_shared_lease(r->bench->world.admin, r->id, r->scenario->mode == AMONG,
+		                   DAY_MS);
 	else
 		stale_lease(r->bench->world.admin, r->id, DAY_MS);
 }
@@ -210,7 +212,7 @@ static int do_wait(struct run *r)
 	struct call call;
 
 	call_prepare(&call, r->b, r->id, .wait_ms = WAIT_MS, .owner = ME);
-	call.opts.flags = r->scenario->mode;
+	call.opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 	call.opts.limit = r->scenario->limit;
 	call_go(&call);
 	for (int64_t end = now_ms() + 100; !atomic_load(&call.done) && pause_before(end);)
@@ -310,7 +312,7 @@ static int do_commit(struct run *r)
 }
 
 #define S BIZLOCK_SHARED
-#define X BIZLOCK_EXCLUSIVE
+#define X AMONG
 
 const struct scenario scenarios[] = {
         {"open", nothing, do_open, client_works, CLOSED, BIZLOCK_OK, 0, 0},

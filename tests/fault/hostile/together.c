@@ -31,7 +31,7 @@ int do_crowd(struct run *r)
 	keyset_make(&r->set, THREADS, r->id);
 	for (int i = 0; i < THREADS; i++) {
 		call_prepare(&calls[i], r->b, r->set.ids[i], .wait_ms = WAIT_MS, .owner = ME);
-		calls[i].opts.flags = r->scenario->mode;
+		calls[i].opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 		call_go(&calls[i]);
 	}
 	return join_all(r, calls);

@@ -71,7 +71,7 @@ Test(asking_ends, a_close_comes_at_any_moment)
 		for (int i = 0; i < N; i++)
 			all += asks[i].calls;
 		cr_assert_eq(all, N);
-		cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+		cr_assert_eq(locks_there(&world), 0);
 	}
 }
 

@@ -84,7 +84,7 @@ Test(async_late, leases_that_are_over_by_then)
 	cr_assert_geq(bizlock_fd(b), 0);
 	ask_many(b, 1000, BIZLOCK_NO_RENEW);
 	eventually(is_readable(b));
-	eventually(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == N && rows() == 0);
+	eventually(locks_there(&world) == N && rows() == 0);
 	for (int i = 0; i < N; i++)
 		expect(OK, other, acquire_as(other, asks[i].id, "other", .wait_ms = -1));
 	dispatch_until(b, told() == N);

@@ -39,7 +39,7 @@ Test(ghosts, whose_row_cannot_be_seen_yet_leave_none_behind)
 	db_run(tx, "INSERT INTO biz_lock SELECT * FROM late");
 	proxy_arm(p, NULL);
 	/* The DELETE that cleans up waits for the row, a second at a time. */
-	steadily(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == 0, 3000);
+	steadily(locks_there(&world) == 0, 3000);
 	db_run(tx, "COMMIT");
 	eventually(!row_of(&world, KEY("k")).there);
 	expect(OK, b, acquire_as(b, "k", "task-1"));

@@ -73,7 +73,7 @@ static void everybody_is_served(const char *max_connections, const char *queue, 
 	run_crew(&c);
 	cr_assert_eq(atomic_load(&c.errors), 0, "%s", bizlock_errmsg(c.b));
 	cr_assert_eq(atomic_load(&c.overlaps), 0);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 Test(pool, one_connection_serves_many_threads)

@@ -142,11 +142,11 @@ Test(guard, many_in_a_vector)
 
 	for (int i = 0; i < 20; i++)
 		all.push_back(take(b, std::to_string(i).c_str()));
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 20);
+	cr_assert_eq(locks_there(&world), 20);
 	all.erase(all.begin() + 3);
 	cr_assert(!row_of("3").there);
 	all.clear();
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 Test(guard, outlives_the_texts_it_was_made_from)

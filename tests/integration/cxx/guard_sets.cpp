@@ -20,7 +20,7 @@ Test(guard_sets, has_all_and_gives_all_back)
 		g.renew(std::chrono::hours(2));
 		cr_assert_gt(g.left().count(), 3600 * 1000);
 	}
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 Test(guard_sets, has_none_where_one_is_taken)

@@ -164,12 +164,12 @@ Test(handover_cuts, while_one_that_is_shared_is_imported)
 
 Test(handover_cuts, while_one_that_nobody_shares_is_exported)
 {
-	cut_export(BIZLOCK_EXCLUSIVE);
+	cut_export(0);
 }
 
 Test(handover_cuts, while_one_that_nobody_shares_is_imported)
 {
-	cut_import(BIZLOCK_EXCLUSIVE);
+	cut_import(0);
 }
 
 /* After a lost reply, a client looks for rows of its own. A row that it has exported is none of

@@ -64,7 +64,7 @@ static void goes_over(bizlock *a, bizlock *b, bizlock_key key, const char *owner
 	expect(OK, b, bizlock_verify(b, key, owner));
 	cr_assert_str_eq(row_of(&world, key).owner[0] ? "owned" : "", "owned");
 	expect(OK, b, bizlock_release(b, key, owner, NULL));
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 Test(handover_text, any_key_fits_and_it_is_printable_ascii)

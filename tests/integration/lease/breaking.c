@@ -67,7 +67,7 @@ Test(breaking, a_client_that_breaks_one_of_a_set_knows_it)
 		tally(&t, keyset_release(b, &s, NULL), b);
 	}
 	all_lost(&t);
-	eventually(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock") == 0);
+	eventually(locks_there(&world) == 0);
 }
 
 Test(breaking, the_loss_is_told_at_once_and_once)

@@ -71,7 +71,7 @@ Test(going_back, a_truncated_table_gives_nothing)
 	db_run(world.admin, "TRUNCATE biz_lock");
 	refuses(b, BIZLOCK_NO_RENEW);
 	refuses(polls, BIZLOCK_NO_RENEW);
-	cr_assert_eq(rows_in("biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 	goes_on(b, BIZLOCK_NO_RENEW);
 	goes_on(polls, BIZLOCK_NO_RENEW);
 }
@@ -132,7 +132,7 @@ Test(going_back, sets_are_refused_too)
 	db_run(world.admin, "TRUNCATE biz_lock");
 	expect(SCHEMA, b, bizlock_acquire_all(b, keys, 2, &opts, NULL));
 	expect_message(b, SET_BACK);
-	cr_assert_eq(rows_in("biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 	raise_fences();
 	expect(OK, b, bizlock_acquire_all(b, keys, 2, &opts, NULL));
 	expect(OK, b, bizlock_release_all(b, keys, 2, NULL));
@@ -151,7 +151,7 @@ Test(going_back, batches_are_refused_too)
 		call_join(&c.calls[i]);
 	crew_all_are(&c, BIZLOCK_SCHEMA);
 	cr_assert_eq(call_join(&c.occupant), BIZLOCK_SCHEMA); /* its answer came late */
-	eventually(rows_in("biz_lock") == 0);
+	eventually(locks_there(&world) == 0);
 	raise_fences();
 	crew_all_together(&c);
 	crew_all_are(&c, BIZLOCK_OK);
@@ -228,7 +228,7 @@ Test(going_back, fences_are_raised_beside_clients_at_work)
 	expect(OK, b, bizlock_renew(b, KEY("k"), "o", 60000));
 	expect(OK, b, release_as(b, "o"));
 	draw(b, BIZLOCK_NO_RENEW, 2);
-	cr_assert_eq(rows_in("biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 /* ---- the other end -----------------------------------------------------------------------------
@@ -258,8 +258,9 @@ Test(going_back, fences_that_are_too_large_are_refused)
 			expect(SCHEMA, b, try_as(b, "p", BIZLOCK_NO_RENEW, 0, &grant));
 			expect_message(b, "less than 4611686018427387904");
 		}
-		eventually(rows_in("biz_lock") == 0);
+		eventually(locks_there(&world) == 0);
 	}
+	db_run(world.admin, "DELETE FROM biz_lock");
 	db_run(world.admin, "ALTER TABLE biz_lock AUTO_INCREMENT = 1");
 	works(client(NULL));
 }

@@ -102,8 +102,7 @@ Test(resting_held, a_holder_that_dies_is_succeeded_after_the_minimum)
 
 Test(resting_held, so_is_one_that_had_it_alone)
 {
-	died(client(NULL),
-	     OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS, .flags = BIZLOCK_EXCLUSIVE), true);
+	died(client(NULL), OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS, .flags = 0), true);
 }
 
 Test(resting_held, a_lease_that_is_asked_for_shortens_no_minimum)

@@ -41,7 +41,7 @@ static struct findings look(const char *const *options)
 
 static void expect_no_row(void)
 {
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 Test(doctor_lock, one_is_had)

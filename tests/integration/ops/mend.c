@@ -186,7 +186,7 @@ Test(mend, the_callback_of_each_may_call_the_library)
 	fill(1200, "a");
 	expect(OK, s.b, bizlock_each(s.b, "a", break_it, &s));
 	cr_assert_eq(s.rows, 1200);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock"), 0);
+	cr_assert_eq(locks_there(&world), 0);
 }
 
 /* ---- break ------------------------------------------------------------------ */

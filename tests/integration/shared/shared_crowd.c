@@ -80,9 +80,9 @@ static void *take_part(void *arg)
 	struct crowd *c = m->c;
 
 	for (unsigned i = 0; now_ms() < c->end; i++) {
-		bizlock_acquire_opts opts =
-		        OPTS(.wait_ms = waits[i % 4], .lease_ms = 60000, .limit = c->limit,
-		             .flags = m->alone ? BIZLOCK_EXCLUSIVE : BIZLOCK_SHARED);
+		bizlock_acquire_opts opts = OPTS(.wait_ms = waits[i % 4], .lease_ms = 60000,
+		                                 .limit = m->alone ? 0 : c->limit,
+		                                 .flags = m->alone ? 0 : BIZLOCK_SHARED);
 		bizlock_grant grant = BIZLOCK_GRANT_INIT;
 		int rc = bizlock_acquire(m->b, KEY("k"), &opts, &grant);
 

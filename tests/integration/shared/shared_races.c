@@ -63,7 +63,7 @@ static void comes_late(struct call *call, bizlock *b, bizlock *other, bizlock_gr
 	keep_back(world.admin, "k");
 	start(call, b, "k", "r", BIZLOCK_SHARED);
 	is_kept_back();
-	expect(OK, other, take(other, "w", BIZLOCK_EXCLUSIVE, ret));
+	expect(OK, other, take(other, "w", 0, ret));
 }
 
 /* It has looked before its row was there, and somebody has the lock alone when it is. */
@@ -114,7 +114,7 @@ static void end_unknown(struct proxy *p, bizlock *b)
 	struct call call;
 
 	proxy_hold_replies(p, true);
-	start(&call, b, "k", "u", BIZLOCK_EXCLUSIVE);
+	start(&call, b, "k", "u", 0);
 	eventually(db_number(look, "SELECT COUNT(*) FROM biz_lock WHERE owner LIKE 'u@%%'") == 1);
 	bizlock_interrupt(b);
 	proxy_cut(p);
@@ -173,7 +173,7 @@ Test(shared_races, one_that_has_it_alone_gets_a_newer_fence)
 	db_run(world.admin, "START TRANSACTION");
 	db_run(world.admin, "SELECT fence FROM biz_lock WHERE biz_id = 'k' AND biz_type = 'test'"
 	                    " AND slot = 0 FOR UPDATE");
-	start(&call, b, "k", "w", BIZLOCK_EXCLUSIVE);
+	start(&call, b, "k", "w", 0);
 	is_kept_back();
 	expect(OK, other, take(other, "r", BIZLOCK_SHARED, &r));
 	expect(OK, other, give(other, "r"));
@@ -236,7 +236,7 @@ Test(shared_races, those_that_come_too_late_together_go_back)
 	bizlock_grant x = BIZLOCK_GRANT_INIT;
 
 	crowd_is_kept_back(&c);
-	expect(OK, c.other, take(c.other, "w", BIZLOCK_EXCLUSIVE, &x));
+	expect(OK, c.other, take(c.other, "w", 0, &x));
 	db_run(world.admin, "COMMIT");
 	for (int i = 0; i < CROWD; i++) {
 		call_blocks(&c.calls[i]);
@@ -253,7 +253,7 @@ Test(shared_races, those_that_come_late_together_get_newer_fences)
 	bizlock_grant x = BIZLOCK_GRANT_INIT;
 
 	crowd_is_kept_back(&c);
-	expect(OK, c.other, take(c.other, "w", BIZLOCK_EXCLUSIVE, &x));
+	expect(OK, c.other, take(c.other, "w", 0, &x));
 	expect(OK, c.other, give(c.other, "w"));
 	db_run(world.admin, "COMMIT");
 	crowd_gets_it_after(&c, x.fence);
@@ -292,10 +292,10 @@ static void leftover_is_not_taken(uint32_t left, uint32_t wanted, const char *sl
 
 Test(shared_races, a_row_of_ones_own_that_shares_is_not_had_alone)
 {
-	leftover_is_not_taken(BIZLOCK_SHARED, BIZLOCK_EXCLUSIVE, "slot");
+	leftover_is_not_taken(BIZLOCK_SHARED, 0, "slot");
 }
 
 Test(shared_races, a_row_of_ones_own_that_has_it_alone_is_not_shared)
 {
-	leftover_is_not_taken(BIZLOCK_EXCLUSIVE, BIZLOCK_SHARED, "0");
+	leftover_is_not_taken(0, BIZLOCK_SHARED, "0");
 }

@@ -56,7 +56,7 @@ Test(sharing, no_more_than_the_limit)
 		cr_assert_eq(grant.slot, i);
 	}
 	expect(BUSY, other, try_as(other, "r4", S, 3, NULL));
-	expect(BUSY, other, try_as(other, "w", X, 3, NULL));
+	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
 	expect(OK, b, release_as(b, "r2"));
 	expect(OK, other, try_as(other, "r4", S, 3, &grant));
 	cr_assert_eq(grant.slot, 2);
@@ -69,19 +69,32 @@ Test(sharing, no_more_than_the_limit)
 	cr_assert_eq(grant.slot, 1);
 	expect(OK, b, release_as(b, "r2"));
 	expect(OK, other, release_as(other, "r4"));
-	expect(OK, b, try_as(b, "w", X, 3, NULL));
+	expect(OK, b, try_as(b, "w", X, 0, NULL));
 	expect(BUSY, other, try_as(other, "r4", S, 3, NULL));
 	expect(OK, b, release_as(b, "w"));
 }
 
-Test(sharing, it_is_not_the_plain_lock_of_that_key)
+/* Whoever asks without a flag, or for several keys, wants them alone. */
+Test(sharing, they_keep_out_whoever_wants_it_alone)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_key keys[] = {KEY("j"), KEY("k")};
+	bizlock_acquire_opts once = OPTS(.wait_ms = 0);
 
-	expect(OK, b, try_as(b, "a", X, 0, NULL));
-	expect(OK, other, acquire_as(other, "k", "b"));
+	expect(OK, b, try_as(b, "a", S, 0, NULL));
+	expect(BUSY, other, acquire_as(other, "k", "b"));
+	expect_message(other, "held by a");
+	expect(BUSY, other, bizlock_acquire_all(other, keys, 2, &once, NULL));
+	expect_message(other, "held by a");
+	cr_assert_eq(shared_rows("biz_id = 'j' AND " LIVE), 0);
 	expect(OK, b, release_as(b, "a"));
+	expect(OK, other, bizlock_acquire_all(other, keys, 2, &once, NULL));
+	expect(BUSY, b, try_as(b, "a", S, 0, NULL));
+	expect(OK, other, bizlock_release_all(other, keys, 2, NULL));
+	expect(OK, other, acquire_as(other, "k", "b"));
+	expect(BUSY, b, try_as(b, "a", S, 0, NULL));
 	expect(OK, other, release_as(other, "b"));
+	expect(OK, b, try_as(b, "a", S, 0, NULL));
 }
 
 Test(sharing, an_owner_has_a_key_in_one_way)
@@ -107,11 +120,6 @@ Test(sharing, an_owner_has_a_key_in_one_way)
 	expect(OK, b, release_as(b, "a"));
 	expect(BUSY, b, try_as(b, "r", S, 0, NULL));
 	expect(OK, b, release_as(b, "a"));
-
-	expect(OK, b, acquire_as(b, "k", "a"));
-	expect(MISUSE, b, try_as(b, "a", S, 0, NULL));
-	expect(MISUSE, b, try_as(b, "a", X, 0, NULL));
-	expect(OK, b, release_as(b, "a"));
 }
 
 Test(sharing, bad_arguments)
@@ -119,7 +127,7 @@ Test(sharing, bad_arguments)
 	bizlock *b = client(NULL);
 	bizlock_key keys[] = {KEY("k"), KEY("l")};
 
-	expect(INVALID, b, try_as(b, "a", S | X, 0, NULL));
+	expect(INVALID, b, try_as(b, "a", 16, 0, NULL));
 	expect(INVALID, b, try_as(b, "a", 0, 3, NULL));
 	expect_message(b, "limit");
 	expect(INVALID, b, try_as(b, "a", S, BIZLOCK_LIMIT_MAX + 1, NULL));
@@ -157,8 +165,7 @@ Test(sharing, renewed_with_the_others)
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "a"), NULL));
 	expect(OK, b,
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = BIZLOCK_SHARED, .owner = "b"), NULL));
-	expect(OK, b,
-	       bizlock_acquire(b, KEY("x"), &OPTS(.flags = BIZLOCK_EXCLUSIVE, .owner = "a"), NULL));
+	expect(OK, b, bizlock_acquire(b, KEY("x"), &OPTS(.flags = 0, .owner = "a"), NULL));
 	sum = db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_lock");
 	eventually(db_number(world.admin, "SELECT SUM(UNIX_TIMESTAMP(timeout)) FROM biz_lock") >=
 	           sum + 4 * LEASE / 1000);
