@@ -59,6 +59,8 @@ static int read_words(struct cli_exec *x)
 		return code;
 	if (x->o.shared && x->o.exclusive)
 		return cli_misused(c, "exec: --shared or --exclusive, not both");
+	if (x->o.limit && x->o.exclusive)
+		return cli_misused(c, "exec: --limit or --exclusive, not both");
 	if (c->argc == 0 && own + 3 < all && strcmp(argv[own + 3], "--") == 0) {
 		c->argv = &argv[own + 1];
 		own += 3;

@@ -86,6 +86,9 @@
 #include "store/bell.h"
 #include "store/server.h"
 
+/* As many locks can be shared by turns without a fence that is drawn twice. */
+#define BL_HEADERS 256
+
 /* What open builds is open's alone while it is OPENING, and is there from OPEN on. */
 enum bl_client_state { BL_CLIENT_NEW, BL_CLIENT_OPENING, BL_CLIENT_OPEN, BL_CLIENT_CLOSING };
 
@@ -111,6 +114,8 @@ struct bizlock {
 	bool bells;             /* doorbells are used */
 	uint64_t largest_fence; /* that it was ever granted */
 	unsigned overslept;     /* bl_shared_polls() */
+	uint64_t
+	        headers[BL_HEADERS]; /* fences of slots 0 that sharers have seen, by keys' hashes */
 	struct bl_hash bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;

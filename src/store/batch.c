@@ -244,6 +244,8 @@ static int run_first(struct batch *b, struct bl_err *err)
 	else
 		bl_batch_first(b);
 	rc = bl_session_each(b->s, UINT_MAX, b->shared ? bl_sharers_read_ask : read_first, b, err);
+	if (rc == BIZLOCK_OK && b->shared && bl_sharers_make_headers(b))
+		rc = bl_session_each(b->s, UINT_MAX, bl_sharers_read_ask, b, err);
 	if (rc != BIZLOCK_OK)
 		batch_undo(b);
 	return rc;

@@ -12,17 +12,20 @@
 #define BL_BATCH_MAX 128
 
 struct bl_entry {
-	struct bl_claim claim;       /* an acquisition, */
-	struct bl_goal *goal;        /* of this key; */
-	struct bl_ref hold;          /* or, when its key is not NULL, a last release, */
-	const char *bell;            /* with this doorbell, which the session has */
-	struct bl_row *row;          /* an acquisition: filled if it is not done; or NULL */
-	struct bl_shared_seen *seen; /* of a shared lock: what is beside its row if that is done */
+	struct bl_claim claim; /* an acquisition, */
+	struct bl_goal *goal;  /* of this key; */
+	struct bl_ref hold;    /* or, when its key is not NULL, a last release, */
+	const char *bell;      /* with this doorbell, which the session has */
+	struct bl_row *row;    /* an acquisition: filled if it is not done; or NULL */
+
+	/* To share a lock: the fence that slot 0 has had, as seen last, 0: not known; what is
+	 * beside the entry's row if that is done. */
+	uint64_t before;
+	struct bl_shared_seen *seen;
 
 	/* answers */
 	bool rung;  /* acquisition: the session has the doorbell now */
 	bool there; /* the row was: in the way of an acquisition */
-	bool heads; /* to share a lock whose row of slot 0 was not there */
 	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled; of a shared
 	               lock: the row is there, and has to be judged. Release: both are gone */
 	bool maybe; /* not known to be done, but it may be */

@@ -68,8 +68,8 @@ size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
 void bl_sharers_add_free(struct batch *b); /* a condition: nobody would have to wait */
 void bl_sharers_ask(struct batch *b);      /* the first packet */
 bl_answer_fn bl_sharers_read_ask;
-bool bl_sharers_add_headers(struct batch *b); /* of the second; false: there is nothing to add */
-void bl_sharers_end(struct batch *b);         /* and behind its COMMIT, */
+bool bl_sharers_make_headers(struct batch *b); /* and asks again; false: none is missing */
+void bl_sharers_end(struct batch *b);          /* of the second packet, behind COMMIT, */
 void bl_sharers_read(struct batch *b, struct bl_rows *rows); /* and what it brings */
 int bl_sharers_tell(struct batch *b, struct bl_err *err);
 void bl_sharers_wake(struct batch *b);

@@ -1,11 +1,11 @@
 /* Batches of those that share locks without a limit. Many may share one key, and nobody rings its
  * doorbell: so the server is asked, for each key once, whether somebody has that or is in slot 0.
- * At once, that is a condition, and that all slots 0 are there; else the first of two packets,
+ * At once, that is a condition; else the first of two packets,
  *
  *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0
  *
- * and those that would have to wait are left out. The second one begins with an INSERT of the slots
- * 0 that are missing. They are looked at again once the rows are committed (see shared.h, for why):
+ * and those that would have to wait are left out. Slots 0 that are missing are made by a third one
+ * in between. They are looked at again once the rows are committed (see shared.h, for why):
  *
  *     ...; commit; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
  *
@@ -62,6 +62,7 @@ static void add_rows_0(struct batch *b, const char *columns)
 	bl_sql_end_keys(&b->s->text);
 }
 
+/* Slots 0 have to be the ones that were seen before: see shared.h. A fence names one row. */
 void bl_sharers_add_free(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -75,8 +76,13 @@ void bl_sharers_add_free(struct batch *b)
 	}
 	bl_buf_adds(text, ") IS NULL AND (");
 	add_rows_0(b, "COUNT(*)");
-	bl_buf_addf(text, " AND NOT " BL_SHARED_TAKEN ")=%u", keys);
+	bl_buf_adds(text, " AND NOT " TAKEN " AND fence + 0 IN (0");
+	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
+		bl_buf_addf(text, ",%" PRIu64, e->before);
+	bl_buf_addf(text, "))=%u", keys);
 }
+
+#define ROW_0 "biz_id, biz_type, " TAKEN ", fence"
 
 void bl_sharers_ask(struct batch *b)
 {
@@ -88,9 +94,36 @@ void bl_sharers_ask(struct batch *b)
 	for (size_t at = 0; (e = next_key(b, bl_batch_acquires, &at)) != NULL;)
 		bl_buf_addf(text, ",IS_USED_LOCK('%s') IS NOT NULL", e->goal->bell);
 	bl_buf_adds(text, ");");
-	add_rows_0(b, "biz_id, biz_type, " BL_SHARED_TAKEN);
+	add_rows_0(b, ROW_0);
 	for (size_t i = 0; i < b->n; i++)
-		b->entries[i]->heads = bl_batch_acquires(b->entries[i]);
+		b->entries[i]->before = 0;
+}
+
+static bool lacks_header(const struct bl_entry *e)
+{
+	return bl_batch_acquires(e) && !e->there && e->before == 0;
+}
+
+bool bl_sharers_make_headers(struct batch *b)
+{
+	struct bl_buf *text = &b->s->text;
+	const struct bl_entry *e;
+	bool first = true;
+
+	bl_buf_reset(text);
+	for (size_t at = 0; (e = next_key(b, lacks_header, &at)) != NULL; first = false) {
+		struct bl_key key = *e->goal->key;
+
+		key.slot = 0;
+		if (first)
+			bl_sql_begin_set(b->s->sql, text);
+		bl_sql_add_free_row(text, first, &key);
+	}
+	if (first)
+		return false;
+	bl_buf_adds(text, " ON DUPLICATE KEY UPDATE fence = fence;");
+	add_rows_0(b, ROW_0);
+	return true;
 }
 
 static void leave_out(const struct batch *b, const char *id, const char *type)
@@ -119,9 +152,9 @@ static void read_bells(struct batch *b, struct bl_rows *rows)
 static void read_row_0(const struct batch *b, MYSQL_ROW row)
 {
 	for (size_t i = 0; i < b->n; i++)
-		if (has_name(b->entries[i], row[0], row[1]))
-			b->entries[i]->heads = false;
-	if (row[2] && row[2][0] == '1')
+		if (bl_batch_acquires(b->entries[i]) && has_name(b->entries[i], row[0], row[1]))
+			b->entries[i]->before = strtoull(row[3], NULL, 10);
+	if (!row[2] || row[2][0] != '0')
 		leave_out(b, row[0], row[1]);
 }
 
@@ -133,34 +166,9 @@ void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 	if (rows && statement == 0)
 		read_bells(b, rows);
 	else
-		while (rows && rows->columns == 3 && (row = bl_rows_next(rows)) != NULL)
-			if (row[0] && row[1])
+		while (rows && rows->columns == 4 && (row = bl_rows_next(rows)) != NULL)
+			if (row[0] && row[1] && row[3])
 				read_row_0(b, row);
-}
-
-static bool heads(const struct bl_entry *e)
-{
-	return bl_batch_inserts(e) && e->heads;
-}
-
-/* A statement of its own, that commits itself: the rows of slot 0 are others' too. */
-bool bl_sharers_add_headers(struct batch *b)
-{
-	struct bl_buf *text = &b->s->text;
-	const struct bl_entry *e;
-	size_t n = 0;
-
-	for (size_t at = 0; (e = next_key(b, heads, &at)) != NULL; n++) {
-		struct bl_key key = *e->goal->key;
-
-		key.slot = 0;
-		if (n == 0)
-			bl_sql_begin_set(b->s->sql, text);
-		bl_sql_add_free_row(text, n == 0, &key);
-	}
-	if (n > 0)
-		bl_buf_adds(text, " ON DUPLICATE KEY UPDATE fence = fence;");
-	return n > 0;
 }
 
 /* ---- the look behind the rows -------------------------------------------------------------- */
@@ -184,7 +192,7 @@ static void add_look(struct batch *b, bool all)
 
 		if (!bl_batch_inserts(e))
 			continue;
-		*e->seen = (struct bl_shared_seen){.slot = e->goal->key->slot};
+		*e->seen = (struct bl_shared_seen){.slot = e->goal->key->slot, .before = e->before};
 		if (all || last)
 			bl_sql_add_key(text, false, e->goal->key);
 		last = false;

@@ -268,7 +268,7 @@ static void add_changes(struct batch *b)
 	struct bl_buf *text = &b->s->text;
 
 	b->single = b->releases == 0 && !b->compound;
-	b->commit = b->shared && bl_sharers_add_headers(b);
+	b->commit = 0;
 	if (!b->single) {
 		bl_buf_adds(text, "START TRANSACTION;");
 		b->commit++;

@@ -15,6 +15,7 @@ struct bl_row {
 	uint32_t depth;
 	int64_t left_us; /* of the lease; <= 0: over */
 	bool took_over;  /* this hold did */
+	bool shares;     /* it has a slot from 1 on */
 	bool locked;     /* by a transaction that has fenced it; bl_lock_probe() asks */
 	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
 	uint64_t bell_by; /* and of the one that has it now */

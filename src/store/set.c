@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/errclass.h"
+#include "store/shared_parts.h"
 #include "store/watch.h"
 
 enum { DROP_STATEMENTS = 4 };
@@ -139,12 +140,30 @@ int bl_set_take(struct bl_session *s, const struct bl_claim *claim, struct bl_go
 	return rc;
 }
 
+/* A cluster's member asks for those that share the locks once it has caught up with the others. */
+static int draw_apart(struct bl_session *s, struct taking *t, struct bl_err *err)
+{
+	int rc;
+
+	if (s->text.failed)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_shared_catch_up(s, err);
+	bl_buf_reset(&s->text);
+	t->statements--;
+	return rc;
+}
+
 int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                       size_t n, struct bl_err *err)
 {
 	struct taking t = {s->mysql, goals, n, 2, 0, false};
+	int rc = BIZLOCK_OK;
 	bool done;
 
+	for (size_t i = 0; i < n; i++)
+		goals[i]->seen = false;
 	bl_buf_reset(&s->text);
 	bl_sql_begin_set(s->sql, &s->text);
 	for (size_t i = 0; i < n; i++)
@@ -153,7 +172,11 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct
 	bl_buf_adds(&s->text, "owner = ");
 	bl_sql_literal(&s->text, "_ascii", claim->owner, strlen(claim->owner));
 	bl_sql_end_again(&s->text);
-	return take(s, &t, claim->owner, true, &done, err);
+	if (bl_shared_in_cluster(s))
+		rc = draw_apart(s, &t, err);
+	if (rc == BIZLOCK_OK)
+		return take(s, &t, claim->owner, true, &done, err);
+	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL ? BIZLOCK_OK : rc;
 }
 
 /* ---- dropping ------------------------------------------------------------------------ */

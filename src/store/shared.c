@@ -20,7 +20,7 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	else if (go->bell == BL_BELL_PASS && wish->bell)
 		bl_buf_addf(&s->text, "IS_USED_LOCK('%s') IS NOT NULL OR ", wish->bell);
 	if (wish->exclusive && !go->stay) {
-		bl_shared_add_exists(s, wish, SHARING " AND " BL_SHARED_TAKEN);
+		bl_shared_add_exists(s, wish, SHARING " AND " TAKEN);
 		bl_buf_adds(&s->text, " OR ");
 	}
 	if (wish->limit) {
@@ -30,7 +30,7 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	bl_buf_addf(&s->text, "EXISTS(SELECT 1 FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text, " AND slot = 0 AND %s AND owner <> ",
-	            wish->exclusive ? "timeout > " NOW : BL_SHARED_TAKEN);
+	            wish->exclusive ? "timeout > " NOW : TAKEN);
 	bl_shared_add_owner(s, wish);
 	bl_buf_adds(&s->text, ")");
 }
@@ -46,7 +46,7 @@ static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
 	            " AND slot > 0 AND slot < %" PRIu32 ") AS f LEFT JOIN (SELECT slot FROM %s",
 	            wish->limit, s->sql->table);
 	bl_sql_key(&s->text, wish->key);
-	bl_buf_adds(&s->text, " AND " BL_SHARED_TAKEN ") AS u ON u.slot = f.slot "
+	bl_buf_adds(&s->text, " AND " TAKEN ") AS u ON u.slot = f.slot "
 	                      "WHERE u.slot IS NULL)");
 }
 
@@ -63,7 +63,9 @@ static void add_choice(struct bl_session *s, const struct bl_shared_go *go)
 		add_free_slot(s, &go->wish);
 	else
 		bl_buf_addf(&s->text, "%" PRIu32, go->slot);
-	bl_buf_adds(&s->text, ") INTO @bizlock_slot;");
+	bl_buf_addf(&s->text, "),(SELECT fence FROM %s", s->sql->table);
+	bl_sql_key(&s->text, go->wish.key);
+	bl_buf_adds(&s->text, " AND slot = 0) INTO @bizlock_slot,@bizlock_before;");
 }
 
 static void add_id(struct bl_session *s, const struct bl_key *key)
@@ -248,31 +250,6 @@ static int refused(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 
 /* ---- one more that shares it, without a limit ----------------------------------------------- */
 
-static int note_any(void *arg)
-{
-	*(bool *)arg = true;
-	return BIZLOCK_OK;
-}
-
-/* MySQL takes no empty name; nobody has this one. */
-#define NO_BELL "-"
-
-static int ask(struct bl_session *s, const struct bl_shared_go *go, bool *ret_in_way,
-               struct bl_err *err)
-{
-	bool minds_bell = go->bell == BL_BELL_PASS && go->wish.bell;
-	MYSQL_BIND bind;
-	int64_t one;
-
-	memset(&bind, 0, sizeof(bind));
-	bind.buffer_type = MYSQL_TYPE_LONGLONG;
-	bind.buffer = &one;
-	*ret_in_way = false;
-	bl_params_key(&s->params, go->wish.key);
-	bl_params_bell(&s->params, minds_bell ? go->wish.bell : NO_BELL);
-	return bl_session_select(s, BL_STMT_SHARED_ASK, &bind, 1, note_any, ret_in_way, err);
-}
-
 static int insert(struct bl_session *s, const struct bl_shared_go *go, struct bl_done *ret,
                   struct bl_err *err)
 {
@@ -290,12 +267,14 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 {
 	struct bl_key key = *go->wish.key;
 	struct bl_done done = {0, 0};
-	struct bl_row row;
-	bool in_way;
-	int rc = ask(s, go, &in_way, err);
+	struct bl_row row, before;
+	int rc;
 
 	*ret_took = BL_TOOK_NOTHING;
-	if (rc != BIZLOCK_OK || in_way)
+	key.slot = 0;
+	rc = bl_lock_look(s, &key, go->wish.bell, &before, err);
+	if (rc != BIZLOCK_OK || before.left_us > 0 || before.owner[0] ||
+	    (go->bell == BL_BELL_PASS && before.bell_by))
 		return rc;
 	rc = insert(s, go, &done, err);
 	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL)
@@ -304,7 +283,6 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	*ret_took = BL_TOOK_MAYBE;
 	if (rc != BIZLOCK_OK)
 		return rc;
-	key.slot = 0;
 	if (bl_shared_in_cluster(s))
 		rc = bl_shared_catch_up(s, err);
 	if (rc == BIZLOCK_OK)
@@ -315,8 +293,9 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	*ret = (struct bl_shared_seen){.mine = true,
 	                               .slot = go->slot,
 	                               .fence = done.insert_id,
-	                               .trace = row.found ? row.fence : 0,
-	                               .exclusively = row.found && row.left_us > 0,
+	                               .trace = row.fence,
+	                               .before = before.fence,
+	                               .exclusively = row.left_us > 0,
 	                               .uncleared = row.left_us <= 0 && row.owner[0]};
 	if (ret->exclusively)
 		ret->in_way = row;
@@ -350,7 +329,6 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	return rc;
 }
 
-/* The header comes first: who finds it has to look at those that share, and finds our row. */
 int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
                    const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
                    struct bl_err *err)
@@ -373,6 +351,7 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
 	rc = bl_session_each(s, UINT_MAX, read_sent, &g, err);
 	if (rc == BIZLOCK_OK)
 		rc = look_behind(s, &g, err);
+	ret->before = had->trace;
 	ret->drawn = true;
 	return rc;
 }

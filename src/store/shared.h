@@ -10,10 +10,14 @@
  * been cleared, because a transaction may have fenced it.
  *
  * **Somebody shares the lock only while slot 0 is there**: a sharer that finds none makes one, free
- * (a header), behind its own row and in front of its look. So whoever wants the lock alone and
- * makes slot 0 by an INSERT need not look at anybody. A look at a header also tells a sharer by its
- * fence that somebody may have had the lock alone since its own fence was drawn. It draws another
- * one then.
+ * (a header). So whoever wants the lock alone and makes slot 0 by an INSERT need not look at
+ * anybody.
+ *
+ * A sharer has to have seen the very header, by its fence, before its own fence was drawn, and has
+ * to see it once its row is there. Then nobody has had the lock alone in between, and whoever had
+ * it before has a smaller fence. Else it draws another one, and looks again. That headers are
+ * older or newer tells nothing: a fence is drawn when its statement begins, and the row may come
+ * much later, when others have come and gone.
  *
  * Slot 0 goes with the release of one that has had the lock alone: nobody shares it then, and a
  * sharer whose row is there has yet to look. One that only waited leaves a header, and so does
@@ -41,7 +45,8 @@ struct bl_shared_seen {
 	uint32_t slot;
 	uint64_t fence;
 	bool drawn;       /* of an exclusive one: its fence is newer than what others have had */
-	uint64_t trace;   /* fence of slot 0, 0: none */
+	uint64_t trace;   /* fence of slot 0, 0: none; */
+	uint64_t before;  /* and as it was seen before our fence was drawn, 0: it was not seen */
 	bool took_over;   /* from others that never released: their rows were cleared, or may have
 	                     been, or slot 0 is ours and was theirs */
 	bool uncleared;   /* rows that were over are in the way still, or may be */

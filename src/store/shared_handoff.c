@@ -7,7 +7,7 @@
 
 static void add_slot_0(struct bl_session *s, const struct bl_wish *wish)
 {
-	bl_shared_add_exists(s, wish, "slot = 0 AND " BL_SHARED_TAKEN);
+	bl_shared_add_exists(s, wish, "slot = 0 AND " TAKEN);
 }
 
 /* A contender in slot 0 waits to be alone, or for fewer to hold the lock. A row that never goes

@@ -32,9 +32,9 @@ void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const 
 		bl_buf_addf(&s->text, "SELECT IS_USED_LOCK('%s')", wish->bell);
 	else
 		bl_buf_adds(&s->text, "SELECT 0");
-	bl_buf_addf(&s->text,
-	            ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
-	            "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout), l.taken_from, l.owner = ");
+	bl_buf_addf(&s->text, ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
+	                      "TIMESTAMPDIFF(MICROSECOND, " NOW
+	                      ", l.timeout), l.taken_from, @bizlock_before, l.owner = ");
 	bl_shared_add_owner(s, wish);
 	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
@@ -80,7 +80,7 @@ static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row
 	}
 	dead->rows[dead->count].slot = slot;
 	dead->rows[dead->count].fence = row->fence;
-	dead->rows[dead->count++].held = row->depth > 0;
+	dead->rows[dead->count++].held = row->depth > 0 || row->took_over;
 	dead->row = *row;
 }
 
@@ -126,10 +126,12 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
 	while ((row = bl_rows_next(rows)) != NULL) {
 		struct bl_row one = row_of(row);
 
+		one.shares = row[1] && strcmp(row[1], "0") != 0;
 		bell_by = row[0] ? strtoull(row[0], NULL, 10) : 0;
+		ret->before = row[8] ? strtoull(row[8], NULL, 10) : 0;
 		if (row[1])
 			note_row(&j, (uint32_t)strtoul(row[1], NULL, 10), &one,
-			         row[8] && row[8][0] == '1');
+			         row[9] && row[9][0] == '1');
 	}
 	if (ret->in_way.left_us <= 0 && wish->exclusive && j.sharing > 0)
 		ret->in_way = j.longest;
@@ -241,6 +243,7 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_sha
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_shared_judge(wish, rows, ret, probes ? &dead : NULL);
+	ret->before = 0; /* of an earlier text */
 	bl_rows_free(rows);
 	return dead.count ? clear_dead(s, wish, &dead, how, ret, err) : rc;
 }

@@ -5,9 +5,6 @@
 #include "store/shared.h"
 #include "store/sql_parts.h"
 
-/* A row that is neither free nor a trace. */
-#define BL_SHARED_TAKEN "(timeout > " NOW " OR owner <> '')"
-
 /* "EXISTS(...)": a row of this wish's lock for which `rows` holds. */
 void bl_shared_add_exists(struct bl_session *s, const struct bl_wish *wish, const char *rows);
 void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish); /* of slots taken */
@@ -22,7 +19,7 @@ void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go);
 
 /* The statement that reads what may be in the way: all slots, or slot 0 and this one. */
 #define BL_SHARED_CHOICE "IFNULL(@bizlock_slot, 0)"
-enum { BL_SHARED_COLUMNS = 9 };
+enum { BL_SHARED_COLUMNS = 10 };
 void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const char *slot);
 
 /* Its rows. dead: where those that are over are noted, or NULL. */

@@ -88,12 +88,6 @@ static const struct {
                                {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_FENCE, BL_P_BELL,
                                 BL_P_BELL, BL_P_BELL},
                                0},
-        [BL_STMT_SHARED_ASK] =
-                {"SELECT 1 FROM (SELECT 1) AS one WHERE NULLIF(@BELL, 0) IS NOT NULL OR "
-                 "EXISTS(SELECT 1 FROM @T WHERE " KEY " AND slot = 0 AND "
-                 "(timeout > " NOW " OR owner <> ''))",
-                 {BL_P_BELL, BL_P_ID, BL_P_TYPE},
-                 1},
         [BL_STMT_SHARED_TAKE] =
                 {"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, "
                  "note, gmt_create, gmt_modified) VALUES (?, ?, ?, ?, 1, " NOW

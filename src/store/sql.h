@@ -20,7 +20,6 @@ enum bl_stmt {
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP,        /* the last release, without a doorbell */
-	BL_STMT_SHARED_ASK,  /* is somebody in the way of those that share it? */
 	BL_STMT_SHARED_TAKE, /* one slot more */
 	BL_STMT_PAGE,        /* rows from a slot of a key on */
 	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */

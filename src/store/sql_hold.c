@@ -92,6 +92,9 @@ void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_k
 {
 	add_end(sql, ret, !owner || rest_us > 0, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
+	/* What it has become a header of meanwhile has the same fence. */
+	if (!owner)
+		bl_buf_adds(ret, " AND " TAKEN);
 }
 
 void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,

@@ -7,13 +7,16 @@
 #define NOW "UTC_TIMESTAMP(6)"
 #define OVER "timeout <= " NOW
 
+/* A row that is somebody's, or rests. */
+#define TAKEN "(timeout > " NOW " OR owner <> '')"
+
 /* The rows of those that share a lock. */
 #define SHARING "slot > 0"
 
 /* Of a row `r`, in slot 0. */
 #define SHARED_BY_SOMEBODY                                                                         \
 	"EXISTS(SELECT 1 FROM %s AS s WHERE s.biz_id = r.biz_id AND s.biz_type = r.biz_type AND "  \
-	"s." SHARING ")"
+	"s." SHARING
 
 /* Of a row that is there, in an INSERT. Each has a condition that makes `reentrant` NULL unless it
  * holds: then the whole statement is refused (1048), and all it did is undone.

@@ -42,7 +42,8 @@ void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap
 	bl_buf_adds(ret, "SELECT biz_id, biz_type, IF(");
 	add_old(ret, table, older_us, NOW);
 	if (*slot)
-		bl_buf_addf(ret, " AND NOT (slot = 0 AND " SHARED_BY_SOMEBODY ")", sql->lock_table);
+		bl_buf_addf(ret, " AND NOT (slot = 0 AND " SHARED_BY_SOMEBODY "))",
+		            sql->lock_table);
 	if (table == BL_REAP_OF_ROW_LOCKS)
 		bl_buf_addf(ret, ", %d", BL_REAP_ROW_LOCKS);
 	else
@@ -80,7 +81,7 @@ void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_s
 	bl_sql_join_selected(ret, sql->lock_table, true, keys->n, true);
 	bl_buf_adds(ret, " SET l.owner = ");
 	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_adds(ret, ", l.gmt_modified = " NOW ", l.timeout = " NOW " + INTERVAL 1 SECOND;");
+	bl_buf_adds(ret, ", l.gmt_modified = " NOW ", l.timeout = " NOW ";");
 }
 
 void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
@@ -89,7 +90,7 @@ void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struc
 	bl_buf_adds(ret, "SET @bizlock_began = " NOW ";"
 	                 "SELECT COUNT(*) FROM (SELECT biz_id, biz_type");
 	add_keys(sql, ret, keys);
-	bl_buf_addf(ret, "slot = 0) AS r WHERE " SHARED_BY_SOMEBODY " INTO @bizlock_met;",
+	bl_buf_addf(ret, "slot = 0) AS r WHERE " SHARED_BY_SOMEBODY ") INTO @bizlock_met;",
 	            sql->lock_table);
 	bl_buf_adds(ret, "DELETE l FROM (SELECT biz_id, biz_type, slot");
 	add_keys(sql, ret, keys);

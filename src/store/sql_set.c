@@ -113,7 +113,8 @@ void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret, bool looks)
 {
 	bl_buf_adds(ret, "SELECT biz_id, biz_type, fence, taken_from, ");
 	if (looks)
-		bl_buf_addf(ret, SHARED_BY_SOMEBODY, sql->table);
+		bl_buf_addf(ret, SHARED_BY_SOMEBODY " AND (s.timeout > " NOW " OR s.owner <> ''))",
+		            sql->table);
 	else
 		bl_buf_adds(ret, "0");
 	bl_buf_addf(ret, " FROM %s AS r", sql->table);

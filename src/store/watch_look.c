@@ -34,9 +34,10 @@ static size_t run_of(struct bl_watched **sorted, size_t n, uint64_t gap)
 	return i;
 }
 
+/* What was given back may have left a row that is free, with the same fence. */
 static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t n, uint64_t gap)
 {
-	const char *before = " FORCE INDEX (fence) WHERE fence IN (0";
+	const char *before = " FORCE INDEX (fence) WHERE " TAKEN " AND (fence IN (0";
 	size_t run;
 
 	bl_buf_addf(&s->text, " FROM %s%s", s->sql->table, before);
@@ -57,6 +58,7 @@ static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t 
 		bl_buf_adds(&s->text, " AND ");
 		bl_buf_addu(&s->text, sorted[i + run - 1]->fence);
 	}
+	bl_buf_adds(&s->text, ")");
 }
 
 int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err)

@@ -43,10 +43,10 @@ void crew_shares(struct crew *c)
 {
 	c->flags = BIZLOCK_SHARED;
 	for (int i = 0; i < CREW; i++) {
-		expect(OK, c->stranger,
-		       bizlock_acquire(c->stranger, KEY(c->wants[i]),
-		                       &OPTS(.flags = BIZLOCK_SHARED), NULL));
-		expect(OK, c->stranger, bizlock_release(c->stranger, KEY(c->wants[i]), NULL, NULL));
+		expect(OK, c->b,
+		       bizlock_acquire(c->b, KEY(c->wants[i]), &OPTS(.flags = BIZLOCK_SHARED),
+		                       NULL));
+		expect(OK, c->b, bizlock_release(c->b, KEY(c->wants[i]), NULL, NULL));
 	}
 }
 

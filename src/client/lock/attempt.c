@@ -414,14 +414,13 @@ static int look_at_sharers(struct bl_session *s, const struct bl_contest *c, str
 	                       .owner = m->call.owner_full,
 	                       .bell = c->wait.bells ? m->call.bell : NULL,
 	                       .exclusive = true};
-	struct bl_shared_seen seen;
+	struct bl_shared_seen seen = {.mine = false};
 	int rc = bl_shared_look(s, &wish, c->locked ? BL_SHARED_READ : BL_SHARED_CLEAR, &seen,
 	                        c->call->err);
 
-	if (rc != BIZLOCK_OK)
-		return rc;
 	m->goal.cleared |= seen.took_over;
-	*ret = seen.in_way;
+	if (rc == BIZLOCK_OK)
+		*ret = seen.in_way;
 	return rc;
 }
 

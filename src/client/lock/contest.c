@@ -102,7 +102,8 @@ static bool owns(const struct bl_contest *c)
 
 	if (c->among)
 		return c->others.mine && row->left_us <= 0 && !row->locked && !c->others.uncleared;
-	return c->unsure && row->left_us > 0 && strcmp(row->owner, c->call->owner_full) == 0 &&
+	return c->unsure && row->left_us > 0 && row->depth > 0 &&
+	       strcmp(row->owner, c->call->owner_full) == 0 &&
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
 }
 
@@ -140,8 +141,9 @@ static int act(struct bl_contest *c)
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
 		return c->among ? bl_shared_go_past(c) : bl_attempt(c, false);
-	case BL_NEXT_SLEEP:
-		return bl_contest_sleep(c, until);
+	case BL_NEXT_SLEEP: /* a set that waits for a sharer has no place in line to sleep at */
+		return c->n > 1 && c->row->shares ? bl_contest_pause(c, until)
+		                                  : bl_contest_sleep(c, until);
 	case BL_NEXT_POLL:
 		return c->among ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
 	case BL_NEXT_REFUSE:
@@ -250,7 +252,7 @@ static void look_at_home(struct bl_contest *c)
 	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
 	bl_time now = bl_now();
 
-	while (h && (h->state != BL_HOLD_HELD || h->expires <= now))
+	while (h && (h->state != BL_HOLD_HELD || h->key.slot > 0 || h->expires <= now))
 		h = bl_held_next_of_key(h);
 	if (!h)
 		return;

@@ -55,8 +55,10 @@ static int clean_row(struct bl_call *call, struct bl_hold *h)
 	                       .bell = h->exported ? 0 : h->bell};
 	int rc;
 
-	if (h->exported)
+	if (h->exported) {
 		drop.ref.owner = NULL;
+		drop.rest_us = bl_sql_rest_of_others(&h->key);
+	}
 	rc = bl_drop(call, &drop);
 	if (!h->exported)
 		h->bell = drop.bell;

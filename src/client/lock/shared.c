@@ -51,6 +51,13 @@ struct bl_ref bl_shared_own_row(struct bl_contest *c)
 
 /* ---- what has become of it ----------------------------------------------------------------- */
 
+/* A batch that goes at once asks for no fence of slot 0 before it draws its own. So the client
+ * remembers some that it has seen. One that is out of date, or another key's, costs a statement. */
+static uint64_t *header_of(const struct bl_contest *c)
+{
+	return &c->client->headers[c->call->key.hash % BL_HEADERS];
+}
+
 /* Its row is there, and nobody is in the way. */
 static int win(struct bl_contest *c)
 {
@@ -58,6 +65,8 @@ static int win(struct bl_contest *c)
 
 	goal->fence = c->others.fence;
 	goal->took_over = c->took_over;
+	if (c->others.slot > 0)
+		*header_of(c) = c->others.trace;
 	bl_shared_hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
 	return bl_attempt_won(c);
 }
@@ -98,13 +107,14 @@ static bool is_alone(const struct bl_contest *c)
 static bool is_newest(const struct bl_contest *c)
 {
 	if (!bl_shared_wants_exclusive(c))
-		return c->others.trace > 0 && c->others.trace < c->others.fence;
+		return c->others.trace > 0 && c->others.trace == c->others.before &&
+		       c->others.trace < c->others.fence;
 	return c->others.drawn && !c->has_place;
 }
 
 /* Its fence may be smaller than that of somebody who had the lock before it, or there is no row of
  * slot 0: it gets a new fence, and that row. */
-static int draw_again(struct bl_contest *c, struct bl_conn *conn)
+static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 {
 	const struct bl_shared_seen had = c->others;
 	struct bl_wish wish = bl_shared_wish_of(c);
@@ -127,6 +137,16 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 		c->sent = sent;
 	c->has_place = false;
 	return is_alone(c) && is_newest(c) ? win(c) : BL_AGAIN;
+}
+
+/* A header that was made, or seen for the first time, counts for the next fence. */
+static int draw_again(struct bl_contest *c, struct bl_conn *conn)
+{
+	int rc = draw_once(c, conn);
+
+	if (rc == BL_AGAIN && c->others.mine && is_alone(c) && !bl_shared_wants_exclusive(c))
+		rc = draw_once(c, conn);
+	return rc;
 }
 
 /* After a go for a row. */
@@ -240,8 +260,10 @@ int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
 static int combine(struct bl_contest *c)
 {
 	struct bl_shared_seen seen;
-	struct bl_job job = {
-	        .entry = {.claim = bl_attempt_claim(c), .goal = c->goals[0], .seen = &seen}};
+	struct bl_job job = {.entry = {.claim = bl_attempt_claim(c),
+	                               .goal = c->goals[0],
+	                               .before = *header_of(c),
+	                               .seen = &seen}};
 	enum bl_combined combined;
 	struct bl_conn *conn;
 	int rc = BL_AGAIN;
