@@ -29,7 +29,7 @@
  *          one:
  *              UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
  *
- * doorbell A named lock of the server (GET_LOCK) kept by the holder of a lock from acquire to
+ * doorbell A named lock of the server (GET_LOCK) kept by whoever has a lock alone, from acquire to
  *          release, so that a release *is* the wake-up of the next waiter. It orders and wakes; it
  *          never excludes: the row alone decides who holds. Losing it costs fairness, never safety.
  *
@@ -39,12 +39,13 @@
  *
  *              holder          alone    shared
  *              wants it alone  waits    waits
- *              wants to share  waits    has it, if fewer than `limit` do
+ *              wants to share  waits    gets it, if fewer than `limit` share it
  *
- *          They are served in the order of arrival: no sharer passes one that waits to have it
- *          alone, unless that one's client has died or stood still for 5 s; but a client hands
- *          slots of a `limit` over, 16 times in a row or for 250 ms. An owner has a key in one way
- *          at a time: whoever has it alone may share it, too, one level deeper; whoever shares it
+ *          They are served in the order of arrival. No sharer passes one that waits to have it
+ *          alone, unless that one's client has died or stood still for 5 s, or waits for several
+ *          keys. A client may first hand the lock, or a slot of a `limit`, to its own next thread
+ *          that wants the same, 16 times in a row or for 250 ms. An owner has a key in one way at a
+ *          time: whoever has it alone may share it, too, one level deeper; whoever shares it
  *          must not ask for it alone (MISUSE). Fences grow from one that had it alone to the next,
  *          and past those that shared it in between. A slot that rests (min_hold_ms) is taken: at
  *          most `limit` starts in a period. Several keys at once are had alone.

@@ -22,8 +22,8 @@ typedef struct bizlock_info {
 	                    others to leave, of its place: 5 s at most */
 	int64_t held_ms; /* since the hold began */
 	uint32_t depth;
-	uint32_t flags; /* BIZLOCK_SHARED, or 0: who has it alone, or (depth 0) waits for those
-	                   that share it to leave */
+	uint32_t flags; /* BIZLOCK_SHARED, or 0: its owner has it alone, or (depth 0) waits for
+	                   those that share it to leave */
 	uint32_t slot;  /* of one that shares it: which, */
 	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
 } bizlock_info;
@@ -82,9 +82,9 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 /* ---- the reaper ---------------------------------------------------------- */
 
 /* Rows that nobody needs any more: what dead holders left, rests that are over, and the rows behind
- * row locks that nobody has asked for in a long time. A lock that was shared keeps one free row. It
- * goes when nobody shares the lock any more. Such rows only make lists and tables longer; run the
- * reaper every hour or so. */
+ * row locks that nobody has asked for in a long time. A lock that was shared, or broken, keeps a
+ * free row. It goes when nobody shares the lock any more. Such rows only make lists and tables
+ * longer; run the reaper every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
 typedef struct bizlock_reap_result {

@@ -18,15 +18,15 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
   `fence` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT
     COMMENT 'fencing token; a new, larger one at first acquisition and at takeover',
   `owner` VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-    COMMENT 'who holds, tid@pid.nonce@host; first acquisition and takeover write it',
+    COMMENT 'who holds, tid@pid.nonce@host; empty: nobody; whatever begins or ends a hold writes it',
   `reentrant` INT UNSIGNED NOT NULL
-    COMMENT 'depth of the hold; acquire, re-entry and release write the absolute value',
+    COMMENT 'depth of the hold, 0: nobody has it yet, or any more; acquire, re-entry and release write the absolute value',
   `timeout` DATETIME(6) NOT NULL
     COMMENT 'when the lease ends, UTC by the clock of the server; acquire and renew write it',
   `bell` BIGINT UNSIGNED NOT NULL DEFAULT 0
     COMMENT 'connection that has the doorbell of this hold, 0: none; first acquisition and takeover write it',
   `taken_from` BIGINT UNSIGNED NOT NULL DEFAULT 0
-    COMMENT 'fence of the hold that was taken over, 0: none; first acquisition and takeover write it',
+    COMMENT 'fence of the hold that was taken over, 0: none; a takeover writes it, and a free row keeps it for the next one',
   `note` VARCHAR(255) NOT NULL DEFAULT ''
     COMMENT 'why, for people who look; first acquisition and takeover write it',
   `gmt_create` DATETIME(6) NOT NULL
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
   KEY `fence` (`fence`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
   /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
-  COMMENT='bizlock: one row for each hold, live or stale';
+  COMMENT='bizlock: one row for each hold, live or stale, and a row of slot 0 for each lock that is shared';
 
 CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   `biz_id` VARCHAR(128) NOT NULL

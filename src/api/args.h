@@ -8,7 +8,7 @@
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
                     bizlock_acquire_opts *ret_opts, struct bl_err *err);
 
-/* No shared lock, which cannot be had in this way: "what". */
+/* The lock is not to be shared, which cannot be done in this way: "what". */
 int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_err *err);
 
 /* 0 is fine: a default. */

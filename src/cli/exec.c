@@ -26,7 +26,7 @@ const struct cli_option cli_exec_options[] = {
         {"shared", 's', CLI_FLAG, AT(shared), 0, 0, NULL, "share the lock with others"},
         {"exclusive", 'x', CLI_FLAG, AT(exclusive), 0, 0, NULL, "have it alone, as without -s"},
         {"limit", 0, CLI_NUMBER, AT(limit), 1, BIZLOCK_LIMIT_MAX, "N",
-         "share it, N at a time; of all that use it"},
+         "share it, N at a time; the same N for all that do"},
         {"note", 0, CLI_TEXT, AT(note), 0, 0, "TEXT", "why, for people who look"},
         {"at-most-once-per", 0, CLI_DURATION, AT(min_hold_ms), 0, UINT32_MAX, "DURATION",
          "nobody else gets the lock within it"},

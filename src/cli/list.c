@@ -17,7 +17,7 @@ struct options {
 
 const struct cli_option cli_list_options[] = {
         {"type", 't', CLI_TEXT, AT(type), 0, 0, "BIZ_TYPE", "those of one type"},
-        {"stale", 0, CLI_FLAG, AT(stale), 0, 0, NULL, "those whose lease, or rest, is over"},
+        {"stale", 0, CLI_FLAG, AT(stale), 0, 0, NULL, "those whose lease is over"},
         {"json", 0, CLI_FLAG, AT(json), 0, 0, NULL, "durations in milliseconds"},
         {0},
 };

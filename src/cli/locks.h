@@ -10,7 +10,7 @@ struct cli_lock {
 	uint64_t fence;
 	int64_t left_ms, held_ms;
 	uint32_t depth, flags, slot, limit;
-	unsigned waiting; /* connections, at the first holder's row of a shared lock */
+	unsigned waiting; /* connections, at the first row of a lock that is shared */
 };
 
 struct cli_locks {

@@ -64,7 +64,7 @@ struct bl_hold {
 	uint32_t depth;          /* > 0 while HELD or LOST */
 	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
-	uint32_t limit;       /* of a shared lock of which so many may be held; 0: else */
+	uint32_t limit;       /* how many may share the lock; 0: any number, or it is not shared */
 	uint32_t late_ms;     /* a call's renewal whose reply was lost may yet arrive and set the
 	                         lease to this, 0: none */
 	uint32_t min_hold_ms; /* released earlier, the lock rests until then */
@@ -92,8 +92,8 @@ struct bl_held {
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
-/* NULL: there is none. An orphan is not found: it belongs to nobody. An owner has a lock either
- * plain or shared, so that of either key is found. */
+/* NULL: there is none. An orphan is not found: it belongs to nobody. An owner has a lock
+ * alone, or shares it, not both. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 

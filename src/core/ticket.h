@@ -1,6 +1,6 @@
 /* The ticket, which bizlock_export() writes and bizlock_import() reads.
  *     bizlock1:CHECK:FENCE:DEPTH:LEASE_MS:MIN_HOLD_MS:TYPE:ID:OWNER
- * and that of a shared lock, which a version that knows none refuses:
+ * and that of one that shares the lock:
  *     bizlock2:CHECK:SLOT:FENCE:DEPTH:LEASE_MS:MIN_HOLD_MS:TYPE:ID:OWNER
  * TYPE and ID in hexadecimal, so that the whole is one word whatever they are. CHECK
  * is a hash of what follows: a text that was cut off or mistyped is noticed. */

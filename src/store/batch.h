@@ -36,8 +36,8 @@ struct bl_entry {
 
 const struct bl_key *bl_entry_key(const struct bl_entry *e);
 
-/* All plain, or all shared: such share without a limit, each has a slot of its own, and `bell` is
- * given for those who sleep until others leave.
+/* All to have locks alone, or all to share: such share without a limit, each has a slot of its own,
+ * and `bell` is given for those who sleep until others leave.
  *
  * Each key (and slot) once; up to BL_BATCH_MAX of them; the session must have none of the doorbells
  * of acquisitions. suffix: of the owners of releases, see bl_many_suffix(). The order of entries
@@ -47,9 +47,9 @@ const struct bl_key *bl_entry_key(const struct bl_entry *e);
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,
                  bl_time *ret_sent, struct bl_err *err);
 
-/* The same entries again, after OK: new fences for all plain acquisitions that are done, by one
- * statement. Those that got one become `ordered`. Where it is refused, because a row is not its
- * owner's any more, or the session is gone, each may still go alone. */
+/* The same entries again, after OK: new fences for all acquisitions that are done, but for those
+ * that share, by one statement. Those that got one become `ordered`. Where it is refused, because a
+ * row is not its owner's any more, or the session is gone, each may still go alone. */
 void bl_batch_draw_again(struct bl_session *s, struct bl_entry **entries, size_t n,
                          const char *suffix);
 

@@ -13,7 +13,7 @@ struct batch {
 	struct bl_entry **entries; /* in the order of the primary key */
 	size_t n;
 	const char *suffix; /* of the owners of releases */
-	bool shared;        /* of those that share locks; else of plain locks */
+	bool shared;        /* of those that share locks; else of those that have them alone */
 	size_t acquisitions, releases, inserts;
 	bool at_once;  /* all in one packet, or nothing */
 	bool compound; /* as one statement of MariaDB's; see struct bl_server */

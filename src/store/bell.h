@@ -1,5 +1,4 @@
-/* The doorbell: a GET_LOCK of the server, named after schema, table and key, and
- * after whether the lock is a shared one. */
+/* The doorbell: a GET_LOCK of the server, named after schema, table and key. */
 #ifndef BL_STORE_BELL_H
 #define BL_STORE_BELL_H
 

@@ -188,7 +188,7 @@ int bl_check_shared_limits(struct bl_doctor *d, struct bl_finding *f, struct bl_
 		return rc == BIZLOCK_DB && bl_no_table(err) ? BIZLOCK_OK : rc;
 	row = bl_rows_next(rows);
 	if (!row) {
-		bl_buf_adds(&f->text, "each shared lock is held with one limit");
+		bl_buf_adds(&f->text, "all that share a lock do so with one limit");
 	} else {
 		bl_buf_addf(&f->text, "%s/%s is held with limits from %s to %s",
 		            row[0] ? row[0] : "", row[1] ? row[1] : "", row[2] ? row[2] : "",

@@ -16,7 +16,7 @@ struct bl_row {
 	int64_t left_us; /* of the lease; <= 0: over */
 	bool took_over;  /* this hold did */
 	bool shares;     /* it has a slot from 1 on */
-	bool locked;     /* by a transaction that has fenced it; bl_lock_probe() asks */
+	bool locked;     /* by a transaction that has fenced it, as far as that was asked */
 	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
 	uint64_t bell_by; /* and of the one that has it now */
 	char owner[BL_OWNER_MAX + 1];
@@ -83,7 +83,7 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 
-/* Gives back the row of hold.owner, unless it has hold.fence: of a shared lock whatever its slot,
+/* Gives back the row of hold.owner, unless it has hold.fence: of one that shares whatever its slot,
  * or (row) in hold.key->slot alone, as this member has it. */
 int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
                       struct bl_err *err);

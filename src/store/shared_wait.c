@@ -1,4 +1,4 @@
-/* How the first in line for a shared lock waits for others to leave, and is woken. It has a named
+/* How the first in line for a lock waits for others to leave, and is woken. It has a named
  * lock while it sleeps, by which whoever leaves finds it, as with those that watch (watch.h). */
 #include <inttypes.h>
 #include <stdlib.h>

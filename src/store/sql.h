@@ -45,7 +45,7 @@ enum bl_param {
 
 #define BL_TABLE_MAX (2 * 256 + 64 + 8) /* the database's name doubles its back quotes */
 
-/* Fences are less than this; see bl_take(). */
+/* Fences are less than this. */
 #define BL_SQL_FENCES 4611686018427387904u
 
 struct bl_sql {

@@ -12,7 +12,7 @@
  * it is there. What finds no room looks at its keys now and then instead. */
 #define BL_WATCH_SLOTS 2
 
-/* One more name is that of the first in line for a shared lock, while it waits for others to leave
+/* One more name is that of the first in line, while it waits for others to leave
  * (shared_wait.c). */
 #define BL_WATCH_FIRST BL_WATCH_SLOTS
 #define BL_WATCH_NAMES (BL_WATCH_SLOTS + 1)

@@ -10,10 +10,10 @@
 /* Runs s->text, which asks for so many columns, until nobody has ended it. */
 int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err);
 
-/* Puts plain keys first: how many. */
+/* Puts keys first that are not watched among those that share a lock: how many. */
 size_t bl_watch_plain_first(struct bl_watched **watched, size_t n);
 
-/* Of shared locks: looks at those without a mark, or at all. */
+/* Of those watched among sharers: looks at those without a mark, or at all. */
 int bl_watch_look_shared(struct bl_session *s, struct bl_watched **shared, size_t n, bool all,
                          struct bl_err *err);
 void bl_watch_add_shared(struct bl_session *s, const struct bl_watched *w); /* in the way: 1, 0 */

@@ -5,7 +5,7 @@
 
 #include "client/state.h"
 
-/* The call is on this hold, which its owner may have shared: then that is its key. */
+/* The call is on this hold, and names its slot. */
 void bl_call_follow(struct bl_call *call, const struct bl_hold *h);
 
 /* Finds the hold of this call's owner and makes it busy; waits while another call is at work

@@ -28,10 +28,10 @@ void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
                         const struct bl_request *request, bl_time began, bizlock_grant *ret);
 void bl_acquire_refused(struct bizlock *b, int rc);
 
-/* Done with it. One that was not obtained ends; if its row may be there, as an orphan. */
 /* The hold of a member is new: what is to be taken for it. */
 void bl_acquire_aim(struct bl_member *m, const struct bl_request *request);
 
+/* Done with it. One that was not obtained ends; if its row may be there, as an orphan. */
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
 
 #endif

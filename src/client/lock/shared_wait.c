@@ -1,4 +1,4 @@
-/* The first in line for a shared lock waits until the others have left. */
+/* The first in line for a lock waits until the others have left. */
 #include "client/lock/shared_parts.h"
 #include "client/lock/sleep.h"
 #include "core/lease.h"

@@ -57,8 +57,8 @@ static bool is_silent(const struct bl_contest *c)
 	return !c->row->bell || c->row->bell != c->row->bell_by;
 }
 
-/* A watcher can tell when a shared lock may be had from the doorbell that somebody else has, or for
- * the first in line, which has it itself, from the rows of the others. */
+/* A watcher can tell when a lock that is shared may be had from the doorbell that somebody else
+ * has, or for the first in line, which has it itself, from the rows of the others. */
 static bool tells_shared(const struct bl_contest *c)
 {
 	bool in_line = c->wait.bells && c->row->bell_by && !c->stays;
@@ -114,7 +114,7 @@ static bool line_up(struct bl_contest *c, int *ret_rc)
 
 /* ---- a request ---------------------------------------------------------------------------- */
 
-/* Where no watcher can tell when it may have a shared lock, it looks. With the doorbell it keeps
+/* Where no watcher can tell when it may have the lock, it looks. With the doorbell it keeps
  * others waiting, so it looks as often as a thread does that nobody can wake. But with so much for
  * each request between two looks, thousands of them leave the server in peace. */
 #define SHARE_NS (BL_NS_PER_MS / 4)
@@ -170,7 +170,8 @@ int bl_contest_unwatch(struct bl_contest *c)
 	bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
 	c->abroad |= got == BL_WATCH_FREE;
-	/* The doorbell of a shared lock is a place in line, worth having without the lock. */
+	/* The doorbell of a lock that is shared is a place in line, worth having without the lock.
+	 */
 	if (got == BL_WATCH_FREE && c->among && !c->members[0]->hold->bell && !c->unsure)
 		return bl_attempt(c, c->wait.bells);
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
