@@ -57,7 +57,8 @@ static int clean_row(struct bl_call *call, struct bl_hold *h)
 
 	if (h->exported) {
 		drop.ref.owner = NULL;
-		drop.rest_us = bl_sql_rest_of_others(&h->key);
+		if (drop.rest_us == 0)
+			drop.rest_us = bl_sql_rest_of_others(&h->key);
 	}
 	rc = bl_drop(call, &drop);
 	if (!h->exported)
