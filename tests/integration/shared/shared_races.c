@@ -99,6 +99,25 @@ Test(shared_races, a_sharer_that_comes_late_gets_a_newer_fence)
 	             (long long)call.grant.fence);
 }
 
+/* A header that is older than all, and came late, tells nothing of who has had the lock since. */
+Test(shared_races, a_header_that_comes_late_is_no_proof)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	bizlock_grant x = BIZLOCK_GRANT_INIT;
+	struct call call;
+
+	works(other); /* by fence 1 */
+	comes_late(&call, b, other, &x);
+	expect(OK, other, give(other, "w"));
+	db_run(world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, slot, fence, owner, reentrant, timeout,"
+	       " gmt_create, gmt_modified) VALUES ('k', 'test', 0, 1, '', 0, '2020-01-01',"
+	       " '2020-01-01', '2020-01-01')");
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
+	cr_assert_gt(call.grant.fence, x.fence);
+}
+
 static void reap(bizlock *b)
 {
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
