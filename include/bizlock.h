@@ -34,8 +34,8 @@
  *          never excludes: the row alone decides who holds. Losing it costs fairness, never safety.
  *
  * shared   A lock is had alone, or, with BIZLOCK_SHARED, by several owners at a time, by `limit` of
- *          them at most: readers and writers, semaphores, workers with a number (grant.slot). Who
- *          may have it beside whom:
+ *          them at most: readers and writers, semaphores, workers with a number (grant.slot).
+ *          What an owner gets while another one has the lock:
  *
  *              holder          alone    shared
  *              wants it alone  waits    waits

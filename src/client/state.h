@@ -114,8 +114,8 @@ struct bizlock {
 	bool bells;             /* doorbells are used */
 	uint64_t largest_fence; /* that it was ever granted */
 	unsigned overslept;     /* bl_shared_polls() */
-	uint64_t
-	        headers[BL_HEADERS]; /* fences of slots 0 that sharers have seen, by keys' hashes */
+	/* Fences of slots 0 that sharers have seen, by the hashes of their keys. */
+	uint64_t headers[BL_HEADERS];
 	struct bl_hash bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;

@@ -163,8 +163,8 @@ struct bl_sql_keys {
 	uint32_t n;
 };
 
-/* Makes the owner, for a second, the one who has the locks alone whose rows of slot 0 are free and
- * can go. Others are not touched. */
+/* Makes rows of slot 0 the owner's, if they are free and can go, with leases that are over: whoever
+ * comes may clear or take them. Others are not touched. */
 void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
                  int64_t older_us, const char *owner);
 

@@ -13,7 +13,7 @@
 /* The rows of those that share a lock. */
 #define SHARING "slot > 0"
 
-/* Of a row `r`, in slot 0. */
+/* Of a row `r`, in slot 0. What follows may add a condition, and has the last parenthesis. */
 #define SHARED_BY_SOMEBODY                                                                         \
 	"EXISTS(SELECT 1 FROM %s AS s WHERE s.biz_id = r.biz_id AND s.biz_type = r.biz_type AND "  \
 	"s." SHARING

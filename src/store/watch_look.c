@@ -188,10 +188,10 @@ static size_t seen_first(struct bl_watched **watched, size_t n)
 int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,
                   struct bl_err *err)
 {
-	size_t plain = bl_watch_plain_first(watched, n), count;
-	int rc = bl_watch_look_shared(s, watched + plain, n - plain, all, err);
+	size_t alone = bl_watch_among_last(watched, n), count;
+	int rc = bl_watch_look_shared(s, watched + alone, n - alone, all, err);
 
-	n = plain;
+	n = alone;
 	for (size_t i = 0; i < n; i++)
 		watched[i]->seen = watched[i]->fence == 0;
 	count = seen_first(watched, n);
@@ -216,22 +216,22 @@ static size_t count_fences(struct bl_watched **sorted, size_t n)
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
                    struct bl_err *err)
 {
-	size_t plain = bl_watch_plain_first(watched, n);
+	size_t alone = bl_watch_among_last(watched, n);
 
-	qsort(watched, plain, sizeof(*watched), by_fence);
+	qsort(watched, alone, sizeof(*watched), by_fence);
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(*)");
-	add_fences(s, watched, plain, 1); /* no others are counted */
-	bl_buf_addf(&s->text, ")<%zu", count_fences(watched, plain));
-	if (n - plain > BL_WATCH_SHARED_MAX)
+	add_fences(s, watched, alone, 1); /* no others are counted */
+	bl_buf_addf(&s->text, ")<%zu", count_fences(watched, alone));
+	if (n - alone > BL_WATCH_SHARED_MAX)
 		ms = ms < BL_WATCH_MANY_MS ? ms : BL_WATCH_MANY_MS;
-	for (; n - plain > BL_WATCH_SHARED_MAX; n--)
+	for (; n - alone > BL_WATCH_SHARED_MAX; n--)
 		watched[n - 1]->fence = 0; /* left out here: the next look asks for it */
-	for (size_t i = plain; i < n; i++) {
-		bl_buf_adds(&s->text, i == plain ? " OR 0 IN (" : ",");
+	for (size_t i = alone; i < n; i++) {
+		bl_buf_adds(&s->text, i == alone ? " OR 0 IN (" : ",");
 		bl_watch_add_shared(s, watched[i]);
 	}
-	bl_buf_adds(&s->text, plain < n ? "),2," : ",2,");
+	bl_buf_adds(&s->text, alone < n ? "),2," : ",2,");
 	bl_sql_sleep(s->sql, &s->text, ms, true);
 	bl_buf_adds(&s->text, ")");
 	if (s->text.failed)

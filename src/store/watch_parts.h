@@ -11,7 +11,7 @@
 int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err);
 
 /* Puts keys first that are not watched among those that share a lock: how many. */
-size_t bl_watch_plain_first(struct bl_watched **watched, size_t n);
+size_t bl_watch_among_last(struct bl_watched **watched, size_t n);
 
 /* Of those watched among sharers: looks at those without a mark, or at all. */
 int bl_watch_look_shared(struct bl_session *s, struct bl_watched **shared, size_t n, bool all,

@@ -5,19 +5,19 @@
 #include "store/shared_parts.h"
 #include "store/watch_parts.h"
 
-size_t bl_watch_plain_first(struct bl_watched **watched, size_t n)
+size_t bl_watch_among_last(struct bl_watched **watched, size_t n)
 {
-	size_t plain = 0;
+	size_t alone = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct bl_watched *w = watched[i];
 
 		if (w->among)
 			continue;
-		watched[i] = watched[plain];
-		watched[plain++] = w;
+		watched[i] = watched[alone];
+		watched[alone++] = w;
 	}
-	return plain;
+	return alone;
 }
 
 void bl_watch_add_shared(struct bl_session *s, const struct bl_watched *w)

@@ -93,7 +93,7 @@ Test(galera, a_release_waits_for_a_row_that_the_cluster_keeps_locked)
 	expect(OK, b, acquire_as(b, "k", "holder"));
 	db_run(other, "BEGIN");
 	db_number(other, "SELECT reentrant FROM biz_lock WHERE %s FOR UPDATE",
-	          plain_where(KEY("k")));
+	          slot_0_where(KEY("k")));
 	call_start_release(&call);
 	eventually(conflicts(b) > 0 || call.done);
 	steadily(!call.done, 1000);

@@ -137,11 +137,11 @@ const char *row_where(bizlock_key key)
 	return text;
 }
 
-const char *plain_where(bizlock_key key)
+const char *slot_0_where(bizlock_key key)
 {
-	static _Thread_local char text[1024 + sizeof(" AND " PLAIN_ROWS)];
+	static _Thread_local char text[1024 + sizeof(" AND " SLOT_0)];
 
-	snprintf(text, sizeof(text), "%s AND " PLAIN_ROWS, row_where(key));
+	snprintf(text, sizeof(text), "%s AND " SLOT_0, row_where(key));
 	return text;
 }
 
@@ -175,7 +175,7 @@ struct row row_of(const struct world *w, bizlock_key key)
 {
 	char from[1280];
 
-	snprintf(from, sizeof(from), "biz_lock WHERE %s AND NOT " FREE_ROWS, plain_where(key));
+	snprintf(from, sizeof(from), "biz_lock WHERE %s AND NOT " FREE_ROWS, slot_0_where(key));
 	return read_row(w, from);
 }
 

@@ -16,7 +16,7 @@ struct world {
 #define ALL_TABLES "biz_lock, biz_row_lock, biz_lock_schema"
 
 /* WHERE: rows of those that have a lock alone; and rows that are nobody's. */
-#define PLAIN_ROWS "slot = 0"
+#define SLOT_0 "slot = 0"
 #define FREE_ROWS "(owner = '' AND timeout <= UTC_TIMESTAMP(6))"
 
 /* A list of option, value, option, value. */
@@ -65,7 +65,7 @@ struct row shared_row_of(const struct world *w, bizlock_key key);
 const char *row_where(bizlock_key key);
 
 /* That of a plain lock alone: a statement that locks it locks nothing beside it. */
-const char *plain_where(bizlock_key key);
+const char *slot_0_where(bizlock_key key);
 
 /* Rows that are somebody's. */
 long long locks_there(const struct world *w);

@@ -352,7 +352,7 @@ Test(combining_stalls, one_that_waits_does_not_keep_the_others)
 	db_run(tx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 	db_run(tx, "START TRANSACTION");
 	free(db_text(tx, "SELECT fence FROM biz_lock WHERE %s FOR UPDATE",
-	             plain_where(KEY(c.ids[3]))));
+	             slot_0_where(KEY(c.ids[3]))));
 	crew_line_up(&c);
 	proxy_hold_replies(c.proxy, false);
 	for (int i = 0; i < CREW; i++)

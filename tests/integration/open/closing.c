@@ -172,7 +172,7 @@ Test(closing, releases_what_somebody_has_locked_for_a_moment)
 
 	expect(OK, b, acquire_renewed(b, "k"));
 	db_run(tx, "BEGIN");
-	db_run(tx, "SELECT 1 FROM biz_lock WHERE %s FOR UPDATE", plain_where(KEY("k")));
+	db_run(tx, "SELECT 1 FROM biz_lock WHERE %s FOR UPDATE", slot_0_where(KEY("k")));
 	cr_assert_eq(pthread_create(&thread, NULL, lets_go, tx), 0);
 	bizlock_close(b);
 	pthread_join(thread, NULL);

@@ -225,7 +225,7 @@ Test(sets_levels, new_ones_that_end_while_an_old_one_is_locked_are_lost)
 	keyset_make(&s, 3, "k");
 	expect(OK, b, acquire_as(b, s.ids[2], "task-1"));
 	db_run(world.admin, "START TRANSACTION");
-	db_run(world.admin, "SELECT * FROM biz_lock WHERE %s FOR UPDATE", plain_where(s.keys[2]));
+	db_run(world.admin, "SELECT * FROM biz_lock WHERE %s FOR UPDATE", slot_0_where(s.keys[2]));
 	call_start_all(&call, b, &s, .wait_ms = -1, .owner = "task-1");
 	steadily(!atomic_load(&call.done), 1500);
 	db_run(world.admin, "COMMIT");
