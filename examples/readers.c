@@ -1,5 +1,5 @@
 /* A report that many read and one rebuilds. Readers share the lock, so they do not wait for each
- * other; who rebuilds has it alone, so no reader sees half a report.
+ * other. The process that rebuilds has the lock alone, so no reader sees half a report.
  *
  *     readers FILE [READERS [REBUILDS]]
  *
@@ -80,12 +80,9 @@ static void read_always(const char *path, int until)
 
 static void rebuild(bizlock *lock, const char *path, unsigned edition)
 {
-	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	int rc = bizlock_acquire(lock, report, NULL, NULL); /* not shared */
 	FILE *out;
-	int rc;
 
-	opts.flags = 0;
-	rc = bizlock_acquire(lock, report, &opts, NULL);
 	if (rc != BIZLOCK_OK)
 		fail(lock, rc, "rebuild");
 	out = fopen(path, "w");

@@ -29,26 +29,29 @@
  *          one:
  *              UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
  *
- * doorbell A named lock of the server (GET_LOCK) kept by whoever has a lock alone, from acquire to
- *          release, so that a release *is* the wake-up of the next waiter. It orders and wakes; it
- *          never excludes: the row alone decides who holds. Losing it costs fairness, never safety.
+ * doorbell A named lock of the server (GET_LOCK), one for each key. An owner that has a lock alone
+ *          keeps the doorbell from acquire to release, so that its release *is* the wake-up of the
+ *          next waiter. The doorbell orders and wakes; it never excludes: the row alone decides who
+ *          holds. To lose the doorbell costs fairness, never safety.
  *
- * shared   A lock is had alone, or, with BIZLOCK_SHARED, by several owners at a time, by `limit` of
+ * shared   One owner has a lock alone. Or, with BIZLOCK_SHARED, several owners share it, `limit` of
  *          them at most: readers and writers, semaphores, workers with a number (grant.slot).
- *          What an owner gets while another one has the lock:
+ *          What an owner gets while another owner has the lock:
  *
  *              holder          alone    shared
  *              wants it alone  waits    waits
  *              wants to share  waits    gets it, if fewer than `limit` share it
  *
- *          They are served in the order of arrival. No sharer passes one that waits to have it
- *          alone, unless that one's client has died or stood still for 5 s, or waits for several
- *          keys. A client may first hand the lock, or a slot of a `limit`, to its own next thread
- *          that wants the same, 16 times in a row or for 250 ms. An owner has a key in one way at a
- *          time: whoever has it alone may share it, too, one level deeper; whoever shares it
- *          must not ask for it alone (MISUSE). Fences grow from one that had it alone to the next,
- *          and past those that shared it in between. A slot that rests (min_hold_ms) is taken: at
- *          most `limit` starts in a period. Several keys at once are had alone.
+ *          Owners are served in the order of arrival. No sharer passes a contender that waits to
+ *          have the lock alone, unless the client of that contender has died or stood still for
+ *          5 s, or the contender waits for several keys. A client may first hand the lock, or a
+ *          slot of a `limit`, to its own next thread that wants the same, at most 16 times in a row
+ *          and for 250 ms. An owner that has the lock alone may share it, too: it goes one level
+ *          deeper. An owner that shares the lock must not ask for it alone: MISUSE. The fence of an
+ *          owner that has the lock alone is larger than all fences before. The fence of a sharer is
+ *          larger than that of the last owner that had the lock alone. A slot that rests
+ *          (min_hold_ms) is taken: at most `limit` owners start in a period.
+ *          bizlock_acquire_all() takes each key alone.
  *
  * THE CALLING SEQUENCE
  *
@@ -151,7 +154,7 @@ extern "C" {
 #define BIZLOCK_LEASE_MIN_MS 100u
 #define BIZLOCK_LEASE_MAX_MS 86400000u
 #define BIZLOCK_DEPTH_MAX 1000000u /* re-entries of one hold */
-#define BIZLOCK_LIMIT_MAX 9999999u /* of those that share a lock */
+#define BIZLOCK_LIMIT_MAX 9999999u /* owners that share a lock */
 
 /* Every error: X(name, number, text). Numbers are never reused.
  *
@@ -235,7 +238,8 @@ typedef struct bizlock_acquire_opts {
 	                         holder that hangs loses the lock; bizlock_renew() may
 	                         lengthen it. Up to 2^32-1, and less than 100 is 100;
 	                         0: the client's option max_hold_ms */
-	uint32_t limit;       /* with BIZLOCK_SHARED: how many share it at most; 0: any number */
+	uint32_t limit;       /* with BIZLOCK_SHARED: how many owners share the lock at most;
+	                         0: any number */
 } bizlock_acquire_opts;
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
@@ -252,7 +256,8 @@ typedef struct bizlock_grant {
 	uint32_t depth;    /* 1: first acquisition, 2: one re-entry, ... */
 	uint32_t lease_ms; /* the lease that was granted */
 	uint32_t flags;    /* BIZLOCK_TOOK_OVER */
-	uint32_t slot;     /* which of those that share it, 1 to limit; 0: it is not shared */
+	uint32_t slot;     /* of a sharer: 1 to limit; without a limit, a number that no other
+	                      sharer has. 0: the owner has the lock alone */
 } bizlock_grant;
 
 #define BIZLOCK_GRANT_INIT                                                                         \
@@ -352,7 +357,8 @@ bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizloc
  * want the same ones in another order never wait for each other in a circle. 1 to 256 keys, each
  * once. Some may be held already: one level deeper. opts as above, the same for each; wait_ms for
  * all together. ret: n of them, in the order of keys, or NULL; only the first one's size is looked
- * at. On any error nothing is held that was not before. */
+ * at. On any error nothing is held that was not before. Each key is taken alone. INVALID: the flag
+ * BIZLOCK_SHARED. MISUSE: this owner shares one of the keys; release that key first. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_key *keys, size_t n,
                                                        const bizlock_acquire_opts *opts,
                                                        bizlock_grant *ret);

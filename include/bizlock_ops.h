@@ -18,14 +18,15 @@ typedef struct bizlock_info {
 	const char *biz_type, *biz_id; /* the key */
 	const char *owner, *note; /* owner "": released, and resting (min_hold_ms); note "": none */
 	uint64_t fence;
-	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale. Of one that waits for
-	                    others to leave, of its place: 5 s at most */
+	int64_t left_ms; /* of the lease, by the server's clock; <= 0: stale. A contender that waits
+	                    for sharers to leave has a lease of 5 s at most */
 	int64_t held_ms; /* since the hold began */
 	uint32_t depth;
-	uint32_t flags; /* BIZLOCK_SHARED, or 0: its owner has it alone, or (depth 0) waits for
-	                   those that share it to leave */
-	uint32_t slot;  /* of one that shares it: which, */
-	uint32_t limit; /* and of how many at most, as its owner has it; 0: any number */
+	uint32_t flags; /* BIZLOCK_SHARED: the owner shares the lock. 0: the owner has the lock
+	                   alone, or (depth 0) waits for the sharers to leave */
+	uint32_t slot;  /* of a sharer: its slot, as in bizlock_grant; else 0 */
+	uint32_t limit; /* of a sharer: how many may share the lock, as this sharer has asked for
+	                   it; 0: any number */
 } bizlock_info;
 
 /* Calls fn for each row, of one biz_type or (NULL) of all, stale rows too, but not the free ones
@@ -36,12 +37,12 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each(bizlock *, const char *biz_type,
                                                 int (*fn)(void *arg, const bizlock_info *),
                                                 void *arg);
 
-/* The same for one key: one row, or one for each that shares it. */
+/* The same for one key: one row, or a row for each sharer. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_look(bizlock *, bizlock_key, int (*fn)(void *arg, const bizlock_info *), void *arg);
 
 /* An operator's force-unlock: ends the hold whose fence is `seen_fence`; never breaks a newer
- * holder. A fence names one hold: of several that share the lock the others keep it. BUSY: another
+ * holder. A fence names one hold: if the lock is shared, the other sharers keep it. BUSY: another
  * hold has taken its place, and the message names the holder. LOST: nobody has that fence any more.
  */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_break(bizlock *, bizlock_key, uint64_t seen_fence);
@@ -56,16 +57,16 @@ typedef struct bizlock_waiter {
 	const char *user, *host;       /* of the connection, as the server has them */
 	uint64_t connection;           /* its number at the server */
 	int64_t waited_ms;             /* in this wait; on MySQL in whole seconds. -1: not known,
-	                                  for the connection watches the key, and maybe others; or
-	                                  it is the first in line, and others that share the lock
-	                                  have yet to leave */
+	                                  because the connection watches the key, and maybe others;
+	                                  or because it is the first in line, has the doorbell, and
+	                                  waits for the holders to leave */
 } bizlock_waiter;
 
 /* Calls fn for each connection that waits for one of the n keys: first those at the doorbells, the
  * longest wait first, then those that watch, once for each key. A client watches keys when it waits
- * for more of them than it has connections. It reads the server's process list by one query, and
- * asks for watchers by one more for each 256 keys. No connection is held during fn, nor a lock of
- * the library. fn returns 0 to go on; anything else ends the walk, which is then OK.
+ * for more of them than it has connections. One query reads the server's process list, and one more
+ * for each 512 keys asks who watches. No connection is held during fn, nor a lock of the library.
+ * fn returns 0 to go on; anything else ends the walk, which is then OK.
  *
  * There may be more waiters than it shows. Without the privilege PROCESS, which bizlock
  * asks for nowhere, a user sees the connections of its own name alone: all of them, where
@@ -83,7 +84,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key 
 
 /* Rows that nobody needs any more: what dead holders left, rests that are over, and the rows behind
  * row locks that nobody has asked for in a long time. A lock that was shared, or broken, keeps a
- * free row. It goes when nobody shares the lock any more. Such rows only make lists and tables
+ * free row, which can go when nobody shares the lock. Such rows only make lists and tables
  * longer; run the reaper every hour or so. */
 
 /* What was done, or would be with BIZLOCK_REAP_DRY_RUN. */
@@ -230,7 +231,7 @@ typedef struct bizlock_finding {
  *   collation       of keys and owners: byte for byte
  *   auto_increment  fences grow, and go on growing after a restart
  *   additions       no triggers, foreign keys or system versioning of the tables
- *   limits          those that share a lock name the same limit
+ *   limits          all owners that share a lock name the same limit
  *   grants          what this user lacks of the privileges that bizlock_grants() writes:
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   those that bizlock sets for its own sessions were kept

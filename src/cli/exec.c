@@ -108,7 +108,8 @@ static int release(struct cli_exec *x, bool is_lost)
 }
 
 /* The command has not run, so the lock must not rest: one machine without the program would keep
- * the job from all others. A release would make it rest, so the row is removed before. */
+ * the job from all others. A release would make the lock rest. So the hold is broken first, and the
+ * release finds it lost. */
 static void give_back(const struct cli_exec *x)
 {
 	int rc = BIZLOCK_OK;

@@ -1,5 +1,5 @@
-/* Batches of those that share locks without a limit. Many may share one key, and nobody rings its
- * doorbell: so the server is asked, for each key once, whether somebody has that or is in slot 0.
+/* Batches of sharers without a limit. Many may share one key, and nobody rings its doorbell: so the
+ * server is asked, once for each key, whether somebody has the doorbell or is in slot 0.
  * At once, that is a condition; else the first of two packets,
  *
  *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0

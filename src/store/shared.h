@@ -1,28 +1,28 @@
-/* The rows of a shared lock: one for each that shares it, in slots from 1 on; and slot 0 for who
- * has it exclusively, or waits in it for the others to leave.
+/* The rows of a shared lock: a row for each sharer, in slots from 1 on; and slot 0 for the owner
+ * that has the lock exclusively, or for a contender that waits in it for the sharers to leave.
  *
- * Whoever wants it writes a row of its own, and then looks at the others. Of two that meet, one
- * has looked after both rows were there: a sharer that sees slot 0 goes back in line, and an
- * exclusive contender that sees sharers stays, and waits. Nobody takes a row that another one has,
- * so no statement waits for another one's.
+ * A contender writes a row of its own, and then looks at the rows of others. Of two contenders that
+ * meet, one has looked after both rows were there: a sharer that sees slot 0 goes back in line, and
+ * an exclusive contender that sees sharers stays, and waits. No statement takes a row that another
+ * owner has, so no statement waits for another one.
  *
- * A row is in the way while its lease lasts. One whose lease is over is in the way until it has
+ * A row is in the way while its lease lasts. A row whose lease is over is in the way until it has
  * been cleared, because a transaction may have fenced it.
  *
- * **Somebody shares the lock only while slot 0 is there**: a sharer that finds none makes one, free
- * (a header). So whoever wants the lock alone and makes slot 0 by an INSERT need not look at
- * anybody.
+ * **Somebody shares the lock only while slot 0 is there**: a sharer that finds no slot 0 makes a
+ * free one (a header). So a contender that wants the lock alone, and makes slot 0 by an INSERT,
+ * need not look at anybody.
  *
  * A sharer has to have seen the very header, by its fence, before its own fence was drawn, and has
- * to see it once its row is there. Then nobody has had the lock alone in between, and whoever had
- * it before has a smaller fence. Else it draws another one, and looks again. That headers are
- * older or newer tells nothing: a fence is drawn when its statement begins, and the row may come
- * much later, when others have come and gone.
+ * to see the header once its own row is there. Then nobody has had the lock alone in between, and
+ * earlier owners that had it alone have smaller fences. Else the sharer draws another fence, and
+ * looks again. That a header is older or newer tells nothing: a fence is drawn when its statement
+ * begins, and the row may come much later, when others have come and gone.
  *
- * Slot 0 goes with the release of one that has had the lock alone: nobody shares it then, and a
- * sharer whose row is there has yet to look. One that only waited leaves a header, and so does
- * whatever ends a row without knowing which of the two it was. The reaper removes headers as if it
- * wanted the lock alone (reap.h).
+ * The release of an owner that has had the lock alone deletes slot 0: nobody shares the lock then,
+ * and a sharer whose row is there has yet to look. A contender that only waited in slot 0 leaves a
+ * header, and so does whatever ends a row without knowing which of the two it was. The reaper
+ * removes headers as if it wanted the lock alone (reap.h).
  */
 #ifndef BL_STORE_SHARED_H
 #define BL_STORE_SHARED_H

@@ -1,4 +1,4 @@
-/* What the files of locks that are shared have in common. */
+/* What the files of shared locks have in common. */
 #ifndef BL_STORE_SHARED_PARTS_H
 #define BL_STORE_SHARED_PARTS_H
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many locks are asked about by one statement: two of each key. */
+/* One statement asks about this many keys. */
 #define ASKED_MAX 512
 
 /* The numbers of watchers: a client has few of them. */

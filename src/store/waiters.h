@@ -5,7 +5,7 @@
 
 #include "store/watch.h"
 
-/* One lock of a key, and who watches it. */
+/* A key, its doorbell, and who watches it. */
 struct bl_waited_key {
 	const struct bl_key *key;
 	char bell[BL_BELL_MAX + 1];
@@ -16,7 +16,7 @@ struct bl_waiter {
 	const struct bl_waited_key *asked;
 	char user[4 * 128 + 1], host[4 * 64 + 1]; /* cut off where they are longer */
 	uint64_t connection;
-	int64_t waited_ms; /* -1: it watches */
+	int64_t waited_ms; /* -1: it watches, or is the first in line */
 };
 
 struct bl_waiters {

@@ -1,12 +1,12 @@
-/* A contest among those that share the lock: of one that wants to share it, and of one that wants
- * it alone and has met a row of slot 0 that is over, for others may share the lock under it. How it
- * differs from a contest for a lock that nobody shares. What to do next is decided as for those, by
- * core/wait.h; the rows are those of store/shared.h.
+/* A contest among sharers: of a contender that wants to share the lock, or of a contender that
+ * wants it alone and has met a row of slot 0 that is over, under which sharers may have the lock.
+ * This file has what differs from a contest for a lock that nobody shares. What to do next is
+ * decided in the same way, by core/wait.h; the rows are those of store/shared.h.
  *
- * The doorbell is a turnstile. Those that share without a limit go past it while nobody has it and
- * nobody has the lock exclusively. All others line up at it. A sharer gives it on as soon as it has
- * its slot; who has the lock exclusively keeps it. The first in line, if others have yet to leave,
- * has the doorbell, and sleeps until they do. */
+ * The doorbell is a turnstile. Sharers without a limit go past it while nobody has it and nobody
+ * has the lock exclusively. All other contenders line up at it. A sharer gives the doorbell on as
+ * soon as it has its slot; an owner that has the lock exclusively keeps it. The first in line, if
+ * others have yet to leave, has the doorbell, and sleeps until they have left. */
 #ifndef BL_CLIENT_LOCK_SHARED_H
 #define BL_CLIENT_LOCK_SHARED_H
 

@@ -142,8 +142,8 @@ Test(waiters, they_come_by_key_and_the_longest_wait_first)
 	serve(holder, "b", &other, &one, 1);
 }
 
-/* One query reads the process list, and one more asks for the watchers of each 256 keys. A text
- * that listed all of them would be longer than a connection may send. */
+/* One query reads the process list, and one more for each 512 keys asks who watches; the bound is
+ * twice that. A text that listed all keys would be longer than a connection may send. */
 Test(waiters, ten_thousand_keys_are_few_queries)
 {
 	enum { KEYS = 10000 };
