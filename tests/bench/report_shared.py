@@ -1,7 +1,7 @@
 """The part of report.py about shared locks."""
 from formats import duration, known, median, number, ranged, share, table
 
-PLAIN = {"plain-own": "bizlock, plain locks, each its own key", "plain-one": "bizlock, plain locks"}
+PLAIN = {"plain-own": "bizlock, not shared, each its own key", "plain-one": "bizlock, not shared"}
 
 
 class Shared:
@@ -21,7 +21,7 @@ class Shared:
 
 
 def judge(t, s):
-    t.add("64 threads share a key, pairs/s against plain locks of their own", 0.8,
+    t.add("64 threads share a key, pairs/s against locks of their own", 0.8,
           s.ratios(("bizlock", "share", 64), ("bizlock", "plain-own", 64)))
 
 

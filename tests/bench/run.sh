@@ -112,7 +112,7 @@ plan_alone() {
 	jobs+=("1 bizlock purging 200000 $ms" "1 bizlock beside_renewal $rounds $((4 * ms))")
 }
 
-# NAMES KIND LANES [N]: side by side, the plain locks next to what they are compared with.
+# NAMES KIND LANES [N]: side by side, locks that nobody shares next to what they are compared with.
 plan_shared() {
 	local round work sharing name
 	for ((round = 1; round <= rounds; round++)); do

@@ -4,8 +4,8 @@
  *
  * share: all threads share one key, N of them at most at a time, or any number. mix: the same, and
  * N of 100 acquisitions are to have it alone. beside: all share it, and one more thread wants it
- * alone all the time. plain-own, plain-one: plain locks, to compare: each its own key, or all the
- * same. */
+ * alone all the time. plain-own, plain-one: nobody shares, to compare: each thread has its own key,
+ * or all have the same. */
 #define _GNU_SOURCE 1
 #include <pthread.h>
 #include <stdatomic.h>

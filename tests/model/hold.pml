@@ -163,7 +163,7 @@ inline begin()
 
 inline confirm(x, lasts) { expires = max(expires, CONFIRMED(x, lasts)) }
 
-/* bl_hold_drop(), bl_hold_orphan() */
+/* bl_hold_remove(), bl_hold_orphan() */
 inline end_hold()
 {
 	state = NO_HOLD;

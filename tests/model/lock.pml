@@ -83,8 +83,8 @@ inline lost_bell(conn)
 #define A_FREE(t) (FREE(FIRST(t)) -> FIRST(t) : LAST(t))
 #define BELL_FREE(t) (hold_bell[t] && FREE(hold_bell[t] - 1))
 
-/* lend(): ends what is left of the connections that the client has lost. Taken for its doorbell,
- * by bl_pool_take_id(), a connection does not do that. */
+/* bl_pool_lend(): ends what is left of the connections that the client has lost. Taken for its
+ * doorbell, by bl_pool_take_id(), a connection does not do that. */
 inline lend(t)
 {
 #ifndef MUTANT_KILL
@@ -96,8 +96,8 @@ inline lend(t)
 	skip
 }
 
-/* borrow(): the connection that has our doorbell, or any. It does not wait long for the former:
- * with BUSY, the threads of other keys keep it in use. */
+/* bl_attempt_borrow(): the connection that has our doorbell, or any. It does not wait long for the
+ * former: with BUSY, the threads of other keys keep it in use. */
 #ifdef BUSY
 #define CAN_BORROW(t) (BELL_FREE(t) || ANY_FREE(t))
 #else
@@ -215,7 +215,7 @@ end:	atomic {
 		join_queue(t)
 	}
 
-	if	/* wait_in_queue(), bl_handoff_await() */
+	if	/* stand_in_line(), bl_handoff_hope() */
 	:: atomic { place[t] == HOLDS -> leave_queue(t); goto held }
 	:: atomic { (place[t] == WAITS || place[t] == ASKS) && first[CLIENT(t)] == t + 1 ->
 		place[t] = ASKS;
@@ -259,7 +259,7 @@ turn:	/* bl_attempt_look(), and what follows from it: bl_wait_next() */
 		fi
 	}
 
-poll:	/* bl_attempt_pause(): nothing to look at before something has changed */
+poll:	/* bl_contest_pause(): nothing to look at before something has changed */
 	if
 	:: atomic { !row_owner || row_over || (unsure[t] && row_owner == t + 1) -> goto turn }
 #ifndef PATIENT
@@ -267,7 +267,7 @@ poll:	/* bl_attempt_pause(): nothing to look at before something has changed */
 #endif
 	fi;
 
-sleep:	/* bl_attempt_sleep() */
+sleep:	/* bl_contest_sleep() */
 	if
 	:: atomic { MAY_SLEEP(t) ->
 		x = SLEEPABLE(t); lend(t); send(x, WAIT_BELL, t + 1, 0, 0, false) }

@@ -64,7 +64,7 @@ struct row shared_row_of(const struct world *w, bizlock_key key);
 /* "biz_id = ... AND biz_type = ...". Static storage, two calls deep. */
 const char *row_where(bizlock_key key);
 
-/* That of a plain lock alone: a statement that locks it locks nothing beside it. */
+/* That of slot 0 alone: a statement that locks this row locks nothing beside it. */
 const char *slot_0_where(bizlock_key key);
 
 /* Rows that are somebody's. */

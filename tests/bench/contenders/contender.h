@@ -30,7 +30,7 @@ struct contender_shared {
 	/* Called after that of the contender. limit: 0 for any number. */
 	void (*begin)(const char *key, unsigned limit);
 
-	/* As those of a plain lock, in a lane of the same kind. */
+	/* As those of a lock that nobody shares, in a lane of the same kind. */
 	void (*acquire)(void *lane, bool alone);
 	void (*release)(void *lane);
 };

@@ -111,8 +111,7 @@ bool one_was_seen(struct run *r)
 	return true;
 }
 
-/* A sharer is looked for where there is no plain row. Some lies say that there is one, or no table
- * of shared locks: nobody can tell them from the truth. */
+/* Some lies hide the row of a sharer: nobody can tell them from the truth. */
 static bool hides_sharers(const struct run *r)
 {
 	static const char *const names[] = {"error-no-table", "affected-null", "another-answer"};

@@ -14,7 +14,7 @@ struct pair {
 	struct proxy *proxy;
 	bizlock *suffers, *well;
 	bizlock_grant grant;
-	uint32_t mode; /* 0: a plain lock */
+	uint32_t mode; /* 0: alone; BIZLOCK_SHARED */
 	char text[BIZLOCK_EXPORT_MAX];
 };
 

@@ -112,7 +112,7 @@ Test(going_back, shared_locks_are_refused_too)
 	goes_on(b, X);
 }
 
-/* What was had alone, by many, or in the plain way is told apart by its fence alone. */
+/* Fences tell holds apart, of owners that had a lock alone and of sharers. */
 Test(going_back, one_counter_for_all)
 {
 	bizlock *b = client(NULL);

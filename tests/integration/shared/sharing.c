@@ -153,7 +153,7 @@ Test(sharing, verified_renewed_and_left)
 	expect(LOST, b, release_as(b, "b"));
 }
 
-/* Plain ones and shared ones, of the same lease. */
+/* Holds of locks that are shared and of locks that are not, with the same lease. */
 Test(sharing, renewed_with_the_others)
 {
 	enum { LEASE = 3000 };
