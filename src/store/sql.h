@@ -170,7 +170,7 @@ void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_s
 
 /* Deletes those that still can go, and tells how many microseconds the server took for it. Rows of
  * slot 0 can go if they are marked, or a holder that died has left them; and none of them while
- * somebody shares one of these locks. */
+ * somebody shares one of these locks: then those that are marked are free again. */
 void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
                        int64_t older_us, const char *owner);
 void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,

@@ -71,17 +71,29 @@ static void add_keys(const struct bl_sql *sql, struct bl_buf *ret, const struct 
 	            keys->text.data);
 }
 
-void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
-                 int64_t older_us, const char *owner)
+static void begin_marks(const struct bl_sql *sql, struct bl_buf *ret,
+                        const struct bl_sql_keys *keys)
 {
 	bl_buf_adds(ret, "UPDATE (SELECT biz_id, biz_type, slot");
 	add_keys(sql, ret, keys);
-	bl_buf_adds(ret, "slot = 0 AND owner = '' AND ");
-	add_old(ret, BL_REAP_LOCKS, older_us, NOW);
+}
+
+static void end_marks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                      const char *owner)
+{
 	bl_sql_join_selected(ret, sql->lock_table, true, keys->n, true);
 	bl_buf_adds(ret, " SET l.owner = ");
 	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
-	bl_buf_adds(ret, ", l.gmt_modified = " NOW ", l.timeout = " NOW ";");
+	bl_buf_adds(ret, ", l.gmt_modified = " NOW ", l.timeout = " NOW);
+}
+
+void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                 int64_t older_us, const char *owner)
+{
+	begin_marks(sql, ret, keys);
+	bl_buf_adds(ret, "slot = 0 AND owner = '' AND ");
+	add_old(ret, BL_REAP_LOCKS, older_us, NOW);
+	end_marks(sql, ret, keys, owner);
 }
 
 void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
@@ -92,7 +104,12 @@ void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struc
 	add_keys(sql, ret, keys);
 	bl_buf_addf(ret, "slot = 0) AS r WHERE " SHARED_BY_SOMEBODY ") INTO @bizlock_met;",
 	            sql->lock_table);
-	bl_buf_adds(ret, "DELETE l FROM (SELECT biz_id, biz_type, slot");
+	/* What stays is nobody's again: a mark would keep sharers out until it is cleared. */
+	begin_marks(sql, ret, keys);
+	add_mark(ret, owner);
+	bl_buf_adds(ret, " AND @bizlock_met > 0");
+	end_marks(sql, ret, keys, "");
+	bl_buf_adds(ret, ";DELETE l FROM (SELECT biz_id, biz_type, slot");
 	add_keys(sql, ret, keys);
 	bl_buf_adds(ret, "IF(slot = 0, @bizlock_met = 0 AND IF(");
 	add_mark(ret, owner);

@@ -72,6 +72,30 @@ Test(reap_use, rests_that_began_anew_stay)
 	expect(OK, user, bizlock_verify(user, KEY(stale_id("old", 10)), NULL));
 }
 
+static void share_one(void *arg)
+{
+	bizlock *b = arg;
+
+	expect(OK, b,
+	       bizlock_acquire(b, KEY(stale_id("old", 10)),
+	                       &OPTS(.flags = BIZLOCK_SHARED, .lease_ms = 600000), NULL));
+}
+
+/* The reaper makes rows its own before it looks for sharers. Those that stay are nobody's again. */
+Test(reap_use, what_is_shared_meanwhile_stays_free)
+{
+	bizlock *b = client(NULL), *user = client(NULL);
+	struct at_progress p = {.at = 1, .act = share_one, .arg = user};
+	bizlock_reap_opts opts = with_progress(&p, 1);
+	bizlock_reap_result result;
+
+	stale_rests(world.admin, "old", .rows = ROWS, .ago_ms = OLD_MS);
+	result = reaped(b, &opts);
+	cr_assert(result.rests == ROWS - 1 && result.passed_over == 1);
+	cr_assert_eq(db_number(world.admin, "SELECT owner = '' FROM biz_lock WHERE slot = 0"), 1);
+	expect(OK, user, bizlock_verify(user, KEY(stale_id("old", 10)), NULL));
+}
+
 /* Takes all locks between two batches: no lock of InnoDB is left then. */
 static void take_all(void *arg)
 {
