@@ -121,10 +121,10 @@ int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
 		bl_buf_adds(&s->text, "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1");
 	else
 		bl_buf_addf(&s->text,
-		            "SET @bizlock_before = @@group_replication_consistency, "
+		            "SET @bizlock_consistency = @@group_replication_consistency, "
 		            "SESSION group_replication_consistency = 'BEFORE';"
 		            "SELECT 1 FROM %s LIMIT 1;"
-		            "SET SESSION group_replication_consistency = @bizlock_before",
+		            "SET SESSION group_replication_consistency = @bizlock_consistency",
 		            s->sql->table);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -272,7 +272,7 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 	if (bell)
 		bl_watch_add_rings(s, &bell, 1);
 	else
-		bl_watch_add_question(&s->text, hold.bell, whom);
+		bl_watch_add_question(&s->text, &hold.bell, 1, whom);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);

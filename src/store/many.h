@@ -15,7 +15,7 @@
 struct bl_item {
 	struct bl_key key;
 	uint64_t fence;
-	const char *bell; /* of a set that is dropped: the name of its doorbell */
+	const char *bell; /* of a set that is dropped: the name of its doorbell, or NULL */
 };
 
 /* Which of them are there still, and (living) not over: how many. A plain read. */

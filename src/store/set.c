@@ -201,8 +201,9 @@ static void read_dropped(void *arg, unsigned statement, struct bl_rows *rows)
 }
 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                bool bells, bool *ret_dropped, struct bl_err *err)
+                bool rings, bool *ret_dropped, struct bl_err *err)
 {
+	bool asks = !rings && items[0].bell;
 	struct dropping d = {items, n, ret_dropped};
 	const char *rung[BL_TAKE_MAX];
 	int rc;
@@ -217,14 +218,16 @@ int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, con
 	bl_buf_adds(&s->text, ";COMMIT");
 	for (size_t i = 0; i < n; i++)
 		rung[i] = items[i].bell;
-	if (bells) {
+	if (rings || asks)
 		bl_buf_adds(&s->text, ";");
+	if (rings)
 		bl_watch_add_rings(s, rung, n);
-	}
+	else if (asks)
+		bl_watch_add_question(&s->text, rung, n, BL_WATCH_ALL);
 	rc = bl_session_each(s, DROP_STATEMENTS, read_dropped, &d, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
-	else if (bells)
-		bl_watch_wake(s, rung, n, BL_WATCH_WATCHERS);
+	else if (rings || asks)
+		bl_watch_wake(s, rung, n, rings ? BL_WATCH_WATCHERS : BL_WATCH_ALL);
 	return rc;
 }

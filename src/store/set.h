@@ -15,9 +15,9 @@ int bl_set_draw_again(struct bl_session *s, const struct bl_claim *claim, struct
 /* Gives the doorbells back, or the session up. */
 void bl_set_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n);
 
-/* ret_dropped[i]: the hold was there, and is gone now. bells: with the doorbells, as far as the
- * session has them. CONN, DB, NOMEM. */
+/* ret_dropped[i]: the hold was there, and is gone now. rings: with the doorbells, as far as the
+ * session has them; else, if the items have their names, wakes those that wait. CONN, DB, NOMEM. */
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
-                bool bells, bool *ret_dropped, struct bl_err *err);
+                bool rings, bool *ret_dropped, struct bl_err *err);
 
 #endif

@@ -77,9 +77,11 @@ void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n
 		bl_buf_adds(text, ",IS_USED_LOCK('" BL_SLEEP_LOCK "')/0");
 }
 
-void bl_watch_add_question(struct bl_buf *text, const char *bell, enum bl_watch_whom whom)
+void bl_watch_add_question(struct bl_buf *text, const char *const *bells, size_t n,
+                           enum bl_watch_whom whom)
 {
-	add_questions(text, "DO IS_USED_LOCK", bell, whom);
+	for (size_t i = 0; i < n; i++)
+		add_questions(text, i == 0 ? "DO IS_USED_LOCK" : ",IS_USED_LOCK", bells[i], whom);
 }
 
 /* More than these are woken by their own next look. */

@@ -54,8 +54,9 @@ void bl_watch_add_rings(struct bl_session *s, const char *const *bells, size_t n
 /* Those that watch, and whoever is first in line. */
 enum bl_watch_whom { BL_WATCH_WATCHERS, BL_WATCH_THE_FIRST, BL_WATCH_ALL };
 
-/* The same for a key whose doorbell the session does not have. */
-void bl_watch_add_question(struct bl_buf *text, const char *bell, enum bl_watch_whom whom);
+/* The same for keys whose doorbells the session does not have. */
+void bl_watch_add_question(struct bl_buf *text, const char *const *bells, size_t n,
+                           enum bl_watch_whom whom);
 
 /* Follows the answers to that text. Wakes them, as far as they may be woken: another user's may
  * not. Sets s->woke to whether there are any. */

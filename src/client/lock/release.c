@@ -145,7 +145,9 @@ static size_t gather_plain(struct all *a)
 		if (!m->hold || !bl_release_is_plain(m->hold) ||
 		    (count > 0 && m->hold->bell != a->plain[0]->hold->bell))
 			continue;
-		a->items[count] = (struct bl_item){m->hold->key, m->hold->fence, m->call.bell};
+		a->items[count] = (struct bl_item){.key = m->hold->key, .fence = m->hold->fence};
+		if (m->call.client->bells)
+			a->items[count].bell = m->call.bell;
 		a->plain[count++] = m;
 	}
 	return count;

@@ -101,6 +101,41 @@ Test(shared_waits, it_is_woken_and_does_not_poll)
 	             0);
 }
 
+/* The packets of a release of two locks that have no doorbells, while somebody waits for the first.
+ */
+static unsigned release_both(bizlock *holder, struct proxy *proxy, bizlock *other)
+{
+	const bizlock_key keys[] = {KEY("k"), KEY("k2")};
+	unsigned before;
+	struct call x;
+
+	expect(OK, holder,
+	       bizlock_acquire_all(holder, keys, 2,
+	                           &OPTS(.flags = BIZLOCK_NO_QUEUE, .lease_ms = LEASE_MS), NULL));
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	before = proxy_packets(proxy);
+	expect(OK, holder, bizlock_release_all(holder, keys, 2, NULL));
+	before = proxy_packets(proxy) - before;
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	expect(OK, other, give(other, "w"));
+	return before;
+}
+
+/* After the packet of the release another one asks who sleeps, and one ends the sleep. Now and then
+ * the first in line is awake at that time. */
+Test(shared_waits, a_release_of_several_without_doorbells_wakes_it)
+{
+	struct proxy *proxy = proxy_start(&world.at, "127.0.0.1");
+	bizlock *holder = client_through(proxy, NULL), *other = client(NULL);
+	unsigned packets = 0;
+
+	for (int i = 0; i < 10 && packets < 3; i++)
+		packets = release_both(holder, proxy, other);
+	cr_assert_geq(packets, 3);
+	proxy_stop(proxy);
+}
+
 /* Each time it is a client that has never slept in vain, and so would sleep for a second. */
 Test(shared_waits, those_that_leave_together_wake_it)
 {
