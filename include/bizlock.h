@@ -347,7 +347,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * Threads of this process line up in memory first, in order of arrival; one of them
  * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
  * release may pass the lock on to the client's next thread instead. A call that tries once
- * may take up to 300 ms: if the lock is free, and another contender for it hangs. Behind a table
+ * may take up to 400 ms: if the lock is free, and another contender for it hangs. Behind a table
  * that another session has locked, it takes a second and answers DB; a wait answers TIMEOUT up to
  * a second late. Servers wait for tables for whole seconds. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int

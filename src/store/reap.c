@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "core/wait.h"
 #include "store/lock.h"
 
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
@@ -170,24 +172,28 @@ static int make_batch(const struct bl_session *s, const struct bl_reap *r, struc
 	return ret->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory") : BIZLOCK_OK;
 }
 
-/* In a cluster others may have shared a lock before it was marked, and this member may have yet to
+/* Whoever has the doorbell of such a lock may have drawn a fence, and have no row yet. Meanwhile
+ * others may have shared the lock, with larger fences. If the row of slot 0 goes now, it makes one
+ * and asks nobody; but it believes only in an answer that is prompt.
+ * In a cluster others may have shared a lock before it was marked, and this member may have yet to
  * apply that. */
 static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_sql_keys *keys,
                 struct bl_err *err)
 {
+	bl_time late;
 	bool ignored;
 	int rc;
 
 	bl_sql_mark(s->sql, &s->text, keys, r->older_us, r->owner);
-	if (!s->sql->galera && !s->sql->group)
-		return BIZLOCK_OK;
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_lock_catch_up(s, &ignored, err);
-	bl_buf_reset(&s->text);
-	return rc;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	late = bl_now() + BL_PROMPT_NS;
+	while (!bl_passed(late))
+		bl_sleep(late - bl_now());
+	return bl_lock_catch_up(s, &ignored, err);
 }
 
 /* *ret: what has become of it. */
@@ -201,6 +207,7 @@ static int purge_batch(struct bl_session *s, struct bl_reap *ret, const struct b
 		rc = mark(s, ret, keys, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	bl_buf_reset(&s->text);
 	if (ret->table == BL_REAP_LOCKS)
 		bl_sql_reap_locks(s->sql, &s->text, keys, ret->older_us, ret->owner);
 	else

@@ -47,8 +47,8 @@ bool orphan_unknown[THREADS];  /* a row of this owner may be there, with whateve
 byte last_granted;
 byte faults, losses;
 
-/* Whoever draws a fence without the doorbell waits for longer than any answer that counts as prompt:
- * before, where it goes past a doorbell, or after, where it adopts (outwait_rival()). */
+/* Whoever draws a fence without the doorbell waits for longer than any answer that counts as prompt
+ * (bl_attempt_outwait_rival()). */
 #ifdef MUTANT_ADOPT
 #define HELD_UP(x) sent[x].rings
 #else
@@ -83,8 +83,8 @@ inline lost_bell(conn)
 #define A_FREE(t) (FREE(FIRST(t)) -> FIRST(t) : LAST(t))
 #define BELL_FREE(t) (hold_bell[t] && FREE(hold_bell[t] - 1))
 
-/* bl_pool_lend(): ends what is left of the connections that the client has lost. Taken for its
- * doorbell, by bl_pool_take_id(), a connection does not do that. */
+/* bl_pool_lend(): ends what is left of the connections that the client has lost. So it is
+ * if the connection is taken for its doorbell, by bl_pool_take_id(). */
 inline lend(t)
 {
 #ifndef MUTANT_KILL

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh lock|hold|live|mutants: what spin says of the models. The first three search them to
+# run.sh lock|hold|shared|live|mutants: what spin says of the models. All but mutants search them to
 # their end. Mutants are to be refuted; how is printed. BIZLOCK_MODEL_LONG=1: larger searches,
 # and the whole trails.
 set -euo pipefail
@@ -168,6 +168,16 @@ hold)
 	long holds hold "re-entry again, lost replies" "-DREENTRY -DFAULTS=1 -DCALLS=3"
 	all_lines_reached hold
 	;;
+shared)
+	holds shared "one of each kind" "-DROUNDS=2 -DFAULTS=1 -DLEASES=1 -DREAPS=1"
+	holds shared "2 want it alone, lost replies" "-DALONE=2 -DFAULTS=1 -DREAPS=1"
+	holds shared "2 want it alone, holders die" "-DALONE=2 -DLEASES=1 -DREAPS=1"
+	holds shared "2 sharers" "-DSHARERS=2 -DFAULTS=1 -DREAPS=1"
+	holds shared "2 of each kind" "-DSHARERS=2 -DALONE=2"
+	long holds shared "3 want it alone" "-DALONE=3 -DREAPS=1"
+	long holds shared "2 want it alone again" "-DALONE=2 -DROUNDS=2 -DREAPS=1"
+	all_lines_reached shared
+	;;
 live)
 	got "lost replies" "-DFAULTS=1 -DROUNDS=1"
 	got "a process that stops" "-DSTOPS -DLEASES=1 -DROUNDS=1"
@@ -197,12 +207,22 @@ mutants)
 	refuted hold "a level is written as one more" "-DREENTRY -DFAULTS=1 -DCALLS=2 -DMUTANT_RELATIVE"
 	long refuted hold "no kill before a statement of a hold" \
 		"-DREENTRY -DFAULTS=1 -DCALLS=3 -DMUTANT_KILL"
+	refuted shared "no slot 0 while somebody shares" "-DHARM -DMUTANT_HEADER"
+	refuted shared "what only waited deletes slot 0" \
+		"-DALONE=2 -DFAULTS=1 -DHARM -DMUTANT_CLEAN_UP"
+	refuted shared "a sharer looks before its row is there" "-DROUNDS=2 -DMUTANT_LOOK"
+	refuted shared "nobody looks at sharers" "-DROUNDS=2 -DMUTANT_ALONE"
+	refuted shared "a header with a smaller fence is proof" "-DSHARERS=2 -DMUTANT_OLDER"
+	refuted shared "the reaper looks without a mark" "-DROUNDS=2 -DREAPS=1 -DHARM -DMUTANT_MARK"
+	refuted shared "the reaper does not wait" "-DROUNDS=2 -DREAPS=1 -DMUTANT_HASTE"
+	refuted shared "without the doorbell nobody waits for its owner" \
+		"-DSHARERS=0 -DALONE=2 -DMUTANT_RIVAL"
 	never_got "nobody goes past a doorbell" "-DSTOPS -DLEASES=1 -DROUNDS=1 -DMUTANT_PAST"
 	never_got "a sleep at a doorbell has no end" "-DSTOPS -DLEASES=1 -DROUNDS=1 -DMUTANT_BOUND"
 	never_got "the next in the queue is not woken" "$two -DTHREADS=2 -DMUTANT_SIGNAL"
 	;;
 *)
-	echo "run.sh lock|hold|live|mutants" >&2
+	echo "run.sh lock|hold|shared|live|mutants" >&2
 	exit 2
 	;;
 esac

@@ -137,6 +137,27 @@ int bl_attempt_won(struct bl_contest *c)
 	return ours ? check_fences(c) : BL_AGAIN;
 }
 
+/* Whoever has a doorbell may have drawn a fence, and have no row yet. If its answer is prompt, it
+ * believes in that fence. So one that draws a fence without the doorbell, whose fence is the larger
+ * one, must not have had the lock before: it does not believe in the lock until such an answer
+ * would be late. A server that does not tell who has a doorbell gives none. */
+int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn)
+{
+	const uint64_t ours[] = {conn->id, *bell_of(c)};
+	bool rival = false;
+	bl_time late;
+	int rc;
+
+	if (ours[1] == conn->id || c->client->server.several_primaries)
+		return BIZLOCK_OK;
+	bl_unlock(c->client);
+	rc = bl_take_rival(&conn->session, c->goals, c->n, ours, &rival, c->call->err);
+	for (late = bl_now() + BL_PROMPT_NS; rival && !bl_passed(late);)
+		bl_sleep(late - bl_now());
+	bl_lock(c->client);
+	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+}
+
 /* The rows are ours, but their fences were drawn before they were: in between somebody may have
  * had one, with a larger fence, and have released it. A fence that is drawn now is larger. Of a
  * set, rows that were there may be those of locks that others share. */
@@ -159,7 +180,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 			return BL_AGAIN;
 	if (c->n == 1)
 		c->sent = sent; /* its lease began anew */
-	return bl_attempt_won(c);
+	rc = bl_attempt_outwait_rival(c, conn);
+	return rc == BIZLOCK_OK ? bl_attempt_won(c) : rc;
 }
 
 /* The doorbells, all of which are to be rung, if the connection has room for them. */
@@ -247,30 +269,13 @@ static int draw_again_anywhere(struct bl_contest *c)
 	return rc;
 }
 
-/* The doorbell was lost with the reply. Another contender may have rung it, and drawn its fence
- * just before ours; it believes in an answer that is prompt. It must not have the lock after us,
- * with the smaller fence: so we do not believe in the lock before its answer would be late. */
-static int outwait_rival(struct bl_contest *c)
-{
-	bl_time late = bl_now() + BL_PROMPT_NS;
-
-	bl_unlock(c->client);
-	while (!bl_passed(late))
-		bl_sleep(late - bl_now());
-	bl_lock(c->client);
-	return bl_attempt_won(c);
-}
-
 int bl_attempt_adopt(struct bl_contest *c)
 {
-	int rc;
-
 	if (c->among)
 		return bl_shared_adopt(c);
 	c->goals[0]->fence = c->row->fence;
 	c->goals[0]->took_over = c->row->took_over;
-	rc = draw_again_anywhere(c);
-	return rc == BIZLOCK_OK && c->wait.bells && !*bell_of(c) ? outwait_rival(c) : rc;
+	return draw_again_anywhere(c);
 }
 
 /* The row of a single key, with the doorbell that we have, or without one. */

@@ -78,6 +78,14 @@ uint32_t bl_shared_place_ms(const struct bl_contest *c)
 	return c->request->lease_ms < PLACE_MS ? c->request->lease_ms : PLACE_MS;
 }
 
+/* The same of one that wants it alone, perhaps without the doorbell. */
+static int win_on(struct bl_contest *c, struct bl_conn *conn)
+{
+	int rc = bl_shared_wants_exclusive(c) ? bl_attempt_outwait_rival(c, conn) : BIZLOCK_OK;
+
+	return rc == BIZLOCK_OK ? win(c) : rc;
+}
+
 /* The hold's lease, in microseconds, if the row still has a waiter's short one; else 0. */
 static int64_t lease_us(const struct bl_contest *c)
 {
@@ -136,7 +144,7 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	if (c->has_place)
 		c->sent = sent;
 	c->has_place = false;
-	return is_alone(c) && is_newest(c) ? win(c) : BL_AGAIN;
+	return is_alone(c) && is_newest(c) ? win_on(c, conn) : BL_AGAIN;
 }
 
 /* A header that was made, or seen for the first time, counts for the next fence. */
@@ -159,7 +167,7 @@ static int judge(struct bl_contest *c, struct bl_conn *conn)
 	c->unsure = true;
 	if (!is_alone(c))
 		return c->stays ? BL_AGAIN : retreat(c, conn);
-	return is_newest(c) ? win(c) : draw_again(c, conn);
+	return is_newest(c) ? win_on(c, conn) : draw_again(c, conn);
 }
 
 /* The same, after a batch: hardly ever it needs a connection. */

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "cr_test.h"
+#include "stale.h"
 
 TestSuite(stuck, .init = world_begin, .fini = world_end, .timeout = 240);
 
@@ -88,6 +89,41 @@ Test(stuck, an_abandoned_doorbell_does_not_stop_a_single_try)
 Test(stuck, an_abandoned_doorbell_does_not_stop_a_waiter)
 {
 	past_an_abandoned_doorbell(-1);
+}
+
+/* Whoever has the doorbell may have drawn a fence, and get the row after us. It believes in that if
+ * its answer comes within 100 ms. */
+static void outwaits_the_rival(const bizlock_key *keys, size_t n)
+{
+	bizlock_acquire_opts opts = OPTS(.flags = BIZLOCK_NO_QUEUE, .lease_ms = 600000);
+	bizlock *b = client(NULL);
+	int64_t start;
+
+	works(b);
+	start = now_ms();
+	expect(OK, b, bizlock_acquire_all(b, keys, n, &opts, NULL));
+	cr_assert_geq(now_ms() - start, 100);
+	expect(OK, b, bizlock_release_all(b, keys, n, NULL));
+}
+
+Test(stuck, without_the_doorbell_one_outwaits_whoever_has_it)
+{
+	const bizlock_key keys[] = {KEY("free"), KEY("k")};
+	struct peer peer = abandoned_doorbell();
+
+	outwaits_the_rival(&keys[1], 1);
+	outwaits_the_rival(keys, 2);
+	peer_end(&peer);
+}
+
+Test(stuck, among_sharers_it_is_the_same)
+{
+	const bizlock_key key = KEY("k");
+	struct peer peer = abandoned_doorbell();
+
+	stale_header(world.admin, "k");
+	outwaits_the_rival(&key, 1);
+	peer_end(&peer);
 }
 
 /* The grace counts from the moment when the doorbell was first seen taken in front of a free row,
