@@ -39,7 +39,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 	int rc = BIZLOCK_OK;
 
 	if (t->key.slot > 0)
-		bl_buf_addf(&text, "%" PRIu32 ":", t->key.slot);
+		bl_buf_addf(&text, "%" PRIu32 ":%" PRIu32 ":", t->key.slot, t->limit);
 	bl_buf_addf(&text, "%" PRIu64 ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":", t->fence, t->depth,
 	            t->lease_ms, t->min_hold_ms);
 	bl_buf_add_hex(&text, t->key.type, t->key.type_len);
@@ -137,20 +137,32 @@ static bool read_fields(const char *at, struct bl_ticket *ret, bizlock_key *ret_
 	return ret->fence > 0 && depth > 0 && lease_ms >= BIZLOCK_LEASE_MIN_MS;
 }
 
+static bool read_slot(const char **at, uint32_t *ret_slot, uint32_t *ret_limit)
+{
+	uint64_t slot, limit;
+
+	if (!read_number(at, BL_SLOT_ANY - 1, &slot) || !read_number(at, BIZLOCK_LIMIT_MAX, &limit))
+		return false;
+	*ret_slot = (uint32_t)slot;
+	*ret_limit = (uint32_t)limit;
+	return slot > 0 && (limit == 0 || slot <= limit);
+}
+
 static bool read_ticket(const char *text, struct bl_ticket *ret, struct bl_err *err)
 {
 	char type[BIZLOCK_TYPE_MAX + 1], id[BIZLOCK_ID_MAX + 1];
 	bool shared = strncmp(text, SHARED, BEGIN_LEN) == 0;
 	const char *at = text + HEAD;
-	uint64_t slot = 0;
+	uint32_t slot = 0;
 	bizlock_key key;
 
+	ret->limit = 0;
 	if ((!shared && strncmp(text, PLAIN, BEGIN_LEN) != 0) || !checked(text) ||
-	    (shared && !read_number(&at, BL_SLOT_ANY - 1, &slot)) ||
+	    (shared && !read_slot(&at, &slot, &ret->limit)) ||
 	    !read_fields(at, ret, &key, type, id) || bl_key_make(&ret->key, key, err) != BIZLOCK_OK)
 		return false;
-	ret->key.slot = (uint32_t)slot;
-	return slot > 0 || !shared;
+	ret->key.slot = slot;
+	return true;
 }
 
 int bl_ticket_read(const char *text, struct bl_ticket *ret, struct bl_err *err)

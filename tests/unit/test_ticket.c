@@ -100,21 +100,23 @@ Test(ticket, what_nobody_can_hold_is_refused)
 	cr_expect_eq(memcmp(&got, &before, sizeof(got)), 0);
 }
 
-Test(ticket, one_of_a_shared_lock_names_its_slot)
+Test(ticket, one_of_a_shared_lock_names_its_slot_and_limit)
 {
 	struct bl_ticket ticket = {.fence = 7, .depth = 1, .lease_ms = 30000, .owner = OWNER}, got;
-	static const uint32_t slots[] = {1, 3, UINT32_MAX - 1};
+	static const uint32_t slots[] = {1, 3, UINT32_MAX - 1}, limits[] = {1, 9999999, 0};
 	char text[BIZLOCK_EXPORT_MAX];
 	struct bl_err err;
 
 	bl_key_make(&ticket.key, (bizlock_key){"order", "4711"}, &err);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
 		ticket.key.slot = slots[i];
+		ticket.limit = limits[i];
 		cr_assert_eq(bl_ticket_write(&ticket, text, sizeof(text), &err), BIZLOCK_OK);
 		cr_assert_eq(strncmp(text, "bizlock2:", 9), 0);
 		cr_assert_eq(bl_ticket_read(text, &got, &err), BIZLOCK_OK);
 		cr_expect(bl_key_equal(&got.key, &ticket.key));
 		cr_expect_eq(got.key.slot, slots[i]);
+		cr_expect_eq(got.limit, limits[i]);
 		cr_expect_eq(got.fence, 7);
 	}
 }
@@ -123,10 +125,16 @@ Test(ticket, each_kind_has_its_fields)
 {
 	struct bl_ticket got;
 
-	cr_expect_eq(read_with("bizlock2", "2:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_OK);
-	cr_expect_eq(read_with("bizlock2", "7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
-	cr_expect_eq(read_with("bizlock2", "4294967296:7:1:30000:0:6b:6b:" OWNER, &got),
-	             BIZLOCK_INVALID);
+	static const char *const wrong[] = {
+	        "7:1:30000:0:6b:6b:" OWNER,     "2:7:1:30000:0:6b:6b:" OWNER,
+	        "0:4:7:1:30000:0:6b:6b:" OWNER, "4294967296:0:7:1:30000:0:6b:6b:" OWNER,
+	        "5:4:7:1:30000:0:6b:6b:" OWNER, "2:10000000:7:1:30000:0:6b:6b:" OWNER,
+	};
+
+	cr_expect_eq(read_with("bizlock2", "2:4:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_OK);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(read_with("bizlock2", wrong[i], &got), BIZLOCK_INVALID, "%s",
+		             wrong[i]);
 	cr_expect_eq(read_with("bizlock1", "0:7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
 	cr_expect_eq(read_with("bizlock3", "7:1:30000:0:6b:6b:" OWNER, &got), BIZLOCK_INVALID);
 }

@@ -53,6 +53,7 @@ static int make_ticket(struct bl_call *call, const struct bl_hold *h, struct bl_
 		                  "the kernel gives no random numbers");
 	*ret = (struct bl_ticket){.key = h->key,
 	                          .fence = h->fence,
+	                          .limit = h->limit,
 	                          .depth = h->depth,
 	                          .lease_ms = h->lease_ms,
 	                          .min_hold_ms = h->min_hold_ms};
@@ -133,7 +134,8 @@ static int import_ticket(struct bl_call *call, const struct bl_ticket *ticket)
 static void settle_import(struct bizlock *b, struct bl_hold *h, const struct bl_ticket *ticket,
                           bl_time sent)
 {
-	struct bl_request request = {.lease_ms = ticket->lease_ms,
+	struct bl_request request = {.limit = ticket->limit,
+	                             .lease_ms = ticket->lease_ms,
 	                             .min_hold_ms = ticket->min_hold_ms,
 	                             .max_hold_ms = b->config.max_hold_ms};
 
