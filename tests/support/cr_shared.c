@@ -17,7 +17,7 @@ int release_as(bizlock *b, const char *owner)
 	return bizlock_release(b, KEY("k"), owner, NULL);
 }
 
-long long shared_rows(const char *where)
+long long rows_where(const char *where)
 {
 	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s", where);
 }

@@ -14,7 +14,7 @@
 int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret);
 int release_as(bizlock *b, const char *owner);
 
-/* How many rows are so, in SQL. */
-long long shared_rows(const char *where);
+/* How many rows there are for which this condition, in SQL, is true. */
+long long rows_where(const char *where);
 
 #endif

@@ -292,16 +292,16 @@ static void cut_at(struct crew *c, enum fault_side side, unsigned packet, size_t
 		             (int)side, packet, byte, i, c->calls[i].errmsg);
 }
 
-static long long rows_where(const char *what, unsigned long long value)
+static long long rows_with(const char *what, unsigned long long value)
 {
 	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s = %llu", what, value);
 }
 
 static void check_and_turn(struct crew *c, bool release)
 {
-	cr_assert_eq(rows_where("owner <> ''", 1), release ? 0 : N);
+	cr_assert_eq(rows_with("owner <> ''", 1), release ? 0 : N);
 	for (int i = 0; i < N && !release; i++)
-		cr_assert_eq(rows_where("fence", c->calls[i].grant.fence), 1);
+		cr_assert_eq(rows_with("fence", c->calls[i].grant.fence), 1);
 	for (int i = 0; i < N; i++)
 		if (release)
 			expect(OK, c->b,

@@ -107,7 +107,7 @@ Test(going_back, shared_locks_are_refused_too)
 	db_run(world.admin, "TRUNCATE biz_lock");
 	refuses(b, S);
 	refuses(b, X);
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 	goes_on(b, S);
 	goes_on(b, X);
 }

@@ -210,6 +210,6 @@ EACH(shared_locks_are_shared_and_no_more)
 		expect(BUSY, b, try_as(b, "one", S, limit, &grant));
 		expect(BUSY, b, try_as(b, "two", X, 0, &grant));
 		expect(OK, other, release_as(other, "alone"));
-		cr_assert_eq(shared_rows(LIVE), 0);
+		cr_assert_eq(rows_where(LIVE), 0);
 	}
 }

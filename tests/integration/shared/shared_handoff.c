@@ -92,7 +92,7 @@ Test(shared_handoff, one_statement_releases_and_acquires)
 	expect(NOT_OWNER, p.b, bizlock_verify(p.b, KEY("k"), "a2"));
 	expect(OK, p.b, release_as(p.b, "n"));
 	expect(OK, p.b, release_as(p.b, "a1"));
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 	proxy_stop(p.proxy);
 }
 
@@ -117,7 +117,7 @@ Test(shared_handoff, another_client_that_waits_to_be_alone_is_not_kept_out)
 	expect(OK, b, try_as(b, "a1", S, 2, NULL));
 	expect(OK, b, try_as(b, "a2", S, 2, NULL));
 	ask_for(&alone, other, "w", X, 0);
-	eventually(shared_rows("slot = 0 AND " LIVE) == 1);
+	eventually(rows_where("slot = 0 AND " LIVE) == 1);
 	ask_for(&next[0], b, "n0", S, 2);
 	wait_for(&next[1], b, "n1", S, 2);
 	expect(OK, b, release_as(b, "a1"));
@@ -142,7 +142,7 @@ static void all_have_their_turn(struct call **calls, int n)
 		}
 		cr_assert(pause_before(end), "%d wait for ever", left);
 	}
-	eventually(shared_rows("owner <> ''") == 0);
+	eventually(rows_where("owner <> ''") == 0);
 }
 
 /* False: the transaction that holds the statement up was open for longer than a release waits. */
@@ -161,7 +161,7 @@ static bool comes_meanwhile(bizlock *b, bizlock *other)
 	call_start_release(&release);
 	call_blocks_or_ends(&release);
 	ask_for(&alone, other, "w", X, 0);
-	eventually(shared_rows("slot = 0 AND " LIVE) == 1 || atomic_load(&release.done));
+	eventually(rows_where("slot = 0 AND " LIVE) == 1 || atomic_load(&release.done));
 	db_run(world.admin, "COMMIT");
 	rc = call_join(&release);
 	cr_assert(rc == BIZLOCK_OK || rc == BIZLOCK_BUSY, "%s", release.errmsg);

@@ -52,14 +52,14 @@ static void renewed_before(const struct late *x, unsigned n)
 	lease_ends(-1000);
 	eventually(proxy_fired(x->proxy) || atomic_load(&call.done));
 	lease_ends(LEASE_MS);
-	if (shared_rows(GONE)) {
+	if (rows_where(GONE)) {
 		eventually(!proxy_is_late(x->proxy));
 		cr_assert(call_blocks_or_ends(&call), "renewed before packet %u", n);
-		cr_assert_eq(shared_rows(LIVE " AND " GONE), 1);
+		cr_assert_eq(rows_where(LIVE " AND " GONE), 1);
 		db_run(world.admin, "DELETE FROM biz_lock WHERE owner LIKE '%%@gone'");
 	}
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
-	cr_assert_eq(shared_rows(LIVE), 1);
+	cr_assert_eq(rows_where(LIVE), 1);
 	expect(OK, x->b, release_as(x->b, "comes"));
 	proxy_arm(x->proxy, NULL);
 }

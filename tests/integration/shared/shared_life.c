@@ -40,7 +40,7 @@ static void wait_for_a_fence(const char *queue)
 	                       NULL));
 	db_run(tx, "START TRANSACTION");
 	expect(OK, b, bizlock_fence(b, KEY("k"), "r", tx));
-	eventually(shared_rows(LIVE) == 0);
+	eventually(rows_where(LIVE) == 0);
 	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
 	expect_message(other, "fenced");
 	call_prepare(&call, other, "k", .wait_ms = -1, .owner = "w");
@@ -79,7 +79,7 @@ Test(shared_life, sharers_wait_for_a_fence)
 	                       NULL));
 	db_run(tx, "START TRANSACTION");
 	expect(OK, b, bizlock_fence(b, KEY("k"), "w", tx));
-	eventually(shared_rows(LIVE) == 0);
+	eventually(rows_where(LIVE) == 0);
 	expect(BUSY, other, try_as(other, "r", S, 0, NULL));
 	expect(BUSY, other, try_as(other, "r", S, 2, NULL));
 	db_run(tx, "ROLLBACK");
@@ -107,7 +107,7 @@ Test(shared_life, a_thread_that_ends_has_lost_them)
 	in_another_thread(take_both, b);
 	eventually(losses.count == 2);
 	expect(BUSY, b, try_as(b, "w", X, 0, NULL));
-	cr_assert_eq(shared_rows(LIVE), 2);
+	cr_assert_eq(rows_where(LIVE), 2);
 }
 
 Test(shared_life, a_loss_is_told)
@@ -154,7 +154,7 @@ Test(shared_life, deeper_in_memory)
 	cr_assert_eq(db_number(world.admin, "SELECT MAX(reentrant) FROM biz_lock"), 1);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 }
 
 Test(shared_life, they_are_counted)

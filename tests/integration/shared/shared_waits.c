@@ -206,8 +206,8 @@ Test(shared_waits, a_place_in_line_is_kept_for_seconds)
 }
 
 /* The reply to one of its statements is lost when it could have the lock, and it is interrupted
- * then. Its row, with whatever fence, must not outlast that. */
-Test(shared_waits, one_that_gives_up_leaves_no_row)
+ * then. Its row, with whatever fence, becomes a free one or goes. */
+Test(shared_waits, one_that_gives_up_leaves_no_row_of_its_own)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
 	bizlock *b = client(NULL), *other = client_through(p, OPTIONS("max_connections", "1"));
@@ -395,7 +395,7 @@ Test(shared_waits, a_slot_that_becomes_free_goes_to_the_first)
 	cr_assert_eq(r[1].grant.slot, 1);
 }
 
-Test(shared_waits, who_gives_up_leaves_nothing)
+Test(shared_waits, who_gives_up_is_in_nobodys_way)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
 	struct call x;

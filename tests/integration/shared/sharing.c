@@ -18,14 +18,14 @@ Test(sharing, many_share_and_one_has_it_alone)
 	fence = grant.fence;
 	expect(OK, b, try_as(b, "r2", S, 0, NULL));
 	expect(OK, other, try_as(other, "r3", S, 0, NULL));
-	cr_assert_eq(shared_rows("slot > 0 AND " LIVE), 3);
+	cr_assert_eq(rows_where("slot > 0 AND " LIVE), 3);
 	expect(BUSY, other, try_as(other, "w", X, 0, NULL));
 	expect_message(other, "held by r");
 	expect(OK, b, release_as(b, "r1"));
 	expect(OK, b, release_as(b, "r2"));
 	expect(BUSY, b, try_as(b, "w", X, 0, NULL));
 	expect(OK, other, release_as(other, "r3"));
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 
 	expect(OK, other, try_as(other, "w", X, 0, &grant));
 	cr_assert_eq(grant.slot, 0);
@@ -35,7 +35,7 @@ Test(sharing, many_share_and_one_has_it_alone)
 	expect_message(b, "held by w@");
 	expect(BUSY, b, try_as(b, "w2", X, 0, NULL));
 	expect(OK, other, release_as(other, "w"));
-	cr_assert_eq(shared_rows(LIVE), 0);
+	cr_assert_eq(rows_where(LIVE), 0);
 	fence = grant.fence;
 	expect(OK, b, try_as(b, "r1", S, 0, &grant));
 	cr_assert_gt(grant.fence, fence);
@@ -86,7 +86,7 @@ Test(sharing, they_keep_out_whoever_wants_it_alone)
 	expect_message(other, "held by a");
 	expect(BUSY, other, bizlock_acquire_all(other, keys, 2, &once, NULL));
 	expect_message(other, "held by a");
-	cr_assert_eq(shared_rows("biz_id = 'j' AND " LIVE), 0);
+	cr_assert_eq(rows_where("biz_id = 'j' AND " LIVE), 0);
 	expect(OK, b, release_as(b, "a"));
 	expect(OK, other, bizlock_acquire_all(other, keys, 2, &once, NULL));
 	expect(BUSY, b, try_as(b, "a", S, 0, NULL));
@@ -183,7 +183,7 @@ Test(sharing, closing_gives_them_back)
 	expect(OK, b, try_as(b, "b", S, 0, NULL));
 	expect(OK, b, bizlock_acquire(b, KEY("x"), &OPTS(.flags = X, .owner = "a"), NULL));
 	bizlock_close(b);
-	cr_assert_eq(shared_rows(LIVE), 0);
+	cr_assert_eq(rows_where(LIVE), 0);
 	expect(OK, other, try_as(other, "w", X, 0, NULL));
 	expect(OK, other, release_as(other, "w"));
 }
