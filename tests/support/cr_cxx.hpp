@@ -47,6 +47,11 @@ inline struct row row_of(const char *id)
 	return row_of(&world, key_of(id));
 }
 
+inline bool no_row(const char *id)
+{
+	return no_row(&world, key_of(id));
+}
+
 /* Breaks every lock. */
 inline void lose_all()
 {

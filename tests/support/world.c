@@ -150,6 +150,16 @@ long long locks_there(const struct world *w)
 	return db_number(w->admin, "SELECT COUNT(*) FROM biz_lock WHERE NOT " FREE_ROWS);
 }
 
+long long all_rows(const struct world *w)
+{
+	return db_number(w->admin, "SELECT COUNT(*) FROM biz_lock");
+}
+
+bool no_row(const struct world *w, bizlock_key key)
+{
+	return db_number(w->admin, "SELECT COUNT(*) FROM biz_lock WHERE %s", row_where(key)) == 0;
+}
+
 /* sscanf() would not read the owner "" of a resting lock: hence the sign before it. */
 static struct row read_row(const struct world *w, const char *from)
 {

@@ -67,8 +67,12 @@ const char *row_where(bizlock_key key);
 /* That of slot 0 alone: a statement that locks this row locks nothing beside it. */
 const char *slot_0_where(bizlock_key key);
 
-/* Rows that are somebody's. */
+/* There is no row of this key, of whatever kind: none that is free, either. */
+bool no_row(const struct world *w, bizlock_key key);
+
+/* Rows that are somebody's; and all rows, those that are free, too. */
 long long locks_there(const struct world *w);
+long long all_rows(const struct world *w);
 
 /* How many connections to this schema are waiting at a doorbell. */
 long long doorbell_waiters(const struct world *w);

@@ -67,7 +67,7 @@ static void release_all(bizlock *b)
 	dispatch_until(b, answered() == N);
 	for (int i = 0; i < N; i++)
 		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 /* One by one they would be N packets for the acquisitions, and N for the releases. */
@@ -81,7 +81,7 @@ Test(asking_many, what_is_started_together_travels_together)
 	dispatch_until(b, answered() == N);
 	for (int i = 0; i < N; i++)
 		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
-	cr_assert_eq(locks_there(&world), N);
+	cr_assert_eq(all_rows(&world), N);
 	cr_assert_lt(proxy_packets(p) - before, N / 2);
 	before = proxy_packets(p);
 	release_all(b);

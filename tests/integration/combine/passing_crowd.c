@@ -64,7 +64,7 @@ static void crew_end(struct crew *c)
 	for (int i = 0; i < CREW; i++)
 		pthread_join(c->threads[i], NULL);
 	cr_assert_eq(c->wrong, 0);
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 Test(passing_crowd, takes_one_statement)

@@ -20,7 +20,7 @@ Test(guard_sets, has_all_and_gives_all_back)
 		g.renew(std::chrono::hours(2));
 		cr_assert_gt(g.left().count(), 3600 * 1000);
 	}
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(guard_sets, has_none_where_one_is_taken)

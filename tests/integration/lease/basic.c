@@ -53,7 +53,7 @@ Test(basic, the_last_release_removes_the_row)
 	expect(OK, b, acquire(b, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, &depth));
 	cr_assert_eq(depth, 0);
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 	expect(OK, b, acquire(b, "k"));
 }
 
@@ -139,7 +139,7 @@ Test(basic, the_border_between_type_and_id_counts)
 	expect(NOT_OWNER, b, bizlock_release(b, swapped, NULL, NULL));
 	expect(OK, b, bizlock_acquire(b, other, NULL, NULL));
 	expect(OK, b, bizlock_acquire(b, swapped, NULL, NULL));
-	cr_assert_eq(locks_there(&world), 3);
+	cr_assert_eq(all_rows(&world), 3);
 }
 
 Test(basic, the_longest_keys_work)
@@ -230,7 +230,7 @@ Test(basic, awkward_keys_and_notes_come_back_as_they_were)
 		expect(OK, b, bizlock_verify(b, key, NULL));
 		expect(OK, b, bizlock_release(b, key, NULL, NULL));
 		expect(OK, b, bizlock_release(b, key, NULL, NULL));
-		cr_assert_eq(locks_there(&world), 0);
+		cr_assert(no_row(&world, key), "%s", awkward[i]);
 	}
 }
 
@@ -280,7 +280,7 @@ Test(basic, awkward_named_owners_come_back_as_they_were)
 		          "owner '%s' became '%s'", owners[i], seen);
 		expect(OK, b, bizlock_verify(b, KEY("k"), owners[i]));
 		expect(OK, b, bizlock_release(b, KEY("k"), owners[i], NULL));
-		cr_assert(!row_of(&world, KEY("k")).there);
+		cr_assert(no_row(&world, KEY("k")));
 	}
 }
 

@@ -118,7 +118,7 @@ Test(reentry, local_reentry_stays_in_memory)
 
 	expect(BUSY, stranger, acquire(stranger, "k"));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 	proxy_stop(p);
 }
 
@@ -140,7 +140,7 @@ Test(reentry, local_and_stored_levels_mix)
 		expect(OK, b, bizlock_release(b, KEY("k"), NULL, &left));
 		cr_assert_eq(left, depth);
 	}
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 /* A process that stood still for longer than its lease may ask before its own threads have noticed.
@@ -187,7 +187,7 @@ static void is_renewed(uint32_t outer_flags, uint32_t inner_flags)
 	first = row_of(&world, KEY("k")).timeout_us;
 	eventually(row_of(&world, KEY("k")).timeout_us > first + 1000LL);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 Test(reentry, renewal_that_a_deeper_level_asks_for_begins)
@@ -293,5 +293,5 @@ Test(reentry, a_set_that_fails_leaves_no_wish_behind)
 	expect(BUSY, b, bizlock_acquire_all(b, keys, 2, &OPTS(.min_hold_ms = LONG_MS), NULL));
 	mysql_close(tx);
 	expect(OK, b, bizlock_release(b, KEY("a"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("a")).there);
+	cr_assert(no_row(&world, KEY("a")));
 }

@@ -43,7 +43,7 @@ static void outlives_three_leases(const char *const *options, uint32_t flags)
 	cr_assert_eq(losses.count, 0);
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 Test(renewing, a_hold_outlives_three_leases)

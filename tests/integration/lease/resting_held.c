@@ -92,7 +92,7 @@ static void died(bizlock *a, bizlock_acquire_opts opts, bool shared)
 	cr_assert_gt(grant.fence, first.fence);
 	expect(LOST, a, bizlock_release(a, KEY("job"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("job")).there, "the minimum of another");
+	cr_assert(no_row(&world, KEY("job")), "the minimum of another");
 }
 
 Test(resting_held, a_holder_that_dies_is_succeeded_after_the_minimum)
@@ -128,7 +128,7 @@ Test(resting_held, a_minimum_ends_with_the_hold_it_was_asked_for)
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
 	expect(OK, b, acquire(b, "job", .wait_ms = -1));
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("job")).there);
+	cr_assert(no_row(&world, KEY("job")));
 }
 
 Test(resting_held, the_next_hold_may_rest_as_well)

@@ -54,7 +54,7 @@ Test(doctor, it_changes_nothing)
 	before = row_text("k");
 	look(NULL);
 	cr_assert_str_eq(row_text("k"), before);
-	cr_assert_eq(locks_there(&world), 1);
+	cr_assert_eq(all_rows(&world), 1);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_row_lock"), 0);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }

@@ -41,7 +41,7 @@ static struct findings look(const char *const *options)
 
 static void expect_no_row(void)
 {
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(doctor_lock, one_is_had)

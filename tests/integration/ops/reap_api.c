@@ -141,7 +141,7 @@ static void and_a_second(bizlock *first, bizlock *second)
 	stale_leases(world.admin, "old", .rows = 50, .ago_ms = OLD_MS);
 	cr_assert_eq(reaped(first, &opts).leases, 50);
 	cr_assert_geq(p.calls, 5);
-	cr_assert(!row_of(&world, REAPER).there, "its lock was not given back");
+	cr_assert(no_row(&world, REAPER), "its lock was not given back");
 	reaped(second, NULL);
 }
 
@@ -255,7 +255,7 @@ Test(reap_api, an_interrupt_ends_it_after_the_batch)
 	cr_assert_eq(result.leases, 3, "outputs are for OK");
 	cr_assert_eq(p.calls, 2);
 	cr_assert_eq(left_of("biz_lock", "old"), 30);
-	cr_assert(!row_of(&world, REAPER).there, "its lock was not given back");
+	cr_assert(no_row(&world, REAPER), "its lock was not given back");
 	cr_assert_eq(reaped(b, NULL).leases, 30);
 }
 
@@ -296,7 +296,7 @@ Test(reap_api, closing_the_client_ends_it)
 	pthread_join(t.thread, NULL);
 	cr_assert_eq(t.rc, BIZLOCK_CANCELLED);
 	cr_assert_eq(left_of("biz_lock", "old"), 4);
-	cr_assert(!row_of(&world, REAPER).there);
+	cr_assert(no_row(&world, REAPER));
 }
 
 /* There is a pause between batches, from the second on, as long as it was asked for. */

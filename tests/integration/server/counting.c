@@ -76,7 +76,7 @@ static void still_holds(bizlock *b, const bizlock_grant *grant)
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	cr_assert_eq(row_of(&world, KEY("k")).fence, grant->fence);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 EACH(a_holder_without_its_doorbell_is_not_robbed)
@@ -188,7 +188,7 @@ EACH(hand_offs_go_on)
 		cr_assert_eq(row_of(&world, KEY("k")).fence, last);
 		expect(OK, b, bizlock_release(b, KEY("k"), calls[i].opts.owner, NULL));
 	}
-	cr_assert(!row_of(&world, KEY("k")).there);
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 EACH(shared_locks_are_shared_and_no_more)

@@ -51,7 +51,7 @@ Test(own_small_packets, holds_are_renewed_and_given_back)
 	for (int i = 0; i < N; i++)
 		expect(OK, b, bizlock_verify(b, keys[i], "o"));
 	expect(OK, b, bizlock_release_all(b, keys, N, "o"));
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(own_small_packets, a_close_gives_all_back)
@@ -62,7 +62,7 @@ Test(own_small_packets, a_close_gives_all_back)
 	b = client_open(&world, NULL);
 	hold_all(b, 20 * PATIENCE_MS);
 	bizlock_close(b);
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 /* A set is taken by one statement or not at all. */
@@ -89,5 +89,5 @@ Test(own_small_packets, stale_rows_are_reaped)
 	lease_is_over(ids[N - 1]);
 	db_run(world.admin, "UPDATE biz_lock SET timeout = timeout - INTERVAL 1 DAY");
 	expect(OK, b, bizlock_reap(b, NULL, NULL));
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }

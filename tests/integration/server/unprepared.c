@@ -169,7 +169,7 @@ static void do_everything(const char *const *options)
 	take_a_set(a);
 	bizlock_close(b);
 	bizlock_close(a);
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(unprepared, all_goes_as_text)

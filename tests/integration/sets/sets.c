@@ -12,7 +12,7 @@ TestSuite(sets, .init = world_begin, .fini = world_end, .timeout = 240);
 static void expect_free(const struct keyset *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		cr_assert(!row_of(&world, s->keys[i]).there, "%s", s->keys[i].biz_id);
+		cr_assert(no_row(&world, s->keys[i]), "%s", s->keys[i].biz_id);
 }
 
 /* ---- taken and given back ------------------------------------------------- */
@@ -31,7 +31,7 @@ Test(sets, each_key_is_held_with_a_fence_of_its_own)
 		expect(BUSY, stranger, acquire(stranger, s.keys[i].biz_id));
 	}
 	expect(OK, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 	expect_none(b, &s, NULL);
 }
 
@@ -51,7 +51,7 @@ Test(sets, grants_are_in_the_callers_order)
 		expect_granted(&s, 0);
 		expect_held(b, &s, NULL, 1);
 		expect(OK, b, keyset_release(b, &s, NULL));
-		cr_assert_eq(rows(), 0);
+		cr_assert_eq(all_rows(&world), 0);
 	}
 }
 
@@ -86,7 +86,7 @@ Test(sets, a_set_of_one_is_like_a_single_key)
 	expect(OK, b, bizlock_release(b, s.keys[0], NULL, NULL));
 	expect(OK, b, bizlock_acquire(b, s.keys[0], NULL, NULL));
 	expect(OK, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets, two_hundred_and_fifty_six_keys_are_a_set)
@@ -100,7 +100,7 @@ Test(sets, two_hundred_and_fifty_six_keys_are_a_set)
 	expect_granted(&s, 0);
 	expect_held(b, &s, NULL, 1);
 	expect(OK, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 /* More keys than a connection may have doorbells. */
@@ -114,12 +114,12 @@ Test(sets, several_large_ones_are_held_at_a_time)
 		keyset_make(&s[i], KEYSET_MAX, names[i]);
 		expect(OK, b, keyset_acquire(b, &s[i], .lease_ms = LEASE_MS, .owner = names[i]));
 	}
-	cr_assert_eq(rows(), 3 * KEYSET_MAX);
+	cr_assert_eq(all_rows(&world), 3 * KEYSET_MAX);
 	for (int i = 0; i < 3; i++) {
 		expect_held(b, &s[i], names[i], 1);
 		expect(OK, b, keyset_release(b, &s[i], names[i]));
 	}
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets, options_and_grants_may_be_left_out)
@@ -159,7 +159,7 @@ Test(sets, options_are_the_same_for_each)
 	expect(NOT_OWNER, b, keyset_release(b, &s, NULL));
 	expect_held(b, &s, "task-17", 1);
 	expect(OK, b, keyset_release(b, &s, "task-17"));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets, keys_that_look_alike_are_different_keys)
@@ -174,13 +174,13 @@ Test(sets, keys_that_look_alike_are_different_keys)
 	bizlock_acquire_opts once = OPTS(.wait_ms = 0);
 
 	expect(OK, b, bizlock_acquire_all(b, keys, N, &once, NULL));
-	cr_assert_eq(rows(), N);
+	cr_assert_eq(all_rows(&world), N);
 	for (int i = 0; i < N; i++) {
 		expect(OK, b, bizlock_verify(b, keys[i], NULL));
 		expect(BUSY, stranger, bizlock_acquire(stranger, keys[i], &once, NULL));
 	}
 	expect(OK, b, bizlock_release_all(b, keys, N, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets, the_longest_keys_fill_a_set)
@@ -196,9 +196,9 @@ Test(sets, the_longest_keys_fill_a_set)
 		keys[i] = (bizlock_key){type, ids[i]};
 	}
 	expect(OK, b, bizlock_acquire_all(b, keys, KEYSET_MAX, NULL, NULL));
-	cr_assert_eq(rows(), KEYSET_MAX);
+	cr_assert_eq(all_rows(&world), KEYSET_MAX);
 	expect(OK, b, bizlock_release_all(b, keys, KEYSET_MAX, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 /* ---- arguments --------------------------------------------------------------- */
@@ -218,7 +218,7 @@ Test(sets, the_number_of_keys_has_limits)
 	cr_assert(bizlock_errmsg(b)[0]);
 	s.n = KEYSET_MAX + 1;
 	expect_not_granted(&s);
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets, a_key_may_not_come_twice)
@@ -239,7 +239,7 @@ Test(sets, a_key_may_not_come_twice)
 	/* A key that is given twice is refused even if it is held already. */
 	expect(OK, b, acquire(b, copy));
 	expect(INVALID, b, keyset_acquire(b, &s));
-	cr_assert_eq(rows(), 1);
+	cr_assert_eq(all_rows(&world), 1);
 	cr_assert_eq(row_of(&world, KEY(copy)).depth, 1);
 }
 
@@ -257,11 +257,11 @@ Test(sets, one_bad_key_spoils_the_set)
 		cr_assert(bizlock_errmsg(b)[0]);
 		keyset_make(&s, 3, "k");
 	}
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 	expect(OK, b, keyset_acquire(b, &s));
 	s.keys[1].biz_id = "";
 	expect(INVALID, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 3);
+	cr_assert_eq(all_rows(&world), 3);
 }
 
 Test(sets, options_are_checked)
@@ -275,7 +275,7 @@ Test(sets, options_are_checked)
 	expect(INVALID, b, keyset_acquire(b, &s, .owner = "with space"));
 	s.grants[0].size = 1;
 	expect(INVALID, b, keyset_acquire(b, &s));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 	cr_assert_eq(bizlock_acquire_all(NULL, s.keys, 3, NULL, NULL), BIZLOCK_INVALID);
 	cr_assert_eq(bizlock_release_all(NULL, s.keys, 3, NULL), BIZLOCK_INVALID);
 }
@@ -296,7 +296,7 @@ static void one_is_held_by_another(const char *queue, size_t which)
 	expect_message(b, s.ids[which]);
 	expect_message(b, "lease ends in ");
 	expect_not_granted(&s);
-	cr_assert_eq(rows(), 1, "rows of the others are left");
+	cr_assert_eq(all_rows(&world), 1, "rows of the others are left");
 	cr_assert_str_eq(row_text(s.ids[which]), before);
 	expect_none(b, &s, NULL);
 	expect(OK, a, bizlock_release(a, s.keys[which], "the-holder", NULL));
@@ -330,7 +330,7 @@ Test(sets, another_owner_of_the_same_client_is_another)
 	expect(OK, b, keyset_acquire(b, &one, .owner = "task-1"));
 	expect(BUSY, b, keyset_acquire(b, &s, .owner = "task-2"));
 	expect_message(b, "task-1@");
-	cr_assert_eq(rows(), 2);
+	cr_assert_eq(all_rows(&world), 2);
 	expect_held(b, &one, "task-1", 1);
 	expect(OK, b, keyset_release(b, &one, "task-1"));
 	expect(OK, b, keyset_acquire(b, &s, .owner = "task-2"));

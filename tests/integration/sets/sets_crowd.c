@@ -96,7 +96,7 @@ static void everybody_gets_on(bizlock *const *clients, unsigned count, unsigned 
 	for (unsigned i = 0; i < count; i++)
 		cr_assert_eq(workers[i].rc, BIZLOCK_OK, "%u, round %u: %s: %s", i,
 		             workers[i].rounds, bizlock_err_name(workers[i].rc), workers[i].errmsg);
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 static void without_a_deadlock(bizlock *const *clients, unsigned count, unsigned random)
@@ -215,7 +215,7 @@ Test(sets_crowd, threads_of_one_owner_in_opposite_orders)
 		             workers[i].rounds, bizlock_err_name(workers[i].rc), workers[i].errmsg);
 	expect_held(b, &s, "shared", 1);
 	expect(OK, b, keyset_release(b, &s, "shared"));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 /* ---- singles among them ----------------------------------------------------------- */

@@ -29,7 +29,7 @@ Test(sets_levels, what_is_held_already_is_one_level_deeper)
 	cr_assert_eq(rows(), 1);
 	cr_assert_eq(row_of(&world, s.keys[2]).depth, 1);
 	expect(OK, b, bizlock_release(b, s.keys[2], NULL, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets_levels, the_whole_set_may_be_held_already)
@@ -50,7 +50,7 @@ Test(sets_levels, the_whole_set_may_be_held_already)
 	expect_held(b, &s, NULL, 1);
 	expect(BUSY, stranger, keyset_acquire(stranger, &again));
 	expect(OK, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets_levels, the_lease_of_what_is_held_starts_anew)
@@ -88,7 +88,7 @@ Test(sets_levels, local_levels_need_no_server)
 	cr_assert_eq(proxy_packets(p), packets);
 	expect_held(b, &s, NULL, 1);
 	expect(OK, b, keyset_release(b, &s, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 	proxy_stop(p);
 }
 
@@ -250,7 +250,7 @@ Test(sets_levels, keys_need_not_be_given_back_together)
 	cr_assert_eq(rows(), 1);
 	expect(OK, b, bizlock_verify(b, s.keys[3], NULL));
 	expect(OK, b, bizlock_release_all(b, s.keys + 3, 1, NULL));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(sets_levels, keys_need_not_have_been_acquired_together)
@@ -278,7 +278,7 @@ Test(sets_levels, one_that_is_not_held_does_not_keep_the_others)
 		expect(OK, b, bizlock_release(b, s.keys[which], NULL, NULL));
 		expect(NOT_OWNER, b, keyset_release(b, &s, NULL));
 		expect_message(b, s.ids[which]);
-		cr_assert_eq(rows(), 0);
+		cr_assert_eq(all_rows(&world), 0);
 	}
 }
 

@@ -120,7 +120,7 @@ static void obtained_soon(bizlock *a, bizlock *b, struct keyset *s, const struct
 	expect_granted(s, 0);
 	expect_held(b, s, "waiter", 1);
 	expect(OK, b, keyset_release(b, s, "waiter"));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 static void woken(bizlock *a, bizlock *b)

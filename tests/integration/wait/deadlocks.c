@@ -65,7 +65,7 @@ static void none_form(unsigned keys)
 		cr_assert_gt(atomic_load(&c[i].taken), 0);
 	}
 	cr_assert_eq(db_deadlocks(world.admin) - before, 0);
-	cr_assert_eq(locks_there(&world), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(deadlocks, none_form_on_one_key)

@@ -60,7 +60,7 @@ Test(stopping, no_wait_for_a_set_or_for_the_same_process_begins)
 	bizlock_stop(b, 1);
 	expect(CANCELLED, b, bizlock_acquire_all(b, s.keys, s.n, &opts, NULL));
 	ends_at_once(b, OPTS(.flags = 0));
-	cr_assert_eq(rows(), 1);
+	cr_assert_eq(all_rows(&world), 1);
 }
 
 /* A loop over locks that are free comes to its end, too. */
@@ -72,7 +72,7 @@ Test(stopping, nothing_new_is_taken)
 	bizlock_stop(b, 1);
 	for (int i = 0; i < 3; i++)
 		ends_at_once(b, OPTS(.flags = flags[i]));
-	cr_assert_eq(rows(), 0);
+	cr_assert_eq(all_rows(&world), 0);
 }
 
 Test(stopping, waits_end)
