@@ -49,6 +49,12 @@ static void nobody_holds(struct run *r)
 		stale_header(r->bench->world.admin, r->id);
 }
 
+/* There is no slot 0: one that shares it has to make the header. */
+static void nobody_has_shared(struct run *r)
+{
+	db_run(r->bench->world.admin, "DELETE FROM biz_lock WHERE %s", row_where(KEY(r->id)));
+}
+
 /* A dead process has left its row behind. */
 static void somebody_held(struct run *r)
 {
@@ -72,8 +78,11 @@ static void first_holds(struct run *r)
 	r->theirs = row_now(r);
 }
 
+/* Alone, it takes a header that is there. */
 static void i_hold(struct run *r)
 {
+	if (r->scenario->mode == AMONG)
+		stale_header(r->bench->world.admin, r->id);
 	for (unsigned i = 0; i < r->scenario->before; i++)
 		must_work(r->b, take(r->b, r, ME, PROMPT_MS, &r->grant), "the hold");
 }
@@ -203,6 +212,7 @@ const struct scenario scenarios[] = {
         BOTH("ask-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, ask_once),
         BOTH("ask-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),
         SHARED(S, 0, "share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        SHARED(S, 0, "share-first", GAINS, 0, 1, BIZLOCK_OK, nobody_has_shared, do_acquire),
         SHARED(S, 0, "share-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
         SHARED(S, 0, "share-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
         SHARED(S, 0, "share-reenter", HOLDS, 1, 2, BIZLOCK_OK, i_hold, do_acquire),
@@ -210,6 +220,7 @@ const struct scenario scenarios[] = {
         SHARED(S, 0, "share-renew", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_renew),
         SHARED(S, 0, "share-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
         SHARED(S, 1, "slot", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
+        SHARED(S, 1, "slot-first", GAINS, 0, 1, BIZLOCK_OK, nobody_has_shared, do_acquire),
         SHARED(S, 1, "slot-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
         SHARED(S, 1, "slot-pass", GAINS, 1, 1, BIZLOCK_OK, first_holds, do_pass),
         SHARED(S, 1, "slot-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
@@ -221,6 +232,7 @@ const struct scenario scenarios[] = {
         SHARED(X, 0, "alone-break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
         SHARED(X, 0, "alone-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
         SHARED(S, 0, "ask-share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, ask_for),
+        SHARED(S, 0, "ask-share-first", GAINS, 0, 1, BIZLOCK_OK, nobody_has_shared, ask_for),
         SHARED(S, 0, "ask-share-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, ask_for),
         SHARED(S, 0, "ask-share-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
         SHARED(S, 0, "ask-share-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),

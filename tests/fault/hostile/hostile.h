@@ -216,6 +216,7 @@ int do_each_migration(struct run *r);
 int do_crowd(struct run *r); /* together.c */
 int do_crowd_release(struct run *r);
 int do_ask(struct run *r);
+int do_ask_for_one(struct run *r);
 int do_ask_to_release(struct run *r);
 int do_ask_for_both(struct run *r);
 

@@ -46,8 +46,17 @@ static void nothing(struct run *r)
 		stale_header(r->bench->world.admin, r->id);
 }
 
+/* There is no slot 0: one that shares it has to make the header. */
+static void nobody_has_shared(struct run *r)
+{
+	(void)r;
+}
+
+/* Alone, it takes a header that is there. */
 static void i_hold(struct run *r)
 {
+	if (r->scenario->mode == AMONG)
+		stale_header(r->bench->world.admin, r->id);
 	must_work(r->b, take(r, r->b, r->id, PATIENCE_MS, &r->grant), "the hold");
 	r->before = row_now(r, r->id);
 }
@@ -341,6 +350,8 @@ const struct scenario scenarios[] = {
         {"ask-release", i_hold_many, do_ask_to_release, set_is_gone, TOGETHER, BIZLOCK_OK, 0, 0},
         {"ask-both", i_hold_half, do_ask_for_both, set_is_gone_and_more_are_mine, TOGETHER,
          BIZLOCK_OK, 0, 0},
+        {"ask-share-first", nobody_has_shared, do_ask_for_one, set_is_mine, PLAIN, BIZLOCK_OK, S,
+         0},
         {"share-crowd-release", i_hold_as_a_crowd, do_crowd_release, set_is_gone, FEW_CONNECTIONS,
          BIZLOCK_OK, S, 0},
         {"each", many_hold, do_each, all_were_seen, PLAIN, BIZLOCK_OK, 0, 0},
@@ -363,6 +374,7 @@ const struct scenario scenarios[] = {
         {"commit-plain", i_hold_in_plain_transaction, do_commit, ledger_is_written, PLAIN,
          BIZLOCK_OK, 0, 0},
         {"share", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
+        {"share-first", nobody_has_shared, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
         {"share-off", nothing, do_acquire, row_is_mine, QUEUE_OFF, BIZLOCK_OK, S, 0},
         {"share-text", nothing, do_acquire, row_is_mine, UNPREPARED, BIZLOCK_OK, S, 0},
         {"share-takeover", dead_one_holds, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
@@ -376,6 +388,7 @@ const struct scenario scenarios[] = {
         {"share-export", i_hold, do_export, row_is_exported, PLAIN, BIZLOCK_OK, S, 0},
         {"share-import", i_exported, do_import, row_is_mine, PLAIN, BIZLOCK_OK, S, 0},
         {"slot", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
+        {"slot-first", nobody_has_shared, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
         {"slot-wait", stranger_holds, do_wait, row_is_mine, PLAIN, BIZLOCK_OK, S, 1},
         {"slot-busy", stranger_holds, do_try, row_is_mine, PLAIN, BIZLOCK_BUSY, S, 1},
         {"alone", nothing, do_acquire, row_is_mine, PLAIN, BIZLOCK_OK, X, 0},

@@ -78,6 +78,7 @@ static void ask_for(struct run *r, struct ask *first, struct keyset *set)
 	opts.wait_ms = WAIT_MS;
 	opts.lease_ms = LEASE_MS;
 	opts.owner = ME;
+	opts.flags = r->scenario->mode & BIZLOCK_SHARED;
 	for (size_t i = 0; i < set->n; i++) {
 		first[i] = (struct ask){.b = r->b, .grant = &set->grants[i]};
 		must_work(
@@ -123,11 +124,21 @@ static int answers(struct run *r, size_t n)
 	return rc;
 }
 
+static int ask_for_keys(struct run *r, size_t n)
+{
+	keyset_make(&r->set, n, r->id);
+	ask_for(r, asks, &r->set);
+	return answers(r, n);
+}
+
 int do_ask(struct run *r)
 {
-	keyset_make(&r->set, MANY, r->id);
-	ask_for(r, asks, &r->set);
-	return answers(r, MANY);
+	return ask_for_keys(r, MANY);
+}
+
+int do_ask_for_one(struct run *r)
+{
+	return ask_for_keys(r, 1);
 }
 
 int do_ask_to_release(struct run *r)
