@@ -297,7 +297,10 @@ static long long rows_with(const char *what, unsigned long long value)
 	return db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE %s = %llu", what, value);
 }
 
-static void check_and_turn(struct crew *c, bool release)
+/* What begins: one hold of each; or several, where slot 0 is there, or where it is not. */
+enum begin { ALONE, SHARED, SHARED_FIRST };
+
+static void check_and_turn(struct crew *c, bool release, enum begin how)
 {
 	cr_assert_eq(rows_with("owner <> ''", 1), release ? 0 : N);
 	for (int i = 0; i < N && !release; i++)
@@ -312,22 +315,26 @@ static void check_and_turn(struct crew *c, bool release)
 		else
 			expect(OK, c->b,
 			       bizlock_release(c->b, KEY(c->wants[i]), c->owners[i], NULL));
+	if (how == SHARED_FIRST)
+		db_run(world.admin, "DELETE FROM biz_lock WHERE " FREE_ROWS);
 }
 
 /* Wherever the connection is lost, each thread gets an answer, and the answer is true. */
-static void cut_everywhere(bool release, uint32_t flags)
+static void cut_everywhere(bool release, enum begin how)
 {
 	struct fault_trace trace;
 	unsigned packets[2] = {0, 0};
 	struct crew c;
 
 	crew_begin(&c, "on");
-	c.flags = flags;
-	for (int i = 0; flags && i < N; i++)
+	c.flags = how == ALONE ? 0 : BIZLOCK_SHARED;
+	for (int i = 0; how != ALONE && i < N; i++)
 		c.wants[i] = c.ids[i / 2];
 	crew_all_together(&c);
 	if (!release)
 		crew_release_held(&c);
+	if (how == SHARED_FIRST)
+		db_run(world.admin, "DELETE FROM biz_lock WHERE " FREE_ROWS);
 	crew_releases(&c, release);
 	crew_line_up(&c);
 	proxy_arm(c.proxy, NULL);
@@ -342,12 +349,12 @@ static void cut_everywhere(bool release, uint32_t flags)
 		 * turn. */
 		for (int at = 0; at < 3; at++)
 			if (side == FAULT_REQUESTS || i % 3 == (unsigned)at) {
-				check_and_turn(&c, release);
+				check_and_turn(&c, release, how);
 				cut_at(&c, side, packets[side], bytes[at]);
 			}
 		packets[side]++;
 	}
-	check_and_turn(&c, release);
+	check_and_turn(&c, release, how);
 	if (release)
 		crew_release_held(&c);
 	crew_end(&c);
@@ -355,21 +362,27 @@ static void cut_everywhere(bool release, uint32_t flags)
 
 Test(combining, acquisitions_survive_a_lost_connection)
 {
-	cut_everywhere(false, 0);
+	cut_everywhere(false, ALONE);
 }
 
 Test(combining, releases_survive_a_lost_connection)
 {
-	cut_everywhere(true, 0);
+	cut_everywhere(true, ALONE);
 }
 
 /* Two of them share each key. */
 Test(combining, those_that_begin_to_share_survive_it)
 {
-	cut_everywhere(false, BIZLOCK_SHARED);
+	cut_everywhere(false, SHARED);
+}
+
+/* They make the rows of slot 0 as well. */
+Test(combining, those_that_are_the_first_to_share_survive_it)
+{
+	cut_everywhere(false, SHARED_FIRST);
 }
 
 Test(combining, those_that_shared_survive_it)
 {
-	cut_everywhere(true, BIZLOCK_SHARED);
+	cut_everywhere(true, SHARED);
 }

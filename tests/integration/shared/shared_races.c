@@ -126,6 +126,21 @@ static void reap(bizlock *b)
 	expect(OK, b, bizlock_reap(b, &opts, NULL));
 }
 
+/* What is broken leaves a header with its fence, and the reaper removes that. */
+static void break_and_reap(bizlock *b, uint64_t fence)
+{
+	MYSQL *look = db_open(&world.at, world.schema);
+
+	expect(OK, b, bizlock_break(b, KEY("k"), fence));
+	cr_assert_eq(db_number(look, "SELECT fence FROM biz_lock WHERE %s AND owner = ''",
+	                       slot_0_where(KEY("k"))),
+	             (long long)fence);
+	reap(b);
+	cr_assert_eq(db_number(look, "SELECT COUNT(*) FROM biz_lock WHERE %s", row_where(KEY("k"))),
+	             0);
+	mysql_close(look);
+}
+
 /* A call that has it alone, and ends before it hears of that; what is cleaned up behind it. */
 static void end_unknown(struct proxy *p, bizlock *b)
 {
@@ -143,7 +158,8 @@ static void end_unknown(struct proxy *p, bizlock *b)
 	mysql_close(look);
 }
 
-/* There is something that tells so, whatever was cleaned up meanwhile. */
+/* Whatever was cleaned up meanwhile: a sharer that finds no header makes one, and draws another
+ * fence. */
 static void trace_outlasts(bool is_reaper)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -159,11 +175,12 @@ static void trace_outlasts(bool is_reaper)
 	       " gmt_modified) VALUES ('kk', 'test', '', 0, '2037-01-01', '2020-01-01',"
 	       " '2020-01-01')");
 	comes_late(&call, b, other, &x);
-	expect(OK, other, give(other, "w"));
-	if (is_reaper)
-		reap(other);
-	else
+	if (is_reaper) {
+		break_and_reap(other, x.fence);
+	} else {
+		expect(OK, other, give(other, "w"));
 		end_unknown(p, u);
+	}
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, x.fence);
@@ -180,25 +197,40 @@ Test(shared_races, a_trace_outlasts_what_is_not_known)
 	trace_outlasts(false);
 }
 
-/* Somebody has shared it since the fence of one that wants it alone was drawn. */
+static void lock_header(void)
+{
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin, "SELECT fence FROM biz_lock WHERE %s FOR UPDATE",
+	       slot_0_where(KEY("k")));
+}
+
+/* Somebody has shared it since the fence of one that wants it alone was drawn. The first INSERT
+ * finds the header, and changes nothing. The one that takes the header has drawn a fence, and waits
+ * for the row. */
 Test(shared_races, one_that_has_it_alone_gets_a_newer_fence)
 {
-	bizlock *b = client(OPTIONS("queue", "off")), *other = client(OPTIONS("queue", "off"));
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("queue", "off", "max_connections", "1"));
+	bizlock *other = client(OPTIONS("queue", "off"));
 	bizlock_grant r = BIZLOCK_GRANT_INIT;
 	struct call call;
 
-	expect(OK, other, take(other, "r", BIZLOCK_SHARED, NULL));
-	expect(OK, other, give(other, "r"));
-	db_run(world.admin, "START TRANSACTION");
-	db_run(world.admin, "SELECT fence FROM biz_lock WHERE biz_id = 'k' AND biz_type = 'test'"
-	                    " AND slot = 0 FOR UPDATE");
+	works(b); /* it has a connection */
+	was_shared("k");
+	lock_header();
 	start(&call, b, "k", "w", 0);
+	is_kept_back();
+	proxy_hold_replies(p, true);
+	db_run(world.admin, "COMMIT");
+	lock_header(); /* the INSERT is over */
+	proxy_hold_replies(p, false);
 	is_kept_back();
 	expect(OK, other, take(other, "r", BIZLOCK_SHARED, &r));
 	expect(OK, other, give(other, "r"));
 	db_run(world.admin, "COMMIT");
 	cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 	cr_assert_gt(call.grant.fence, r.fence);
+	proxy_stop(p);
 }
 
 /* ---- those that travel together ------------------------------------------------------------ */
