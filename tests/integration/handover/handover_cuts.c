@@ -162,16 +162,6 @@ Test(handover_cuts, while_one_that_is_shared_is_imported)
 	cut_import(BIZLOCK_SHARED);
 }
 
-Test(handover_cuts, while_one_that_nobody_shares_is_exported)
-{
-	cut_export(0);
-}
-
-Test(handover_cuts, while_one_that_nobody_shares_is_imported)
-{
-	cut_import(0);
-}
-
 /* After a lost reply, a client looks for rows of its own. A row that it has exported is none of
  * them, whatever name is in it. */
 static int want_again(bizlock *b, bool set)

@@ -70,39 +70,28 @@ Test(resting_held, a_minimum_shorter_than_the_lease_ends_before_it)
 	cr_assert_lt(now_ms() - start, PATIENCE_MS);
 }
 
-static void died(bizlock *a, bizlock_acquire_opts opts, bool shared)
+Test(resting_held, a_holder_that_dies_is_succeeded_after_the_minimum)
 {
-	bizlock *b = client(NULL);
+	bizlock *a = client(NULL), *b = client(NULL);
+	bizlock_acquire_opts opts = OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS,
+	                                 .flags = BIZLOCK_NO_RENEW); /* as if it were dead */
 	bizlock_grant first = BIZLOCK_GRANT_INIT, grant = BIZLOCK_GRANT_INIT;
-	uint32_t flags = opts.flags;
 	long long began;
 	int64_t start = now_ms();
 
-	opts.flags |= BIZLOCK_NO_RENEW; /* as if the holder were dead */
 	expect(OK, a, bizlock_acquire(a, KEY("job"), &opts, &first));
-	began = shared ? 0 : began_us("job");
+	began = began_us("job");
 	eventually(bizlock_left_ms(a, KEY("job"), NULL) <= 0);
-	expect(BUSY, b, bizlock_acquire(b, KEY("job"), &OPTS(.flags = flags), NULL));
-	opts = OPTS(.wait_ms = -1, .lease_ms = 60000, .flags = flags);
+	expect(BUSY, b, acquire(b, "job"));
+	opts = OPTS(.wait_ms = -1, .lease_ms = 60000);
 	expect(OK, b, bizlock_acquire(b, KEY("job"), &opts, &grant));
 	cr_assert_geq(now_ms() - start, 3 * LEASE_MS);
-	if (!shared)
-		cr_assert_geq(began_us("job"), began + 3 * LEASE_MS * 1000LL);
+	cr_assert_geq(began_us("job"), began + 3 * LEASE_MS * 1000LL);
 	cr_assert_eq(grant.flags, BIZLOCK_TOOK_OVER);
 	cr_assert_gt(grant.fence, first.fence);
 	expect(LOST, a, bizlock_release(a, KEY("job"), NULL, NULL));
 	expect(OK, b, bizlock_release(b, KEY("job"), NULL, NULL));
 	cr_assert(no_row(&world, KEY("job")), "the minimum of another");
-}
-
-Test(resting_held, a_holder_that_dies_is_succeeded_after_the_minimum)
-{
-	died(client(NULL), OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS), false);
-}
-
-Test(resting_held, so_is_one_that_had_it_alone)
-{
-	died(client(NULL), OPTS(.lease_ms = 300, .min_hold_ms = 3 * LEASE_MS, .flags = 0), true);
 }
 
 Test(resting_held, a_lease_that_is_asked_for_shortens_no_minimum)

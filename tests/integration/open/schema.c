@@ -172,8 +172,6 @@ Test(schema, a_table_without_fences_gives_no_lock)
 		db_run(world.admin, "DELETE FROM biz_lock");
 		opts.flags = BIZLOCK_SHARED;
 		expect(SCHEMA, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
-		opts.flags = 0;
-		expect(SCHEMA, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
 	}
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE owner <> ''"), 0);
 }

@@ -71,7 +71,6 @@ Test(table_locks, a_try_for_a_shared_lock_is_told_of_it)
 {
 	a_try_names_the_lock(READ_LOCK, BIZLOCK_SHARED);
 	a_try_names_the_lock(WRITE_LOCK, BIZLOCK_SHARED);
-	a_try_names_the_lock(WRITE_LOCK, 0);
 }
 
 Test(table_locks, a_try_without_doorbells_is_told_of_it)
@@ -112,7 +111,7 @@ Test(table_locks, a_wait_ends_in_time_behind_a_write_lock)
 Test(table_locks, a_wait_for_a_shared_lock_ends_in_time)
 {
 	a_wait_names_the_lock(READ_LOCK, BIZLOCK_SHARED);
-	a_wait_names_the_lock(WRITE_LOCK, 0);
+	a_wait_names_the_lock(WRITE_LOCK, BIZLOCK_SHARED);
 }
 
 /* An ALTER that waits for a transaction keeps all others waiting behind it. */

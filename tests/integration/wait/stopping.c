@@ -45,7 +45,16 @@ Test(stopping, no_wait_for_a_shared_lock_begins)
 	bizlock_stop(b, 1);
 	ends_at_once(b, OPTS(.flags = BIZLOCK_SHARED));
 	ends_at_once(b, OPTS(.flags = BIZLOCK_SHARED, .limit = 2));
+}
+
+Test(stopping, no_wait_for_sharers_begins)
+{
+	bizlock *b = client(NULL);
+
+	occupy(BIZLOCK_SHARED);
+	bizlock_stop(b, 1);
 	ends_at_once(b, OPTS(.flags = 0));
+	ends_at_once(b, OPTS(.flags = BIZLOCK_NO_QUEUE));
 }
 
 Test(stopping, no_wait_for_a_set_or_for_the_same_process_begins)
@@ -66,12 +75,11 @@ Test(stopping, no_wait_for_a_set_or_for_the_same_process_begins)
 /* A loop over locks that are free comes to its end, too. */
 Test(stopping, nothing_new_is_taken)
 {
-	static const uint32_t flags[] = {0, BIZLOCK_SHARED, 0};
 	bizlock *b = client(NULL);
 
 	bizlock_stop(b, 1);
-	for (int i = 0; i < 3; i++)
-		ends_at_once(b, OPTS(.flags = flags[i]));
+	ends_at_once(b, OPTS(.flags = 0));
+	ends_at_once(b, OPTS(.flags = BIZLOCK_SHARED));
 	cr_assert_eq(all_rows(&world), 0);
 }
 
