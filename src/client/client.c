@@ -171,6 +171,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 	bl_failover_free(b->failover, forked);
 	b->failover = NULL;
 	bl_held_free(&b->held);
+	bl_slots_free(&b->slots);
 	bl_sql_free(&b->sql);
 }
 

@@ -77,6 +77,7 @@
 #include "client/conn/yields.h"
 #include "client/hold/loss.h"
 #include "client/hold/renewer.h"
+#include "client/hold/slots.h"
 #include "client/hold/wait_queue.h"
 #include "client/lock/janitor.h"
 #include "client/lock/ops.h"
@@ -116,6 +117,7 @@ struct bizlock {
 	unsigned overslept;     /* bl_shared_polls() */
 	/* Fences of slots 0 that sharers have seen, by the hashes of their keys. */
 	uint64_t headers[BL_HEADERS];
+	struct bl_slots slots;
 	struct bl_hash bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;

@@ -234,17 +234,18 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 static int refused(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret,
                    struct bl_err *err)
 {
-	static const char rung[] = "SELECT @bizlock_rung";
+	bool rings = go->bell == BL_BELL_RING;
+	const char *text = rings ? "SELECT @bizlock_rung" : "SELECT @bizlock_slot IS NOT NULL";
 	int64_t number = 0;
 	int rc = BIZLOCK_OK;
 
 	*ret = BL_TOOK_NOTHING;
-	if (go->bell == BL_BELL_RING)
-		rc = bl_session_ask(s, rung, strlen(rung), NULL, &number, err);
+	if (rings || go->slot > 0)
+		rc = bl_session_ask(s, text, strlen(text), NULL, &number, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s);
 	else if (number == 1)
-		*ret = BL_TOOK_BELL;
+		*ret = rings ? BL_TOOK_BELL : BL_TOOK_SLOT;
 	return rc;
 }
 
@@ -277,9 +278,11 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	    (go->bell == BL_BELL_PASS && before.bell_by))
 		return rc;
 	rc = insert(s, go, &done, err);
-	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL)
-		return BIZLOCK_OK; /* somebody has that slot */
-	/* What failed may have made a row, and the next one would have another slot. */
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_NULL) {
+		*ret_took = BL_TOOK_SLOT;
+		return BIZLOCK_OK;
+	}
+	/* What failed may have made a row. */
 	*ret_took = BL_TOOK_MAYBE;
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -34,6 +34,7 @@ struct bl_ring {
 enum bl_took {
 	BL_TOOK_NOTHING, /* somebody holds one of them, or has its doorbell; or an error */
 	BL_TOOK_BELL,    /* of a single key: the doorbell alone, a row is there */
+	BL_TOOK_SLOT,    /* of a lock that is shared: nothing, for somebody has that slot, or may */
 	BL_TOOK_MAYBE,   /* an error behind the statement that takes several: all rows are there */
 	BL_TOOK_ALL      /* the goals are filled */
 };

@@ -50,6 +50,7 @@ struct bl_contest {
 	/* Among those that share the lock (shared.h): */
 	bool among;
 	struct bl_shared_seen others; /* as seen last */
+	uint32_t slot;                /* of one that shares without a limit: it was taken; or 0 */
 	bool stays;                   /* slot 0 is ours, and the others have yet to leave: */
 	bool has_place;               /* our row has the short lease of a waiter */
 	bool overslept;               /* nobody woke it, and no lease was to end */

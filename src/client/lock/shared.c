@@ -1,6 +1,7 @@
 #include "client/lock/shared.h"
 
 #include "client/conn/combine.h"
+#include "client/hold/slots.h"
 #include "client/lock/drop.h"
 #include "client/lock/shared_parts.h"
 #include "core/lease.h"
@@ -207,10 +208,27 @@ static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_
 	return bl_shared_without_limit(c) || !can_ring(c, conn) ? BL_BELL_PASS : BL_BELL_RING;
 }
 
-/* Without a limit there are enough of them for each to find one that nobody else has. */
-static uint32_t any_slot(const struct bl_contest *c)
+static uint32_t any_slot(struct bl_contest *c)
 {
-	return BIZLOCK_LIMIT_MAX + 1 + (uint32_t)(bl_random(c->client) % (1u << 31));
+	if (c->slot == 0)
+		c->slot = bl_slots_take(c->client);
+	return c->slot;
+}
+
+/* Of a batch that was refused nobody knows whose slot it was. */
+static void avoid_slot(struct bl_contest *c)
+{
+	c->slot = 0;
+	bl_slots_avoid(c->client);
+}
+
+/* The hold has the slot now, or a row may be in it. */
+static void end_slot(struct bl_contest *c, int rc)
+{
+	bool used = c->unsure || (rc == BIZLOCK_OK && bl_shared_hold_of(c)->key.slot == c->slot);
+
+	if (!used)
+		bl_slots_give_back(c->client, c->slot);
 }
 
 /* stays: it may take slot 0 even if others have to leave first. */
@@ -218,7 +236,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 {
 	struct bl_claim claim = bl_attempt_claim(c);
 	struct bl_shared_go go = {
-	        .wish = bl_shared_wish_of(c), .claim = &claim, .bell = bell, .slot = any_slot(c)};
+	        .wish = bl_shared_wish_of(c), .claim = &claim, .bell = bell, .slot = 0};
 	enum bl_took took;
 	int rc;
 
@@ -228,6 +246,8 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	c->has_place = go.stay || (c->has_place && c->stays);
 	if (go.stay)
 		claim.lease_ms = bl_shared_place_ms(c);
+	if (bl_shared_without_limit(c))
+		go.slot = any_slot(c);
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
@@ -242,6 +262,8 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	if (go.bell == BL_BELL_RING &&
 	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && bl_shared_wants_exclusive(c))))
 		bl_attempt_note_bells(c, conn);
+	if (took == BL_TOOK_SLOT)
+		avoid_slot(c);
 	if (took != BL_TOOK_ALL)
 		return BL_AGAIN;
 	if (go.bell == BL_BELL_OURS && !bl_shared_wants_exclusive(c)) {
@@ -295,6 +317,9 @@ static int combine(struct bl_contest *c)
 		rc = c->call->err->code;
 		break;
 	case BL_COMBINED_NOT_DONE:
+		if (!job.entry.there)
+			avoid_slot(c);
+		break;
 	case BL_COMBINED_STALLS:
 		break;
 	}
@@ -418,6 +443,7 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 	struct bl_hold *h = bl_shared_hold_of(c);
 	struct bl_err kept = *c->call->err;
 
+	end_slot(c, rc);
 	if (rc != BIZLOCK_OK && c->stays) {
 		struct bl_drop drop = {.hold = h,
 		                       .ref = bl_shared_own_row(c),

@@ -186,3 +186,39 @@ Test(shared_life, a_child_holds_nothing)
 	expect(OK, b, bizlock_verify(b, KEY("k"), "a"));
 	expect(OK, b, release_as(b, "a"));
 }
+
+static uint32_t share_once(bizlock *b, const char *owner)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b, try_as(b, owner, S, 0, &grant));
+	expect(OK, b, release_as(b, owner));
+	return grant.slot;
+}
+
+/* Rows that were deleted stay in the index for as long as an old transaction may want to see them,
+ * and whoever wants the lock alone reads them all. */
+Test(shared_life, a_client_uses_its_slots_again)
+{
+	bizlock *b = client(NULL);
+	uint32_t slot = share_once(b, "r");
+
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(share_once(b, i % 2 ? "r" : "r2"), slot);
+}
+
+Test(shared_life, a_slot_that_somebody_has_is_avoided)
+{
+	bizlock *b = client(NULL);
+	uint32_t slot = share_once(b, "r"), another;
+
+	db_run(world.admin,
+	       "INSERT INTO biz_lock (biz_id, biz_type, slot, owner, reentrant, timeout,"
+	       " gmt_create, gmt_modified) VALUES ('k', 'test', %u, 'x', 1, '2100-01-01',"
+	       " '2020-01-01', '2020-01-01')",
+	       slot);
+	another = share_once(b, "r");
+	cr_assert_neq(another, slot);
+	cr_assert_eq(share_once(b, "r"), another);
+	cr_assert_eq(rows_where("owner = 'x'"), 1);
+}
