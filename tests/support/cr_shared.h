@@ -14,6 +14,12 @@
 int try_as(bizlock *b, const char *owner, uint32_t flags, uint32_t limit, bizlock_grant *ret);
 int release_as(bizlock *b, const char *owner);
 
+/* Begins to wait for it, for ever. */
+void wait_as(struct call *call, bizlock *b, const char *owner, uint32_t flags, uint32_t limit);
+
+/* The call is over, and has got it. */
+void expect_got(struct call *call);
+
 /* How many rows there are for which this condition, in SQL, is true. */
 long long rows_where(const char *where);
 
