@@ -52,8 +52,6 @@ static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
 
 static void add_choice(struct bl_session *s, const struct bl_shared_go *go)
 {
-	if (go->bell == BL_BELL_RING)
-		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_rung;", go->wish.bell);
 	bl_buf_adds(&s->text, "SELECT IF(");
 	add_obstacles(s, go);
 	bl_buf_adds(&s->text, ",NULL,");
@@ -135,6 +133,12 @@ static void add_free_row(struct bl_session *s, const struct bl_wish *wish, uint3
 	bl_buf_adds(&s->text, " ON DUPLICATE KEY UPDATE fence = ");
 }
 
+static void add_header(struct bl_session *s, const struct bl_wish *wish)
+{
+	add_free_row(s, wish, 0);
+	bl_buf_adds(&s->text, "fence;");
+}
+
 /* Where the row has gone meanwhile, a free one stays. */
 static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
                      int64_t lease_us)
@@ -210,8 +214,12 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 	int rc;
 
 	bl_buf_reset(&s->text);
+	if (go->bell == BL_BELL_RING)
+		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_rung;", go->wish.bell);
+	if (go->heads)
+		add_header(s, &go->wish);
 	add_choice(s, go);
-	g->inserts = go->bell == BL_BELL_RING ? 2 : 1;
+	g->inserts = 1 + (go->bell == BL_BELL_RING) + go->heads;
 	add_insert(s, go);
 	/* Now that it is to be seen: others may have had a larger one before. A cluster's member
 	 * may not have applied theirs yet, so its own number may be smaller still. */
@@ -342,10 +350,8 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
 	int rc;
 
 	bl_buf_reset(&s->text);
-	if (heads) {
-		add_free_row(s, wish, 0);
-		bl_buf_adds(&s->text, "fence;");
-	}
+	if (heads)
+		add_header(s, wish);
 	add_draw(s, wish, had->slot, lease_us);
 	if (!bl_shared_in_cluster(s)) {
 		snprintf(slot, sizeof(slot), "%" PRIu32, had->slot);

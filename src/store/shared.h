@@ -77,7 +77,10 @@ struct bl_shared_go {
 	struct bl_wish wish;
 	const struct bl_claim *claim;
 	enum bl_shared_bell bell;
-	bool stay;     /* an exclusive one: take slot 0 even if others have to leave first */
+	bool stay;  /* an exclusive one: take slot 0 even if others have to leave first */
+	bool heads; /* a sharer with the doorbell: slot 0 is missing, as far as it knows. It is made
+	               before the doorbell is given back: whoever is next in line, and wants the
+	               lock alone, would make it else, and pass the sharer */
 	uint32_t slot; /* of one that shares without a limit */
 };
 

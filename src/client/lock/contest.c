@@ -381,6 +381,7 @@ int bl_contest_enter(struct bl_contest *c)
 		return BIZLOCK_OK;
 	c->place.key = &c->call->key;
 	c->place.alone = !c->among;
+	c->place.along = c->unsure; /* a row that may be there must not wait in line */
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue)
 		return BIZLOCK_OK;

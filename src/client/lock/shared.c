@@ -87,12 +87,6 @@ static int win_on(struct bl_contest *c, struct bl_conn *conn)
 	return rc == BIZLOCK_OK ? win(c) : rc;
 }
 
-/* The hold's lease, in microseconds, if the row still has a waiter's short one; else 0. */
-static int64_t lease_us(const struct bl_contest *c)
-{
-	return c->has_place ? bl_request_row_ms(c->request) * 1000LL : 0;
-}
-
 /* Somebody has the lock exclusively, or waits for it: back in line. */
 static int retreat(struct bl_contest *c, struct bl_conn *conn)
 {
@@ -133,7 +127,8 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	if (had.fence == 0) /* another one would be no larger: win() refuses it */
 		return win(c);
 	bl_unlock(c->client);
-	rc = bl_shared_draw(&conn->session, &wish, &had, lease_us(c), &c->others, c->call->err);
+	rc = bl_shared_draw(&conn->session, &wish, &had, bl_request_row_ms(c->request) * 1000LL,
+	                    &c->others, c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -142,33 +137,44 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	/* The row has gone meanwhile, or this is not what was drawn. */
 	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.trace)
 		return BL_AGAIN;
-	if (c->has_place)
-		c->sent = sent;
+	c->sent = sent; /* its lease began anew */
 	c->has_place = false;
 	return is_alone(c) && is_newest(c) ? win_on(c, conn) : BL_AGAIN;
 }
 
-/* A header that was made, or seen for the first time, counts for the next fence. */
+/* A header that was made, or seen for the first time, counts for the next fence. A sharer that
+ * meets somebody goes at once: behind others of its client it would not look for as long as they
+ * wait, and they for whoever waits for its row to go. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
+	bool shares = !bl_shared_wants_exclusive(c);
 	int rc = draw_once(c, conn);
 
-	if (rc == BL_AGAIN && c->others.mine && is_alone(c) && !bl_shared_wants_exclusive(c))
+	if (shares && rc == BL_AGAIN && c->others.mine && is_alone(c))
 		rc = draw_once(c, conn);
+	if (shares && rc == BL_AGAIN && c->others.mine && !is_alone(c))
+		rc = retreat(c, conn);
 	return rc;
 }
 
 /* After a go for a row. */
 static int judge(struct bl_contest *c, struct bl_conn *conn)
 {
+	bool unsure = c->unsure;
+	int rc = BL_AGAIN;
+
 	c->took_over |= c->others.took_over;
 	c->stays = c->others.mine && bl_shared_wants_exclusive(c);
 	if (!c->others.mine)
 		return BL_AGAIN;
 	c->unsure = true;
-	if (!is_alone(c))
-		return c->stays ? BL_AGAIN : retreat(c, conn);
-	return is_newest(c) ? win_on(c, conn) : draw_again(c, conn);
+	if (is_alone(c))
+		rc = is_newest(c) ? win_on(c, conn) : draw_again(c, conn);
+	else if (!c->stays)
+		rc = retreat(c, conn);
+	if (rc == BL_AGAIN && !c->others.mine)
+		c->unsure = unsure; /* what was there is gone */
+	return rc;
 }
 
 /* The same, after a batch: hardly ever it needs a connection. */
@@ -177,13 +183,14 @@ static int judge_anywhere(struct bl_contest *c)
 	struct bl_conn *conn;
 	int rc;
 
-	c->unsure = true;
 	*c->row = c->others.in_way;
 	if (is_alone(c) && is_newest(c))
 		return win(c);
 	rc = bl_attempt_borrow(c, &conn);
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK) {
+		c->unsure = true;
 		return rc;
+	}
 	rc = judge(c, conn);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
@@ -248,6 +255,9 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 		claim.lease_ms = bl_shared_place_ms(c);
 	if (bl_shared_without_limit(c))
 		go.slot = any_slot(c);
+	/* Whoever had the lock alone has deleted slot 0. */
+	if (!bl_shared_wants_exclusive(c) && bell >= BL_BELL_RING)
+		go.heads = c->others.exclusively;
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);

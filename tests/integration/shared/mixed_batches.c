@@ -69,7 +69,7 @@ Test(mixed_batches, one_has_it_alone_or_others_share_it)
 		}
 		cr_assert(alone == 0 || (alone == 1 && sharing == 0), "%d alone, %d share it",
 		          alone, sharing);
-		cr_assert_eq(shared_rows("owner <> ''"), alone + sharing);
+		cr_assert_eq(rows_where("owner <> ''"), alone + sharing);
 		crew_release_held(&c);
 	}
 	crew_end(&c);
@@ -198,7 +198,7 @@ Test(mixed_batches, what_goes_back_in_one_way_is_had_in_the_other)
 		all_go(&c, EVEN | ODD, flags);
 		all_have_ended(&c, EVEN | ODD);
 		expect_larger_fences(&c, ~holders);
-		cr_assert_eq(shared_rows("owner <> ''"), CREW / 2);
+		cr_assert_eq(rows_where("owner <> ''"), CREW / 2);
 	}
 	for (int i = 0; i < CREW; i++)
 		if (holders & 1u << i)

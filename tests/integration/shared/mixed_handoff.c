@@ -68,7 +68,7 @@ Test(mixed_handoff, one_that_wants_it_alone_has_its_turn_before_a_long_line_of_s
 		gives_back(line, released, NULL, &fence);
 		cr_assert_gt(fence, stranger.grant.fence);
 	}
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 }
 
 /* ---- a line that comes again and again ----------------------------------------------------- */
@@ -118,7 +118,7 @@ static void crew_end(struct crew *c)
 	for (int i = 0; i < CREW; i++)
 		pthread_join(c->threads[i], NULL);
 	cr_assert_eq(atomic_load(&c->beside), 0);
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 }
 
 static void others_have_their_turn(uint32_t flags, uint32_t limit, uint32_t wanted)
@@ -154,4 +154,9 @@ Test(mixed_handoff, a_sharer_has_its_turn)
 Test(mixed_handoff, one_that_wants_it_alone_has_its_turn)
 {
 	others_have_their_turn(S, 2, X);
+}
+
+Test(mixed_handoff, one_that_wants_it_alone_has_its_turn_among_any_number)
+{
+	others_have_their_turn(S, 0, X);
 }

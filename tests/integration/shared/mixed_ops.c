@@ -159,7 +159,7 @@ Test(mixed_ops, a_place_in_line_that_is_given_up_is_listed_no_more)
 	eventually(shared_sleepers(&world) == 1);
 	bizlock_interrupt(other);
 	cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED, "%s", call.errmsg);
-	eventually(shared_rows("slot = 0 AND owner <> ''") == 0);
+	eventually(rows_where("slot = 0 AND owner <> ''") == 0);
 	s = look(b);
 	cr_assert(s.sharers == 1 && s.others == 0);
 }

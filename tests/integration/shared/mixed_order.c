@@ -100,7 +100,7 @@ static void expect_served_in_order(struct line *line)
 			       release_as(line->waiters[j].b, line->waiters[j].owner));
 		}
 	}
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 }
 
 /* ---- across clients ------------------------------------------------------------------------ */
@@ -123,6 +123,30 @@ static void clients_are_served(const char *kinds, char holder)
 Test(mixed_order, clients_are_served_as_they_came)
 {
 	clients_are_served("XXss", 'X');
+}
+
+/* The release deletes slot 0. A sharer that is first makes it anew before it gives the doorbell on
+ * to whoever is next, and wants the lock alone. */
+Test(mixed_order, a_sharer_keeps_its_place_before_one_that_wants_it_alone)
+{
+	enum { TIMES = 20 };
+	bizlock *b = client(NULL), *first = client(NULL), *second = client(NULL);
+
+	for (int i = 0; i < TIMES; i++) {
+		struct call sharer, alone;
+
+		expect(OK, b, try_as(b, "holder", X, 0, NULL));
+		wait_as(&sharer, first, "sharer", S, 0);
+		eventually(doorbell_waiters(&world) == 1);
+		wait_as(&alone, second, "alone", X, 0);
+		eventually(doorbell_waiters(&world) == 2);
+		expect(OK, b, release_as(b, "holder"));
+		expect_got(&sharer);
+		cr_assert_not(atomic_load(&alone.done), "passed at time %d", i);
+		expect(OK, first, release_as(first, "sharer"));
+		expect_got(&alone);
+		expect(OK, second, release_as(second, "alone"));
+	}
 }
 
 /* ---- within a client ----------------------------------------------------------------------- */
@@ -170,7 +194,7 @@ static void begin_behind(struct behind *x, int64_t wait_ms)
 	x->first.opts.flags = X;
 	x->first.opts.lease_ms = LEASE_MS;
 	call_go(&x->first);
-	eventually(shared_rows("slot = 0 AND " LIVE) == 1);
+	eventually(rows_where("slot = 0 AND " LIVE) == 1);
 	wait_as(&x->late, x->b, "late", S, 0);
 	eventually(doorbell_waiters(&world) == 1 || atomic_load(&x->first.done));
 }

@@ -33,7 +33,7 @@ static void keeps_out(bizlock *b, uint32_t flags, uint32_t limit)
 	expect_message(b, "resting");
 	expect(TIMEOUT, b, wait_a_while(b, flags, limit));
 	expect_message(b, "resting");
-	cr_assert_eq(shared_rows("owner <> ''"), 0);
+	cr_assert_eq(rows_where("owner <> ''"), 0);
 }
 
 Test(mixed_rests, one_that_had_it_alone_keeps_out_both)
@@ -98,7 +98,7 @@ static void is_waited_for(uint32_t rested, uint32_t limit, uint32_t wanted)
 	cr_assert_geq(db_number(world.admin, "SELECT MAX(" SINCE_1970 "timeout)) FROM biz_lock"),
 	              end + LEASE_MS * 1000LL);
 	expect(OK, other, release_as(other, "next"));
-	cr_assert_eq(shared_rows(LIVE), 0, "the rest of another");
+	cr_assert_eq(rows_where(LIVE), 0, "the rest of another");
 }
 
 Test(mixed_rests, a_sharer_waits_for_one_that_had_it_alone)
@@ -143,4 +143,26 @@ Test(mixed_rests, a_holder_that_dies_keeps_sharers_out)
 Test(mixed_rests, a_sharer_that_dies_keeps_out_who_wants_it_alone)
 {
 	dies(S, X);
+}
+
+/* The answer comes later than the lease of a sharer, whose row lasts to the end of min_hold_ms. */
+Test(mixed_rests, a_sharer_that_is_to_rest_may_be_answered_late)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("max_connections", "1"));
+	struct call call;
+
+	works(b);
+	call_prepare(&call, b, "k", .owner = "job");
+	call.opts.flags = S;
+	call.opts.limit = 1;
+	call.opts.lease_ms = 100;
+	call.opts.min_hold_ms = 600000;
+	proxy_hold_replies(p, true);
+	call_go(&call);
+	eventually(rows_where("slot > 0") == 1);
+	pause_ms(300);
+	proxy_hold_replies(p, false);
+	cr_assert_neq(call_join(&call), BIZLOCK_UNKNOWN, "%s", call.errmsg);
+	proxy_stop(p);
 }

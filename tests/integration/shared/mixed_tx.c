@@ -80,10 +80,10 @@ Test(mixed_tx, a_sharer_that_has_fenced_is_waited_for_past_its_lease)
 	       bizlock_acquire(b, KEY("k"), &OPTS(.flags = S, .owner = "r", .lease_ms = 2000),
 	                       NULL));
 	wait_as(&call, other, "alone", X, 0);
-	eventually(shared_sleepers(&world) == 1 || shared_rows("slot > 0 AND " LIVE) == 0);
+	eventually(shared_sleepers(&world) == 1 || rows_where("slot > 0 AND " LIVE) == 0);
 	tx = begun(1);
 	expect(OK, b, bizlock_fence(b, KEY("k"), "r", tx));
-	eventually(shared_rows("slot > 0 AND " LIVE) == 0);
+	eventually(rows_where("slot > 0 AND " LIVE) == 0);
 	steadily(!atomic_load(&call.done), 500);
 	tx_commits(tx, 1);
 	expect_got(&call);
