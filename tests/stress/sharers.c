@@ -1,7 +1,8 @@
-/* Many processes share a lock, and some want it alone. Nobody is beside one that has it alone;
- * never do more share it than the limit; fences grow from one that had it alone to the next, and
- * past all in between; the server counts no deadlock; and nobody waits for much longer than it
- * would take to serve all in the order of arrival.
+/* Many processes share a lock, and some want it alone: some wait for it, a few only try, and a few
+ * want it together with another lock. Nobody is beside one that has it alone; never do more share
+ * it than the limit; fences grow from one that had it alone to the next, and past all in between;
+ * the server counts no deadlock; and nobody in line waits for much longer than it would take to
+ * serve all in the order of arrival.
  *
  *     sharers [SHARERS ALONE LIMIT [SECONDS]]
  *
@@ -27,6 +28,18 @@ struct setup {
 	unsigned sharers, alone, limit, seconds;
 };
 
+enum kind { SHARES, WAITS, TRIES, TAKES_SET, KINDS };
+
+/* Of those that are not in line. */
+#define FEW 2
+
+static unsigned count_of(const struct setup *setup, enum kind kind)
+{
+	if (kind == SHARES)
+		return setup->sharers;
+	return kind == WAITS || setup->alone == 0 ? setup->alone : FEW;
+}
+
 /* Shared by all processes. */
 struct board {
 	atomic_uint ready;
@@ -34,8 +47,8 @@ struct board {
 	atomic_int sharing, alone, most;
 	atomic_uint overlaps, too_many, backward, errors;
 	atomic_ullong fence_alone, fence_shared; /* the largest so far */
-	atomic_ulong shared_times, alone_times;
-	atomic_llong longest_ms[2];
+	atomic_ulong times[KINDS];
+	atomic_llong longest_ms[KINDS];
 };
 
 static void raise_to(atomic_ullong *to, unsigned long long fence)
@@ -84,34 +97,49 @@ static void share(struct board *board, uint64_t fence, unsigned limit)
 	atomic_fetch_sub(&board->sharing, 1);
 }
 
-static bool once(struct board *board, bizlock *b, bool alone, unsigned limit)
+static int acquire(bizlock *b, enum kind kind, unsigned limit, bizlock_grant ret[2])
 {
+	const bizlock_key keys[] = {KEY("k"), KEY("another")};
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	bizlock_grant grant = BIZLOCK_GRANT_INIT;
-	int64_t began = now_ms();
 
+	ret[0] = ret[1] = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	opts.lease_ms = 600000; /* no lease ends, even on a slow machine */
-	opts.flags = alone ? 0 : BIZLOCK_SHARED;
-	opts.limit = alone ? 0 : limit;
-	if (bizlock_acquire(b, KEY("k"), &opts, &grant) != BIZLOCK_OK)
-		return false;
-	note_wait(&board->longest_ms[alone], now_ms() - began);
-	if (alone)
-		be_alone(board, grant.fence);
-	else
-		share(board, grant.fence, limit);
-	atomic_fetch_add(alone ? &board->alone_times : &board->shared_times, 1);
-	return bizlock_release(b, KEY("k"), NULL, NULL) == BIZLOCK_OK;
+	opts.flags = kind == SHARES ? BIZLOCK_SHARED : 0;
+	opts.limit = kind == SHARES ? limit : 0;
+	opts.wait_ms = kind == TRIES ? 0 : -1;
+	return kind == TAKES_SET ? bizlock_acquire_all(b, keys, 2, &opts, ret)
+	                         : bizlock_acquire(b, keys[0], &opts, &ret[0]);
 }
 
-static void work(struct board *board, const struct world *w, const struct setup *setup, bool alone)
+static bool once(struct board *board, bizlock *b, enum kind kind, unsigned limit)
+{
+	const bizlock_key keys[] = {KEY("k"), KEY("another")};
+	int64_t began = now_ms();
+	bizlock_grant grants[2];
+	int rc = acquire(b, kind, limit, grants);
+
+	if (kind == TRIES && rc == BIZLOCK_BUSY)
+		return true;
+	if (rc != BIZLOCK_OK)
+		return false;
+	note_wait(&board->longest_ms[kind], now_ms() - began);
+	if (kind == SHARES)
+		share(board, grants[0].fence, limit);
+	else
+		be_alone(board, grants[0].fence);
+	atomic_fetch_add(&board->times[kind], 1);
+	return bizlock_release_all(b, keys, kind == TAKES_SET ? 2 : 1, NULL) == BIZLOCK_OK;
+}
+
+static void work(struct board *board, const struct world *w, const struct setup *setup,
+                 enum kind kind)
 {
 	bizlock *b = client_open(w, NULL);
 
 	atomic_fetch_add(&board->ready, 1);
 	eventually(atomic_load(&board->go));
 	while (!atomic_load(&board->stop) && !atomic_load(&board->errors))
-		if (!once(board, b, alone, setup->limit)) {
+		if (!once(board, b, kind, setup->limit)) {
 			fprintf(stderr, "%s\n", bizlock_errmsg(b));
 			atomic_fetch_add(&board->errors, 1);
 		}
@@ -119,7 +147,7 @@ static void work(struct board *board, const struct world *w, const struct setup 
 }
 
 static pid_t start(struct board *board, const struct world *w, const struct setup *setup,
-                   bool alone)
+                   enum kind kind)
 {
 	pid_t pid = fork();
 
@@ -128,7 +156,7 @@ static pid_t start(struct board *board, const struct world *w, const struct setu
 	if (pid > 0)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	work(board, w, setup, alone);
+	work(board, w, setup, kind);
 	_exit(0);
 }
 
@@ -136,12 +164,13 @@ static pid_t start(struct board *board, const struct world *w, const struct setu
 
 static void run(struct board *board, const struct world *w, const struct setup *setup)
 {
-	unsigned n = setup->sharers + setup->alone;
 	pid_t pids[PROCESSES_MAX];
+	unsigned n = 0;
 	int status;
 
-	for (unsigned i = 0; i < n; i++)
-		pids[i] = start(board, w, setup, i >= setup->sharers);
+	for (enum kind kind = SHARES; kind < KINDS; kind++)
+		for (unsigned i = 0; i < count_of(setup, kind); i++)
+			pids[n++] = start(board, w, setup, kind);
 	eventually(atomic_load(&board->ready) == n);
 	atomic_store(&board->go, true);
 	for (int64_t end = now_ms() + setup->seconds * 1000; pause_before(end);)
@@ -153,26 +182,33 @@ static void run(struct board *board, const struct world *w, const struct setup *
 			atomic_fetch_add(&board->errors, 1);
 }
 
+/* Whoever tries, or wants several, has no place in line. */
 static bool report(const struct board *board, const struct setup *setup, long long deadlocks)
 {
-	unsigned long sum = board->shared_times + board->alone_times;
-	long long longest = board->longest_ms[0] > board->longest_ms[1] ? board->longest_ms[0]
-	                                                                : board->longest_ms[1];
-	long long turn_ms = sum ? (long long)(setup->sharers + setup->alone) * setup->seconds *
-	                                    1000 / (long long)sum
-	                        : 0;
+	long long longest = board->longest_ms[SHARES] > board->longest_ms[WAITS]
+	                            ? board->longest_ms[SHARES]
+	                            : board->longest_ms[WAITS];
+	unsigned long sum = 0, all = 0;
+	long long turn_ms;
 
+	for (enum kind kind = SHARES; kind < KINDS; kind++) {
+		sum += board->times[kind];
+		all += count_of(setup, kind);
+	}
+	turn_ms = sum ? (long long)(all * setup->seconds * 1000 / sum) : 0;
 	printf("%u sharers, %u alone, limit %u, %u s: shared %lu times (up to %d together), alone "
-	       "%lu times\n",
-	       setup->sharers, setup->alone, setup->limit, setup->seconds, board->shared_times,
-	       board->most, board->alone_times);
+	       "%lu times, by tries %lu, in sets %lu\n",
+	       setup->sharers, setup->alone, setup->limit, setup->seconds, board->times[SHARES],
+	       board->most, board->times[WAITS], board->times[TRIES], board->times[TAKES_SET]);
 	printf("  overlaps %u, above the limit %u, fences that went back %u, errors %u, deadlocks "
 	       "%lld\n",
 	       board->overlaps, board->too_many, board->backward, board->errors, deadlocks);
-	printf("  a turn of all %lld ms; longest wait: shared %lld ms, alone %lld ms\n", turn_ms,
-	       board->longest_ms[0], board->longest_ms[1]);
+	printf("  a turn of all %lld ms; longest wait: shared %lld ms, alone %lld ms, sets %lld "
+	       "ms\n",
+	       turn_ms, board->longest_ms[SHARES], board->longest_ms[WAITS],
+	       board->longest_ms[TAKES_SET]);
 	fflush(stdout);
-	return board->shared_times > 0 && (board->alone_times > 0 || !setup->alone) &&
+	return board->times[SHARES] > 0 && (board->times[WAITS] > 0 || !setup->alone) &&
 	       !board->overlaps && !board->too_many && !board->backward && !board->errors &&
 	       deadlocks == 0 && longest <= PATIENT * turn_ms + STALL_MS;
 }
@@ -213,7 +249,8 @@ int main(int argc, char **argv)
 	setup.alone = number(argc, argv, 2, 3);
 	setup.limit = number(argc, argv, 3, 0);
 	setup.seconds = number(argc, argv, 4, setup.seconds);
-	if (!setup.sharers || setup.sharers + setup.alone > PROCESSES_MAX || !setup.seconds)
+	if (!setup.sharers || setup.sharers + setup.alone + 2 * FEW > PROCESSES_MAX ||
+	    !setup.seconds)
 		die("usage: sharers [SHARERS ALONE LIMIT [SECONDS]]");
 	good = share_for_a_while(&setup);
 	if (argc < 2) {

@@ -90,6 +90,12 @@ void bl_pool_keep_none(struct bl_pool *p)
 		bl_pool_put(p, c);
 }
 
+/* On a connection that is lent already. */
+void bl_pool_bell_begins(struct bl_pool *p)
+{
+	p->at_bells++;
+}
+
 void bl_pool_bell_over(struct bl_pool *p)
 {
 	p->at_bells--;

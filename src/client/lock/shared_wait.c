@@ -64,10 +64,21 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	return BL_AGAIN;
 }
 
+/* It may sleep in a statement, on the connection that has its doorbell; but some connections stay
+ * for what else the client has to do, where one of them can watch. */
+static bool may_sleep_on(const struct bl_contest *c, const struct bl_conn *conn)
+{
+	const struct bl_pool *pool = &c->client->pool;
+	uint64_t bell = bl_shared_hold_of(c)->bell;
+
+	return !c->op && c->row->left_us > 0 && bell && bell == conn->id &&
+	       (bl_pool_has_room_at_bells(pool, false) || bl_pool_watchers_max(pool) == 0);
+}
+
 int bl_shared_outwait(struct bl_contest *c, bl_time until)
 {
+	bool asleep = false;
 	struct bl_conn *conn;
-	bool asleep;
 	int rc;
 
 	if (c->row->left_us <= 0 && !c->stays)
@@ -80,14 +91,20 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		return rc;
 	if (c->stays)
 		rc = renew_place(c, conn);
-	asleep = rc == BIZLOCK_OK && !c->op && c->row->left_us > 0 && bl_shared_hold_of(c)->bell &&
-	         bl_shared_hold_of(c)->bell == conn->id;
-	if (asleep)
+	if (rc == BIZLOCK_OK && may_sleep_on(c, conn)) {
+		asleep = true;
+		bl_pool_bell_begins(&c->client->pool);
 		rc = sleep_on(c, conn, until);
+		bl_pool_bell_over(&c->client->pool);
+	}
 	bl_pool_put(&c->client->pool, conn);
+	if (asleep)
+		bl_watch_promote(c->client);
 	if (rc != BIZLOCK_OK || asleep)
 		return rc;
 	if (c->op)
 		return bl_contest_sleep(c, until);
+	if (bl_shared_hold_of(c)->bell && !bl_shared_polls(c->client))
+		return bl_contest_watch(c, until);
 	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
 }

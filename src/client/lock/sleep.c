@@ -179,6 +179,13 @@ int bl_contest_unwatch(struct bl_contest *c)
 
 /* ---- a thread ----------------------------------------------------------------------------- */
 
+int bl_contest_watch(struct bl_contest *c, bl_time until)
+{
+	enum bl_watched_end end = watch(c);
+
+	return end == BL_WATCH_WAITS || end == BL_WATCH_NO ? bl_contest_pause(c, until) : BL_AGAIN;
+}
+
 int bl_contest_sleep(struct bl_contest *c, bl_time until)
 {
 	const struct bl_key *key = &c->blocker->call.key;

@@ -9,6 +9,9 @@
  * BL_AGAIN, and what bl_attempt() answers. */
 int bl_contest_sleep(struct bl_contest *c, bl_time until);
 
+/* The same of a thread that has the doorbell already, or cannot sleep there: it is watched. */
+int bl_contest_watch(struct bl_contest *c, bl_time until);
+
 /* For a moment that grows from one to the next, until then at most. BL_AGAIN. */
 int bl_contest_pause(struct bl_contest *c, bl_time until);
 

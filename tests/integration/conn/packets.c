@@ -47,10 +47,10 @@ Test(packets, a_single_try_that_succeeds_is_one)
 	acquire_and_release_are(1, "auto", 0);
 }
 
-/* The fence is drawn a second time, when the row is there. */
-Test(packets, without_the_queue_an_acquire_is_two)
+/* The fence is drawn a second time, when the row is there; and then it asks for a rival. */
+Test(packets, without_the_queue_an_acquire_is_three)
 {
-	acquire_and_release_are(2, "off", -1);
+	acquire_and_release_are(3, "off", -1);
 }
 
 Test(packets, a_new_key_costs_no_more)
