@@ -60,7 +60,8 @@ typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
  * A release wakes a request that waits for it. A request polls with BIZLOCK_NO_QUEUE, with
  * queue=off, and with fewer than 4 connections. A request that meets sharers also polls where
  * nobody can wake it: in a cluster with several primaries, or where the server refuses KILL QUERY.
- * The pauses grow from 2 to 128 ms; beside sharers, many requests under way make them longer. */
+ * The pauses grow from 2 to 128 ms; the first in line beside sharers looks every 20 ms. Many
+ * requests under way make both longer. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
                                                          const bizlock_acquire_opts *opts,
                                                          bizlock_done *done, void *arg,

@@ -9,7 +9,8 @@
  *                                                          holder's release will not ring
  *   held                       nobody's                    the same: sleeping gets it at once. A
  *                                                          set polls, for it could not keep it
- *   held                       ours, or not used           poll
+ *   held                       ours, or not used           poll; with our doorbell, wait as the
+ *                                                          first in line
  *   over, in a transaction     -                           poll until that ends: to take the row
  *   (fenced)                                               is to wait for its lock
  *   free, or over              ours, nobody's, not used    try

@@ -205,21 +205,41 @@ bool bl_shared_in_cluster(const struct bl_session *s)
 	return s->sql->galera || s->sql->group;
 }
 
+/* The release of an owner that had the lock alone has deleted slot 0. A sharer that is next in line
+ * makes it before it gives the doorbell on: else the one behind it, if it wants the lock alone,
+ * would make slot 0, and pass it. Where slot 0 is there it may be fenced, and is not touched. */
+static int lacks_header(struct bl_session *s, const struct bl_shared_go *go, bool *ret,
+                        struct bl_err *err)
+{
+	struct bl_key key = *go->wish.key;
+	struct bl_row row = {.found = true};
+	int rc = BIZLOCK_OK;
+
+	key.slot = 0;
+	if (!go->wish.exclusive && go->bell == BL_BELL_OURS)
+		rc = bl_lock_look(s, &key, NULL, &row, err);
+	*ret = !row.found;
+	return rc;
+}
+
 static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct sent *g,
                    struct bl_err *err)
 {
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
 	bool looks = !bl_shared_in_cluster(s);
 	bool draws = go->wish.exclusive && looks && !go->stay; /* a place gets its hold's later */
-	int rc;
+	bool heads;
+	int rc = lacks_header(s, go, &heads, err);
 
+	if (rc != BIZLOCK_OK)
+		return rc;
 	bl_buf_reset(&s->text);
 	if (go->bell == BL_BELL_RING)
 		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_rung;", go->wish.bell);
-	if (go->heads)
+	if (heads)
 		add_header(s, &go->wish);
 	add_choice(s, go);
-	g->inserts = 1 + (go->bell == BL_BELL_RING) + go->heads;
+	g->inserts = 1 + (go->bell == BL_BELL_RING) + heads;
 	add_insert(s, go);
 	/* Now that it is to be seen: others may have had a larger one before. A cluster's member
 	 * may not have applied theirs yet, so its own number may be smaller still. */

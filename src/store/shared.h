@@ -77,10 +77,7 @@ struct bl_shared_go {
 	struct bl_wish wish;
 	const struct bl_claim *claim;
 	enum bl_shared_bell bell;
-	bool stay;  /* an exclusive one: take slot 0 even if others have to leave first */
-	bool heads; /* a sharer with the doorbell: slot 0 is missing, as far as it knows. It is made
-	               before the doorbell is given back: whoever is next in line, and wants the
-	               lock alone, would make it else, and pass the sharer */
+	bool stay;     /* an exclusive one: take slot 0 even if others have to leave first */
 	uint32_t slot; /* of one that shares without a limit */
 };
 
@@ -98,8 +95,8 @@ int bl_shared_hand_over(struct bl_session *s, struct bl_ref hold, const struct b
                         uint32_t limit, struct bl_handed *ret, struct bl_err *err);
 
 /* A new fence for the owner's row, as seen by *had; and the row of slot 0 for one that shares,
- * where that was not there. lease_us: its hold begins now, with that lease at least; 0: it has
- * begun. *ret: what a look behind it finds. CONN, DB, NOMEM. */
+ * where that was not there. lease_us: its hold begins now, with that lease at least.
+ * *ret: what a look behind it finds. CONN, DB, NOMEM. */
 int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
                    const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
                    struct bl_err *err);

@@ -91,8 +91,9 @@ void bl_pool_keep_none(struct bl_pool *p)
 }
 
 /* On a connection that is lent already. */
-void bl_pool_bell_begins(struct bl_pool *p)
+void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c)
 {
+	c->at_bell = true;
 	p->at_bells++;
 }
 

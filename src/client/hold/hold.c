@@ -73,7 +73,6 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 {
 	bl_queue_wake_first(&b->queues, &h->key);
-	bl_slots_give_back(b, h->key.slot);
 	if (h->untold) {
 		bl_held_take_out(&b->held, h);
 		h->next = b->loss_watch.dropped;

@@ -19,12 +19,15 @@ uint32_t bl_slots_take(struct bizlock *b)
 	return s->next++;
 }
 
-/* Without memory it is forgotten: there are enough of them. */
+/* A client that imports what others have taken gives back more than it takes. */
+#define MOST 4096
+
+/* There are enough of them, so some may be forgotten. */
 void bl_slots_give_back(struct bizlock *b, uint32_t slot)
 {
 	struct bl_slots *s = &b->slots;
 
-	if (slot < FIRST || slot >= FIRST + COUNT)
+	if (slot < FIRST || slot >= FIRST + COUNT || s->count >= MOST)
 		return;
 	if (s->count == s->room) {
 		uint32_t room = s->room ? 2 * s->room : 16;

@@ -1,12 +1,13 @@
-/* The slots of those that share a lock without a limit.
+/* The slots of sharers of locks without a limit.
  *
- * Each row needs a slot that nobody else has. One at random would do, but a row that was deleted
+ * Each row needs a slot that nobody else has. A random slot would do, but a row that was deleted
  * stays in the index until the server purges it, and that waits for the oldest transaction. Behind
- * a backup of an hour a lock would have a hundred thousand such rows, and whoever wants it alone
- * reads them all. A row in a slot that was used before takes the place of the deleted one.
+ * a backup of an hour a lock would have a hundred thousand such rows, and a contender that wants
+ * the lock alone reads them all. A row in a slot that was used before takes the place of the
+ * deleted row.
  *
- * So a client begins at random, goes on from there, and uses first what was given back last. If
- * another client has a slot, it begins anew elsewhere. */
+ * So a client begins at a random slot, goes on from there, and uses first what was given back last.
+ * If another client has a slot, it begins anew elsewhere. */
 #ifndef BL_CLIENT_HOLD_SLOTS_H
 #define BL_CLIENT_HOLD_SLOTS_H
 
@@ -17,15 +18,16 @@ struct bizlock;
 struct bl_slots {      /* guarded by the client's mutex */
 	uint32_t next; /* has not been used yet; 0: none to begin with */
 	uint32_t *back;
-	uint32_t count, room; /* of `back`: those that were given back */
+	uint32_t count, room; /* of `back`: slots that were given back */
 };
 
 uint32_t bl_slots_take(struct bizlock *b);
 
-/* No row is there. Others are taken, too: of a lock with a limit, or BL_SLOT_ANY. */
+/* Its row was deleted, or never made: a sharer whose slot has a row is refused. Slots of locks with
+ * a limit, and BL_SLOT_ANY, are ignored. */
 void bl_slots_give_back(struct bizlock *b, uint32_t slot);
 
-/* Somebody else has the one that was taken last, or may have it. */
+/* The slot that was taken last is, or may be, another client's. */
 void bl_slots_avoid(struct bizlock *b);
 
 void bl_slots_free(struct bl_slots *slots);

@@ -137,25 +137,50 @@ int bl_attempt_won(struct bl_contest *c)
 	return ours ? check_fences(c) : BL_AGAIN;
 }
 
-/* Whoever has a doorbell may have drawn a fence, and have no row yet. If its answer is prompt, it
- * believes in that fence. So one that draws a fence without the doorbell, whose fence is the larger
- * one, must not have had the lock before: it does not believe in the lock until such an answer
- * would be late. A server that does not tell who has a doorbell gives none. */
-int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn)
+/* The lease of a single row begins anew behind the wait, for it may be as short. */
+static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
+{
+	struct bl_ref own = {.key = &c->call->key, .owner = c->call->owner_full, .fence = fence};
+	bl_time late = bl_now() + BL_PROMPT_NS, sent;
+	bool matched = true;
+	int rc = BIZLOCK_OK;
+
+	bl_unlock(c->client);
+	while (!bl_passed(late))
+		bl_sleep(late - bl_now());
+	sent = bl_now();
+	if (c->n == 1)
+		rc = bl_lock_renew(&conn->session, own, bl_request_row_ms(c->request), &matched,
+		                   c->call->err);
+	bl_lock(c->client);
+	if (rc == BIZLOCK_OK && matched && c->n == 1)
+		c->sent = sent;
+	return rc == BIZLOCK_OK && !matched ? BL_AGAIN : rc;
+}
+
+/* The owner of the doorbell may have drawn a fence, and have no row yet. It believes in that fence
+ * if its answer is prompt. A contender without the doorbell has drawn a larger fence. It must not
+ * have the lock first, so it waits until that answer would be late. A server that does not tell who
+ * has a doorbell gives no doorbells. */
+int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
 	const uint64_t ours[] = {conn->id, *bell_of(c)};
 	bool rival = false;
-	bl_time late;
 	int rc;
 
 	if (ours[1] == conn->id || c->client->server.several_primaries)
 		return BIZLOCK_OK;
 	bl_unlock(c->client);
 	rc = bl_take_rival(&conn->session, c->goals, c->n, ours, &rival, c->call->err);
-	for (late = bl_now() + BL_PROMPT_NS; rival && !bl_passed(late);)
-		bl_sleep(late - bl_now());
 	bl_lock(c->client);
-	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+	if (rc == BIZLOCK_DB) { /* refused; or it was ended, and nobody knows */
+		rival = !c->call->err->native ||
+		        bl_classify(c->call->err->native) != BL_CLASS_OTHER;
+		bl_err_clear(c->call->err);
+	} else if (rc != BIZLOCK_OK) {
+		return rc;
+	}
+	return rival ? outwait(c, conn, fence) : BIZLOCK_OK;
 }
 
 /* The rows are ours, but their fences were drawn before they were: in between somebody may have
@@ -180,7 +205,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 			return BL_AGAIN;
 	if (c->n == 1)
 		c->sent = sent; /* its lease began anew */
-	rc = bl_attempt_outwait_rival(c, conn);
+	rc = bl_attempt_outwait_rival(c, conn, c->goals[0]->fence);
 	return rc == BIZLOCK_OK ? bl_attempt_won(c) : rc;
 }
 

@@ -17,9 +17,10 @@ void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn);
 /* A statement that draws fences is about to be sent. */
 void bl_attempt_sends(struct bl_contest *c);
 
-/* The fences were drawn on conn while the rows were ours, maybe without the doorbells: waits until
- * nobody else can get them by a smaller fence. CONN, NOMEM. */
-int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn);
+/* The fences (of a single row: this one) were drawn on conn while the rows were ours, maybe without
+ * the doorbells: waits until nobody else can get them by a smaller fence. BL_AGAIN: the row is
+ * gone. CONN, DB, NOMEM. */
+int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_t fence);
 
 /* The rows are ours: OK, or BL_AGAIN where they may not be any more. SCHEMA: their fences cannot
  * be.

@@ -381,7 +381,7 @@ int bl_contest_enter(struct bl_contest *c)
 		return BIZLOCK_OK;
 	c->place.key = &c->call->key;
 	c->place.alone = !c->among;
-	c->place.along = c->unsure; /* a row that may be there must not wait in line */
+	c->place.along = c->unsure; /* it must look for a row that may be there */
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue)
 		return BIZLOCK_OK;
@@ -405,7 +405,9 @@ static void take_along(struct bl_contest *c)
 {
 	struct bl_place *next = c->place.next;
 
-	for (; next && !next->along && bl_shared_without_limit(next->whose); next = next->next) {
+	for (; next && bl_shared_without_limit(next->whose); next = next->next) {
+		if (next->along)
+			continue;
 		next->along = true;
 		bl_place_wake(next);
 	}

@@ -52,6 +52,7 @@ struct bl_contest {
 	struct bl_shared_seen others; /* as seen last */
 	uint32_t slot;                /* of one that shares without a limit: it was taken; or 0 */
 	bool stays;                   /* slot 0 is ours, and the others have yet to leave: */
+	bool gone;                    /* our row was there, and has been deleted */
 	bool has_place;               /* our row has the short lease of a waiter */
 	bool overslept;               /* nobody woke it, and no lease was to end */
 	bool past;                    /* it has gone past the doorbell, and so may clear rows */

@@ -44,6 +44,8 @@ int bl_release_last(struct bl_call *call, struct bl_hold *h, bool maybe)
 	drop.bell = h->bell;
 	rc = bl_drop(call, &drop);
 	h->bell = drop.bell;
+	if (rc == BIZLOCK_OK && drop.matched && drop.rest_us <= 0)
+		bl_slots_give_back(call->client, h->key.slot);
 	if (rc != BIZLOCK_OK || drop.matched || was_ours(h, &drop.tried))
 		return rc;
 	return bl_hold_lost(call, h);

@@ -79,10 +79,11 @@ uint32_t bl_shared_place_ms(const struct bl_contest *c)
 	return c->request->lease_ms < PLACE_MS ? c->request->lease_ms : PLACE_MS;
 }
 
-/* The same of one that wants it alone, perhaps without the doorbell. */
+/* As win(); but a contender that wants the lock alone outwaits a rival at the doorbell first. */
 static int win_on(struct bl_contest *c, struct bl_conn *conn)
 {
-	int rc = bl_shared_wants_exclusive(c) ? bl_attempt_outwait_rival(c, conn) : BIZLOCK_OK;
+	int rc = bl_shared_wants_exclusive(c) ? bl_attempt_outwait_rival(c, conn, c->others.fence)
+	                                      : BIZLOCK_OK;
 
 	return rc == BIZLOCK_OK ? win(c) : rc;
 }
@@ -98,6 +99,7 @@ static int retreat(struct bl_contest *c, struct bl_conn *conn)
 	rc = bl_lock_drop(&conn->session, own, NULL, 0, &matched, c->call->err);
 	bl_lock(c->client);
 	c->others.mine = false;
+	c->gone = rc == BIZLOCK_OK;
 	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 }
 
@@ -143,8 +145,8 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 }
 
 /* A header that was made, or seen for the first time, counts for the next fence. A sharer that
- * meets somebody goes at once: behind others of its client it would not look for as long as they
- * wait, and they for whoever waits for its row to go. */
+ * meets the owner of slot 0 deletes its row at once. Else it might wait with the row behind another
+ * thread of its client, which waits for that owner, who waits for the row to go. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool shares = !bl_shared_wants_exclusive(c);
@@ -168,12 +170,13 @@ static int judge(struct bl_contest *c, struct bl_conn *conn)
 	if (!c->others.mine)
 		return BL_AGAIN;
 	c->unsure = true;
+	c->gone = false;
 	if (is_alone(c))
 		rc = is_newest(c) ? win_on(c, conn) : draw_again(c, conn);
 	else if (!c->stays)
 		rc = retreat(c, conn);
-	if (rc == BL_AGAIN && !c->others.mine)
-		c->unsure = unsure; /* what was there is gone */
+	if (rc == BL_AGAIN && c->gone)
+		c->unsure = unsure;
 	return rc;
 }
 
@@ -255,9 +258,6 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 		claim.lease_ms = bl_shared_place_ms(c);
 	if (bl_shared_without_limit(c))
 		go.slot = any_slot(c);
-	/* Whoever had the lock alone has deleted slot 0. */
-	if (!bl_shared_wants_exclusive(c) && bell >= BL_BELL_RING)
-		go.heads = c->others.exclusively;
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);
@@ -272,7 +272,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	if (go.bell == BL_BELL_RING &&
 	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && bl_shared_wants_exclusive(c))))
 		bl_attempt_note_bells(c, conn);
-	if (took == BL_TOOK_SLOT)
+	if (took == BL_TOOK_SLOT || (took == BL_TOOK_ALL && go.slot && !c->others.mine))
 		avoid_slot(c);
 	if (took != BL_TOOK_ALL)
 		return BL_AGAIN;

@@ -64,8 +64,8 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	return BL_AGAIN;
 }
 
-/* It may sleep in a statement, on the connection that has its doorbell; but some connections stay
- * for what else the client has to do, where one of them can watch. */
+/* The first in line sleeps in a statement, on the connection that has its doorbell, while enough
+ * connections are left for other calls. A client without watchers has no choice. */
 static bool may_sleep_on(const struct bl_contest *c, const struct bl_conn *conn)
 {
 	const struct bl_pool *pool = &c->client->pool;
@@ -93,7 +93,7 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		rc = renew_place(c, conn);
 	if (rc == BIZLOCK_OK && may_sleep_on(c, conn)) {
 		asleep = true;
-		bl_pool_bell_begins(&c->client->pool);
+		bl_pool_bell_begins(&c->client->pool, conn);
 		rc = sleep_on(c, conn, until);
 		bl_pool_bell_over(&c->client->pool);
 	}
@@ -104,7 +104,7 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		return rc;
 	if (c->op)
 		return bl_contest_sleep(c, until);
-	if (bl_shared_hold_of(c)->bell && !bl_shared_polls(c->client))
+	if (c->row->left_us > 0 && bl_shared_hold_of(c)->bell && !bl_shared_polls(c->client))
 		return bl_contest_watch(c, until);
 	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
 }

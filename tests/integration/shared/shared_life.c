@@ -207,6 +207,25 @@ Test(shared_life, a_client_uses_its_slots_again)
 		cr_assert_eq(share_once(b, i % 2 ? "r" : "r2"), slot);
 }
 
+/* A row that rests has its slot still. */
+Test(shared_life, a_slot_that_rests_is_not_used_again)
+{
+	enum { OWNERS = 20 };
+	bizlock *b = client(NULL);
+	bizlock_acquire_opts opts = OPTS(.flags = S, .min_hold_ms = 600000);
+	char owners[OWNERS][8];
+
+	for (int i = 0; i < OWNERS; i++) {
+		snprintf(owners[i], sizeof(owners[i]), "o%d", i);
+		opts.owner = owners[i];
+		expect(OK, b, bizlock_acquire(b, KEY("k"), &opts, NULL));
+	}
+	for (int i = 0; i < OWNERS; i++)
+		expect(OK, b, release_as(b, owners[i]));
+	cr_assert_eq(rows_where("slot > 0 AND " LIVE), OWNERS);
+	expect(OK, b, try_as(b, "r", S, 0, NULL));
+}
+
 Test(shared_life, a_slot_that_somebody_has_is_avoided)
 {
 	bizlock *b = client(NULL);
