@@ -1,6 +1,5 @@
 #include "store/take.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "store/bell.h"
@@ -94,8 +93,8 @@ int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_
 	return rc;
 }
 
-int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n,
-                  const uint64_t ours[2], bool *ret, struct bl_err *err)
+int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n, bool *ret,
+                  struct bl_err *err)
 {
 	int64_t rivals = 0;
 	int rc;
@@ -103,9 +102,8 @@ int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n,
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT 0");
 	for (size_t i = 0; i < n; i++)
-		bl_buf_addf(&s->text,
-		            " + IFNULL(IS_USED_LOCK('%s') NOT IN (%" PRIu64 ",%" PRIu64 "),0)",
-		            goals[i]->bell, ours[0], ours[1]);
+		bl_buf_addf(&s->text, " + IFNULL(IS_USED_LOCK('%s') <> CONNECTION_ID(),0)",
+		            goals[i]->bell);
 	if (s->text.failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &rivals, err);

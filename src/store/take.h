@@ -53,9 +53,9 @@ int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                   size_t n, const char *bell, bool *ret, struct bl_err *err);
 
-/* Has another connection than these two one of the doorbells? CONN, DB, NOMEM. */
-int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n,
-                  const uint64_t ours[2], bool *ret, struct bl_err *err);
+/* Has another connection one of the doorbells? CONN, DB, NOMEM. */
+int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n, bool *ret,
+                  struct bl_err *err);
 
 /* Was the row there before, of an INSERT that has taken it? FOUND_ROWS, system versioning and
  * triggers make of 2 affected rows 3 at most, and of 1 none but 1. */

@@ -137,25 +137,26 @@ int bl_attempt_won(struct bl_contest *c)
 	return ours ? check_fences(c) : BL_AGAIN;
 }
 
-/* The lease of a single row begins anew behind the wait, for it may be as short. */
+/* A single row gets a lease that is longer by the wait, for its own may be as short. */
 static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
 	struct bl_ref own = {.key = &c->call->key, .owner = c->call->owner_full, .fence = fence};
-	bl_time late = bl_now() + BL_PROMPT_NS, sent;
+	uint32_t ms = bl_request_row_ms(c->request) + (uint32_t)(BL_PROMPT_NS / BL_NS_PER_MS);
+	bl_time late, sent = bl_now();
 	bool matched = true;
 	int rc = BIZLOCK_OK;
 
 	bl_unlock(c->client);
-	while (!bl_passed(late))
-		bl_sleep(late - bl_now());
-	sent = bl_now();
 	if (c->n == 1)
-		rc = bl_lock_renew(&conn->session, own, bl_request_row_ms(c->request), &matched,
-		                   c->call->err);
+		rc = bl_lock_renew(&conn->session, own, ms, &matched, c->call->err);
+	for (late = bl_now() + BL_PROMPT_NS; rc == BIZLOCK_OK && matched && !bl_passed(late);)
+		bl_sleep(late - bl_now());
 	bl_lock(c->client);
-	if (rc == BIZLOCK_OK && matched && c->n == 1)
-		c->sent = sent;
-	return rc == BIZLOCK_OK && !matched ? BL_AGAIN : rc;
+	if (rc != BIZLOCK_OK || !matched)
+		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	if (c->n == 1)
+		c->sent = sent + BL_PROMPT_NS;
+	return BIZLOCK_OK;
 }
 
 /* The owner of the doorbell may have drawn a fence, and have no row yet. It believes in that fence
@@ -164,14 +165,13 @@ static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
  * has a doorbell gives no doorbells. */
 int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
-	const uint64_t ours[] = {conn->id, *bell_of(c)};
 	bool rival = false;
 	int rc;
 
-	if (ours[1] == conn->id || c->client->server.several_primaries)
+	if (*bell_of(c) == conn->id || c->client->server.several_primaries)
 		return BIZLOCK_OK;
 	bl_unlock(c->client);
-	rc = bl_take_rival(&conn->session, c->goals, c->n, ours, &rival, c->call->err);
+	rc = bl_take_rival(&conn->session, c->goals, c->n, &rival, c->call->err);
 	bl_lock(c->client);
 	if (rc == BIZLOCK_DB) { /* refused; or it was ended, and nobody knows */
 		rival = !c->call->err->native ||

@@ -116,6 +116,20 @@ Test(stuck, without_the_doorbell_one_outwaits_whoever_has_it)
 	peer_end(&peer);
 }
 
+/* A lease that is as short as the wait. */
+Test(stuck, with_the_shortest_lease_it_is_the_same)
+{
+	struct peer peer = abandoned_doorbell();
+	bizlock *b = client(NULL);
+
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"),
+	                       &OPTS(.flags = BIZLOCK_NO_QUEUE, .wait_ms = PATIENCE_MS,
+	                             .lease_ms = BIZLOCK_LEASE_MIN_MS),
+	                       NULL));
+	peer_end(&peer);
+}
+
 Test(stuck, among_sharers_it_is_the_same)
 {
 	const bizlock_key key = KEY("k");
