@@ -56,6 +56,12 @@ void bl_sleep(bl_time ns)
 	nanosleep(&pause, NULL);
 }
 
+void bl_sleep_until(bl_time deadline)
+{
+	while (!bl_passed(deadline))
+		bl_sleep(deadline - bl_now());
+}
+
 bool bl_passed(bl_time deadline)
 {
 	return deadline != BL_NEVER && deadline <= bl_now();

@@ -24,6 +24,7 @@ int64_t bl_left_ms(bl_time deadline);
 int64_t bl_wall_us(void); /* the time of day: microseconds since 1970, UTC. It may step */
 
 void bl_sleep(bl_time ns); /* or a little less, after a signal */
+void bl_sleep_until(bl_time deadline);
 bool bl_passed(bl_time deadline);
 bl_time bl_earlier(bl_time a, bl_time b);
 

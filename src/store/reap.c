@@ -180,7 +180,6 @@ static int make_batch(const struct bl_session *s, const struct bl_reap *r, struc
 static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_sql_keys *keys,
                 struct bl_err *err)
 {
-	bl_time late;
 	bool ignored;
 	int rc;
 
@@ -190,9 +189,7 @@ static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_s
 	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	late = bl_now() + BL_PROMPT_NS;
-	while (!bl_passed(late))
-		bl_sleep(late - bl_now());
+	bl_sleep_until(bl_now() + BL_PROMPT_NS);
 	return bl_lock_catch_up(s, &ignored, err);
 }
 

@@ -133,7 +133,11 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
  * now: the caller polls. One connection always remains for everybody else, or
  * nobody could release what these wait for. hot: see yields.h. */
 int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err);
+
+/* The same on a connection that is lent already. The last one that is awake counts as awake:
+ * renewals stand in line for it. */
 void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c);
+
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot);
 

@@ -90,8 +90,6 @@ void bl_pool_keep_none(struct bl_pool *p)
 		bl_pool_put(p, c);
 }
 
-/* On a connection that is lent already. The last one that is awake counts as awake: renewals stand
- * in line for it. */
 void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c)
 {
 	c->at_bell = !bl_pool_is_reserve(p, c);

@@ -137,20 +137,23 @@ int bl_attempt_won(struct bl_contest *c)
 	return ours ? check_fences(c) : BL_AGAIN;
 }
 
+#define PROMPT_MS ((uint32_t)(BL_PROMPT_NS / BL_NS_PER_MS))
+
 /* A single row gets a lease that is longer by the wait, for its own may be as short. */
 static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
 	struct bl_ref own = {.key = &c->call->key, .owner = c->call->owner_full, .fence = fence};
-	uint32_t ms = bl_request_row_ms(c->request) + (uint32_t)(BL_PROMPT_NS / BL_NS_PER_MS);
-	bl_time late, sent = bl_now();
+	uint32_t ms = bl_request_row_ms(c->request); /* a rest may be as long as a number can be */
+	bl_time sent = bl_now();
 	bool matched = true;
 	int rc = BIZLOCK_OK;
 
+	ms = ms < UINT32_MAX - PROMPT_MS ? ms + PROMPT_MS : UINT32_MAX;
 	bl_unlock(c->client);
 	if (c->n == 1)
 		rc = bl_lock_renew(&conn->session, own, ms, &matched, c->call->err);
-	for (late = bl_now() + BL_PROMPT_NS; rc == BIZLOCK_OK && matched && !bl_passed(late);)
-		bl_sleep(late - bl_now());
+	if (rc == BIZLOCK_OK && matched)
+		bl_sleep_until(bl_now() + BL_PROMPT_NS);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK || !matched)
 		return rc != BIZLOCK_OK ? rc : BL_AGAIN;

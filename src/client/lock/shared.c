@@ -245,8 +245,10 @@ static void end_slot(struct bl_contest *c, int rc)
 static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell bell, bool stays)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
-	struct bl_shared_go go = {
-	        .wish = bl_shared_wish_of(c), .claim = &claim, .bell = bell, .slot = 0};
+	struct bl_shared_go go = {.wish = bl_shared_wish_of(c),
+	                          .claim = &claim,
+	                          .bell = bell,
+	                          .slot = bl_shared_without_limit(c) ? any_slot(c) : 0};
 	enum bl_took took;
 	int rc;
 
@@ -256,8 +258,6 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	c->has_place = go.stay || (c->has_place && c->stays);
 	if (go.stay)
 		claim.lease_ms = bl_shared_place_ms(c);
-	if (bl_shared_without_limit(c))
-		go.slot = any_slot(c);
 	bl_attempt_sends(c);
 	bl_unlock(c->client);
 	rc = bl_shared_take(&conn->session, &go, &took, &c->others, c->call->err);

@@ -130,6 +130,23 @@ Test(stuck, with_the_shortest_lease_it_is_the_same)
 	peer_end(&peer);
 }
 
+/* The row lasts as long as the rest, which may be as long as a number can be. */
+Test(stuck, with_the_longest_rest_it_is_the_same)
+{
+	struct peer peer = abandoned_doorbell();
+	bizlock *b = client(NULL);
+
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"),
+	                       &OPTS(.flags = BIZLOCK_NO_QUEUE, .min_hold_ms = UINT32_MAX), NULL));
+	cr_assert_gt(
+	        db_number(world.admin,
+	                  "SELECT TIMESTAMPDIFF(DAY, UTC_TIMESTAMP(6), timeout) FROM biz_lock"),
+	        40);
+	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
+	peer_end(&peer);
+}
+
 Test(stuck, among_sharers_it_is_the_same)
 {
 	const bizlock_key key = KEY("k");
