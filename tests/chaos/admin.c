@@ -119,12 +119,43 @@ static bool insist(MYSQL *db, const char *text)
 	return false;
 }
 
-#define COLUMNS                                                                                    \
-	"biz_id, biz_type, fence, owner, reentrant, timeout, bell, taken_from, note, gmt_create, " \
-	"gmt_modified"
-#define NEW_COLUMNS                                                                                \
-	"NEW.biz_id, NEW.biz_type, NEW.fence, NEW.owner, NEW.reentrant, NEW.timeout, NEW.bell, "   \
-	"NEW.taken_from, NEW.note, NEW.gmt_create, NEW.gmt_modified"
+/* "NEW.biz_id,NEW.biz_type,..." of all columns, or of those of the primary key: as the table has
+ * them, so that a column which a migration adds is copied, too. To be freed. */
+static char *columns_of_lock(MYSQL *db, const char *prefix, bool only_primary)
+{
+	return db_text(db,
+	               "SELECT GROUP_CONCAT('%s', COLUMN_NAME ORDER BY ORDINAL_POSITION) "
+	               "FROM information_schema.COLUMNS "
+	               "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'biz_lock'%s",
+	               prefix, only_primary ? " AND COLUMN_KEY = 'PRI'" : "");
+}
+
+static bool copy_each_change(MYSQL *db)
+{
+	static const char *const events[] = {"INSERT", "UPDATE"};
+	char *all = columns_of_lock(db, "", false), *new = columns_of_lock(db, "NEW.", false);
+	char *key = columns_of_lock(db, "", true), *old = columns_of_lock(db, "OLD.", true);
+	char text[2048];
+	bool good = true;
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text),
+		         "CREATE TRIGGER copy_%s AFTER %s ON biz_lock FOR EACH ROW "
+		         "REPLACE INTO copied (%s) VALUES (%s)",
+		         events[i], events[i], all, new);
+		good = good && insist(db, text);
+	}
+	snprintf(text, sizeof(text),
+	         "CREATE TRIGGER copy_DELETE AFTER DELETE ON biz_lock FOR EACH ROW "
+	         "DELETE FROM copied WHERE (%s) = (%s)",
+	         key, old);
+	good = good && insist(db, text);
+	free(all);
+	free(new);
+	free(key);
+	free(old);
+	return good;
+}
 
 /* As pt-online-schema-change does it, but with a counter that is set above all that was ever drawn,
  * as docs/operations.md asks for: the copy begins with its own. */
@@ -141,18 +172,12 @@ bool chaos_swap_copy(struct chaos_site *site, const struct chaos_plan *plan, uns
 	snprintf(counter, sizeof(counter), "ALTER TABLE copied AUTO_INCREMENT = %" PRId64,
 	         (int64_t)now.tv_sec * 1000000);
 	good = insist(db, "CREATE TABLE copied LIKE biz_lock") && insist(db, counter) &&
-	       insist(db, "CREATE TRIGGER copy_insert AFTER INSERT ON biz_lock FOR EACH ROW "
-	                  "REPLACE INTO copied (" COLUMNS ") VALUES (" NEW_COLUMNS ")") &&
-	       insist(db, "CREATE TRIGGER copy_update AFTER UPDATE ON biz_lock FOR EACH ROW "
-	                  "REPLACE INTO copied (" COLUMNS ") VALUES (" NEW_COLUMNS ")") &&
-	       insist(db, "CREATE TRIGGER copy_delete AFTER DELETE ON biz_lock FOR EACH ROW "
-	                  "DELETE FROM copied WHERE biz_id = OLD.biz_id AND biz_type = "
-	                  "OLD.biz_type") &&
+	       copy_each_change(db) &&
 	       insist(db, "INSERT IGNORE INTO copied SELECT * FROM biz_lock LOCK IN SHARE MODE");
 	pause_ms(plan->for_ms);
 	good = good && insist(db, "RENAME TABLE biz_lock TO replaced, copied TO biz_lock");
-	insist(db, "DROP TRIGGER IF EXISTS copy_insert; DROP TRIGGER IF EXISTS copy_update;"
-	           "DROP TRIGGER IF EXISTS copy_delete");
+	insist(db, "DROP TRIGGER IF EXISTS copy_INSERT; DROP TRIGGER IF EXISTS copy_UPDATE;"
+	           "DROP TRIGGER IF EXISTS copy_DELETE");
 	insist(db, "DROP TABLE IF EXISTS copied, replaced");
 	mysql_close(db);
 	return good;

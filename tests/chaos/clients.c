@@ -19,11 +19,12 @@
 #define HOLDS_MAX 20000000u
 #define ERRORS_MAX 1000u
 #define LOOK_MS 5 /* from one look at a hold to the next */
+#define HELPERS 2 /* the application and the reaper */
 
 /* Shared by all processes. It has room for hours; what is not used takes no memory. */
 struct chaos_clients {
 	unsigned seed;
-	pid_t pids[CHAOS_PROCESSES + 1]; /* the last: the application */
+	pid_t pids[CHAOS_PROCESSES + HELPERS];
 	struct world world;
 	struct server app;
 	char hosts[3][256], option_file[300];
@@ -247,6 +248,27 @@ static void be_the_application(struct chaos_clients *c)
 	}
 }
 
+/* ---- the reaper -------------------------------------------------------------------- */
+
+/* Administrators let it come once a minute. With 0 a row may go that was needed a moment ago. */
+static void be_the_reaper(struct chaos_clients *c)
+{
+	static const int64_t ages_ms[] = {0, 1000, 60000};
+	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
+	bizlock *b;
+
+	while (!atomic_load(&c->go))
+		pause_ms(LOOK_MS);
+	b = client_open(&c->world, OPTIONS("host", c->hosts[0], "defaults_file", c->option_file));
+	for (unsigned i = 0; !atomic_load(&c->stop); i++) {
+		opts.older_than_ms = ages_ms[i % 3];
+		if (bizlock_reap(b, &opts, NULL) != BIZLOCK_OK)
+			pause_ms(200); /* broken as the cluster may be, it may answer at once */
+		pause_ms(300);
+	}
+	bizlock_close(b);
+}
+
 /* ---- all of them ------------------------------------------------------------- */
 
 struct chaos_clients *chaos_clients_fork(unsigned seed)
@@ -257,7 +279,7 @@ struct chaos_clients *chaos_clients_fork(unsigned seed)
 	if (c == MAP_FAILED)
 		die("no room for a history");
 	c->seed = seed;
-	for (unsigned i = 0; i <= CHAOS_PROCESSES; i++) {
+	for (unsigned i = 0; i < CHAOS_PROCESSES + HELPERS; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
@@ -266,8 +288,10 @@ struct chaos_clients *chaos_clients_fork(unsigned seed)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			if (i < CHAOS_PROCESSES)
 				work(c, i);
-			else
+			else if (i == CHAOS_PROCESSES)
 				be_the_application(c);
+			else
+				be_the_reaper(c);
 			_exit(0);
 		}
 		c->pids[i] = pid; /* not by the child: c is shared */
@@ -293,7 +317,7 @@ bool chaos_clients_end(struct chaos_clients *c, int64_t ms)
 	unsigned well = 0;
 
 	atomic_store(&c->stop, true);
-	for (unsigned i = 0; i <= CHAOS_PROCESSES; i++) {
+	for (unsigned i = 0; i < CHAOS_PROCESSES + HELPERS; i++) {
 		int status = -1;
 
 		while (waitpid(c->pids[i], &status, WNOHANG) == 0 && pause_before(end))
@@ -304,7 +328,7 @@ bool chaos_clients_end(struct chaos_clients *c, int64_t ms)
 		}
 		well += status == 0;
 	}
-	return well == CHAOS_PROCESSES + 1;
+	return well == CHAOS_PROCESSES + HELPERS;
 }
 
 struct chaos_history chaos_clients_history(const struct chaos_clients *c)
