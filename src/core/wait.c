@@ -57,7 +57,7 @@ static enum bl_next while_blocked(struct bl_wait *w, const struct bl_seen *seen,
 	if (w->end <= now)
 		return BL_NEXT_REFUSE;
 	*ret_until = bl_earlier(w->stuck_until, w->end);
-	return w->once ? BL_NEXT_POLL : BL_NEXT_SLEEP;
+	return w->once || !w->bells ? BL_NEXT_POLL : BL_NEXT_SLEEP;
 }
 
 /* Two tries in a row without a pause might meet the same others for ever. There is one more
@@ -85,7 +85,7 @@ enum bl_next bl_wait_next(struct bl_wait *w, const struct bl_seen *seen, bl_time
 	*ret_until = now;
 	if (w->once && w->end == BL_NEVER)
 		w->end = now + ONCE_NS;
-	if (seen->left_ns <= 0 && !seen->fenced && (!w->bells || seen->bell_ours || !seen->bell_by))
+	if (seen->left_ns <= 0 && !seen->fenced && (seen->bell_ours || !seen->bell_by))
 		return while_free(w, now, ret_until);
 	w->tried = false;
 	if (seen->left_ns > 0)

@@ -19,7 +19,8 @@
  *                                                          it stands still, go past it
  *
  * A contender that wants one answer (once) does not sleep at doorbells: it refuses where the
- * lock is held, and polls for a moment where it may be free. */
+ * lock is held, and polls for a moment where it may be free. One that uses no doorbells does not
+ * sleep there either; if it asks who has the doorbell, it polls in place of sleeping. */
 #ifndef BL_CORE_WAIT_H
 #define BL_CORE_WAIT_H
 
@@ -51,7 +52,7 @@ struct bl_seen {
 	bl_time left_ns;  /* of the lease; <= 0: there is no row, or its lease is over */
 	bool fenced;      /* over, but a transaction has the row locked */
 	bool by_holder;   /* the doorbell is that of whoever holds the row */
-	uint64_t bell_by; /* which connection has the doorbell, 0: none */
+	uint64_t bell_by; /* which connection has the doorbell, 0: none, or it does not ask */
 	bool bell_ours;   /* the contender itself has it */
 };
 

@@ -35,19 +35,19 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	bl_buf_adds(&s->text, ")");
 }
 
-/* The lowest that nobody has. It is 1, or comes after one that somebody has. */
+/* The lowest that nobody has, NULL: there is none. Up to it each slot is its own number among those
+ * that are taken. So one pass over the rows finds it, whatever the limit is. */
 static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
 {
+	bl_buf_adds(&s->text, "(SELECT NULLIF(COUNT(*) + 1, ");
 	bl_buf_addf(&s->text,
-	            "(SELECT MIN(f.slot) FROM (SELECT 1 AS slot UNION ALL SELECT slot + 1 FROM %s",
-	            s->sql->table);
+	            "%" PRIu32 ") FROM (SELECT slot, ROW_NUMBER() OVER (ORDER BY slot) AS nth "
+	            "FROM %s",
+	            wish->limit + 1, s->sql->table);
 	bl_sql_key(&s->text, wish->key);
 	bl_buf_addf(&s->text,
-	            " AND slot > 0 AND slot < %" PRIu32 ") AS f LEFT JOIN (SELECT slot FROM %s",
-	            wish->limit, s->sql->table);
-	bl_sql_key(&s->text, wish->key);
-	bl_buf_adds(&s->text, " AND " TAKEN ") AS u ON u.slot = f.slot "
-	                      "WHERE u.slot IS NULL)");
+	            " AND slot BETWEEN 1 AND %" PRIu32 " AND " TAKEN ") AS taken WHERE slot = nth)",
+	            wish->limit);
 }
 
 static void add_choice(struct bl_session *s, const struct bl_shared_go *go)

@@ -393,7 +393,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 	if (c->n > 1)
 		return take_several(c, with_bells);
 	if (c->among)
-		return bl_shared_attempt(c, with_bells);
+		return bl_shared_attempt(c, false);
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
 	job.entry.row = NULL;

@@ -34,9 +34,11 @@ struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
 
 struct bl_wish bl_shared_wish_of(const struct bl_contest *c)
 {
+	bool asks = c->wait.bells || (c->client->bells && !bl_shared_wants_exclusive(c));
+
 	return (struct bl_wish){.key = &c->call->key,
 	                        .owner = c->call->owner_full,
-	                        .bell = c->wait.bells ? c->call->bell : NULL,
+	                        .bell = asks ? c->call->bell : NULL,
 	                        .exclusive = bl_shared_wants_exclusive(c),
 	                        .limit = c->request->limit};
 }
@@ -208,14 +210,17 @@ static bool can_ring(const struct bl_contest *c, const struct bl_conn *conn)
 	       !bl_held_has_bell(&c->client->held, &c->call->key, conn->id);
 }
 
+/* A sharer that wants no doorbell (NO_QUEUE) asks whether somebody has it: it would pass those that
+ * wait in line. */
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
-                                    bool with_bells)
+                                    bool past)
 {
 	if (bl_shared_hold_of(c)->bell && bl_shared_hold_of(c)->bell == conn->id)
 		return BL_BELL_OURS;
-	if (!with_bells)
+	if (past || (!c->wait.bells && bl_shared_wants_exclusive(c)))
 		return BL_BELL_NONE;
-	return bl_shared_without_limit(c) || !can_ring(c, conn) ? BL_BELL_PASS : BL_BELL_RING;
+	return bl_shared_without_limit(c) || !c->wait.bells || !can_ring(c, conn) ? BL_BELL_PASS
+	                                                                          : BL_BELL_RING;
 }
 
 static uint32_t any_slot(struct bl_contest *c)
@@ -286,14 +291,14 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 {
-	return go_on(c, conn, bell_for(c, conn, true), true);
+	return go_on(c, conn, bell_for(c, conn, false), true);
 }
 
 /* Most often nobody shares it any more. */
 int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
 {
 	c->among = true;
-	return go_on(c, conn, bell_for(c, conn, false), false);
+	return go_on(c, conn, bell_for(c, conn, true), false);
 }
 
 /* Together with what other threads want from the server now, or alone. */
@@ -316,7 +321,7 @@ static int combine(struct bl_contest *c)
 		c->sent = job.sent;
 	switch (combined) {
 	case BL_COMBINED_LENT:
-		rc = go_on(c, conn, bell_for(c, conn, true), true);
+		rc = go_on(c, conn, bell_for(c, conn, false), true);
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
@@ -336,20 +341,20 @@ static int combine(struct bl_contest *c)
 	return rc;
 }
 
-int bl_shared_attempt(struct bl_contest *c, bool with_bells)
+int bl_shared_attempt(struct bl_contest *c, bool past)
 {
 	uint64_t bell = bl_shared_hold_of(c)->bell;
 	struct bl_conn *conn;
 	int rc;
 
-	if (with_bells && c->wait.bells && !bell && bl_shared_without_limit(c))
+	if (!past && c->wait.bells && !bell && bl_shared_without_limit(c))
 		return combine(c);
 	rc = bl_attempt_borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
 	if (bell == bl_shared_hold_of(c)->bell)
-		rc = go_on(c, conn, bell_for(c, conn, with_bells), true);
+		rc = go_on(c, conn, bell_for(c, conn, past), true);
 	else
 		rc = BL_AGAIN;
 	bl_pool_put(&c->client->pool, conn);
@@ -380,7 +385,7 @@ int bl_shared_pass(struct bl_contest *c)
 	if (queue && queue->alone > 0)
 		return BL_AGAIN;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
-	rc = bl_shared_attempt(c, bells);
+	rc = bl_shared_attempt(c, false);
 	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
 	/* What went wrong is met by the next try again, and dealt with there. */
 	return rc == BIZLOCK_OK ? rc : BL_AGAIN;
@@ -431,7 +436,7 @@ int bl_shared_go_past(struct bl_contest *c)
 		return rc;
 	if (c->others.mine || c->row->left_us > 0 || c->row->locked)
 		return BL_AGAIN;
-	return bl_shared_attempt(c, false);
+	return bl_shared_attempt(c, true);
 }
 
 int bl_shared_adopt(struct bl_contest *c)

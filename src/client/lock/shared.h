@@ -33,8 +33,8 @@ uint32_t bl_shared_place_ms(const struct bl_contest *c);
 /* One that wants it alone has met such a row: it is among those that share it from now on. */
 int bl_shared_met(struct bl_contest *c, struct bl_conn *conn);
 
-/* For bl_attempt() and its companions in attempt.h. */
-int bl_shared_attempt(struct bl_contest *c, bool with_bells);
+/* For bl_attempt() and its companions in attempt.h. past: whoever has the doorbell stands still. */
+int bl_shared_attempt(struct bl_contest *c, bool past);
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn); /* puts the connection back */
 int bl_shared_adopt(struct bl_contest *c);

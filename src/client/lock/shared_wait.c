@@ -85,7 +85,7 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		return bl_contest_pause(c, until);
 	if (bl_shared_wants_exclusive(c) && !c->stays && !c->others.exclusively &&
 	    !c->request->once)
-		return bl_shared_attempt(c, c->wait.bells);
+		return bl_shared_attempt(c, false);
 	rc = bl_attempt_borrow(c, &conn);
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -147,6 +147,40 @@ Test(stuck, with_the_longest_rest_it_is_the_same)
 	peer_end(&peer);
 }
 
+/* The doorbell may be that of a contender that waits in line. It gets 200 ms, then it stands
+ * still. */
+static void gives_those_in_line_time(uint32_t limit, int64_t wait_ms)
+{
+	struct peer peer = abandoned_doorbell();
+	bizlock *b = client(NULL);
+	int64_t start;
+
+	works(b);
+	start = now_ms();
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"),
+	                       &OPTS(.flags = BIZLOCK_SHARED | BIZLOCK_NO_QUEUE, .limit = limit,
+	                             .wait_ms = wait_ms),
+	                       NULL));
+	cr_assert_geq(now_ms() - start, 200);
+	peer_end(&peer);
+}
+
+Test(stuck, a_sharer_without_the_doorbell_does_not_pass_those_in_line)
+{
+	gives_those_in_line_time(0, 0);
+}
+
+Test(stuck, a_sharer_of_a_few_does_not_either)
+{
+	gives_those_in_line_time(1, 0);
+}
+
+Test(stuck, nor_does_a_sharer_that_waits)
+{
+	gives_those_in_line_time(0, PATIENCE_MS);
+}
+
 Test(stuck, among_sharers_it_is_the_same)
 {
 	const bizlock_key key = KEY("k");
