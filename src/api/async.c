@@ -118,6 +118,7 @@ void bl_door_answer(bizlock *b, struct bizlock_op *op)
 		bl_door_finish(b, op->releases ? "release" : "acquire", err, op->rc);
 	}
 	op->done(op->arg, op->rc, granted ? &op->grant : NULL);
+	bl_ops_told(b, op);
 	bl_op_free(op);
 }
 

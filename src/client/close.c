@@ -59,7 +59,7 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 		struct bl_hold *h = bl_held_with_fence(&b->held, &items[i].key, items[i].fence);
 
 		if (h)
-			bl_held_remove(&b->held, h);
+			bl_hold_remove(b, h);
 	}
 	bl_unlock(b);
 }

@@ -4,23 +4,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/thread.h"
 
 #define FIRST_BUCKETS 16
 
-/* By key alone, so that all owners of a key share a chain. */
-static struct bl_hold **bucket_of(const struct bl_held *t, const struct bl_key *key)
+static uint64_t hash_of_thread(uint64_t key_hash, uint64_t serial)
 {
-	return &t->buckets[key->hash & t->mask];
+	return bl_hash64_mix(key_hash) ^ serial;
+}
+
+static uint64_t hash_of_name(uint64_t key_hash, const char *name)
+{
+	uint64_t hash = BL_HASH64_START;
+
+	for (size_t i = 0; i < BIZLOCK_OWNER_NAME_MAX && name[i]; i++)
+		hash = bl_hash64_add(hash, (unsigned char)name[i]);
+	return bl_hash64_mix(key_hash) ^ hash;
+}
+
+static uint64_t hash_of(const struct bl_key *key, const struct bl_owner *owner)
+{
+	return owner->thread ? hash_of_thread(key->hash, owner->thread)
+	                     : hash_of_name(key->hash, owner->name);
+}
+
+static struct bl_hold **bucket_of(const struct bl_held *t, uint64_t hash)
+{
+	return &t->buckets[hash & t->mask];
+}
+
+static struct bl_hold **bucket_of_key(const struct bl_held *t, const struct bl_key *key)
+{
+	return &t->of_keys[key->hash & t->mask];
+}
+
+static bool make_buckets(struct bl_held *ret, size_t n)
+{
+	ret->buckets = calloc(n, sizeof(*ret->buckets));
+	ret->of_keys = calloc(n, sizeof(*ret->of_keys));
+	ret->mask = n - 1;
+	if (ret->buckets && ret->of_keys)
+		return true;
+	free(ret->buckets);
+	free(ret->of_keys);
+	return false;
 }
 
 bool bl_held_init(struct bl_held *t)
 {
-	t->buckets = calloc(FIRST_BUCKETS, sizeof(*t->buckets));
-	t->mask = FIRST_BUCKETS - 1;
-	t->count = 0;
-	t->latest = NULL;
-	return t->buckets != NULL;
+	struct bl_held made = {.buckets = NULL};
+	bool good = make_buckets(&made, FIRST_BUCKETS);
+
+	*t = good ? made : (struct bl_held){.buckets = NULL};
+	return good;
 }
 
 void bl_held_free(struct bl_held *t)
@@ -36,13 +73,14 @@ void bl_held_free(struct bl_held *t)
 		}
 	}
 	free(t->buckets);
-	*t = (struct bl_held){NULL, 0, 0, NULL};
+	free(t->of_keys);
+	*t = (struct bl_held){.buckets = NULL};
 }
 
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner)
 {
-	struct bl_hold *h = *bucket_of(t, key);
+	struct bl_hold *h = *bucket_of(t, hash_of(key, owner));
 
 	while (h && (h->state == BL_HOLD_ORPHAN || !bl_key_equal(&h->key, key) ||
 	             !bl_owner_equal(&h->owner, owner)))
@@ -66,12 +104,15 @@ static bool is_named(const struct bl_hold *h, bizlock_key key, const char *owner
 struct bl_hold *bl_held_named(struct bl_held *t, bizlock_key key, const char *owner)
 {
 	struct bl_hold *h = t->latest;
+	uint64_t hash;
 
 	if (!key.biz_type || !key.biz_id)
 		return NULL;
 	if (h && is_named(h, key, owner))
 		return h;
-	h = t->buckets[bl_key_hash(key) & t->mask];
+	hash = bl_key_hash(key);
+	hash = owner ? hash_of_name(hash, owner) : hash_of_thread(hash, bl_thread_self()->serial);
+	h = *bucket_of(t, hash);
 	while (h && !is_named(h, key, owner))
 		h = h->next;
 	if (h)
@@ -79,33 +120,57 @@ struct bl_hold *bl_held_named(struct bl_held *t, bizlock_key key, const char *ow
 	return h;
 }
 
+static void add_to_key(struct bl_held *t, struct bl_hold *h)
+{
+	struct bl_hold **bucket = bucket_of_key(t, &h->key);
+
+	h->next_of_key = *bucket;
+	*bucket = h;
+}
+
+static void add_to(struct bl_held *t, struct bl_hold *h)
+{
+	struct bl_hold **bucket = bucket_of(t, h->hash);
+
+	h->next = *bucket;
+	*bucket = h;
+	if (h->contends)
+		add_to_key(t, h);
+}
+
+void bl_held_contends(struct bl_held *t, struct bl_hold *h)
+{
+	if (!h->contends)
+		add_to_key(t, h);
+	h->contends = true;
+}
+
 /* Without memory the table stays as it is: longer chains, nothing worse. */
 static void grow(struct bl_held *t)
 {
-	struct bl_held wide = {NULL, 2 * t->mask + 1, t->count, t->latest};
+	struct bl_held wide = {.count = t->count, .latest = t->latest};
 
-	wide.buckets = calloc(wide.mask + 1, sizeof(*wide.buckets));
-	if (!wide.buckets)
+	if (!make_buckets(&wide, 2 * (t->mask + 1)))
 		return;
 	for (size_t i = 0; i <= t->mask; i++) {
 		struct bl_hold *h = t->buckets[i];
 
 		while (h) {
-			struct bl_hold *next = h->next, **bucket = bucket_of(&wide, &h->key);
+			struct bl_hold *next = h->next;
 
-			h->next = *bucket;
-			*bucket = h;
+			add_to(&wide, h);
 			h = next;
 		}
 	}
 	free(t->buckets);
+	free(t->of_keys);
 	*t = wide;
 }
 
 struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
                             const struct bl_owner *owner)
 {
-	struct bl_hold *h = calloc(1, sizeof(*h)), **bucket;
+	struct bl_hold *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
@@ -113,10 +178,9 @@ struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
 		grow(t);
 	h->key = *key;
 	h->owner = *owner;
+	h->hash = hash_of(key, owner);
 	h->state = BL_HOLD_ACQUIRING;
-	bucket = bucket_of(t, key);
-	h->next = *bucket;
-	*bucket = h;
+	add_to(t, h);
 	t->count++;
 	return h;
 }
@@ -144,38 +208,36 @@ void bl_hold_move(struct bl_hold *h, enum bl_hold_state to)
 
 void bl_held_take_out(struct bl_held *t, struct bl_hold *h)
 {
-	struct bl_hold **link = bucket_of(t, &h->key);
+	struct bl_hold **link = bucket_of(t, h->hash), **of_key = bucket_of_key(t, &h->key);
 
 	while (*link != h)
 		link = &(*link)->next;
 	*link = h->next;
+	while (h->contends && *of_key != h)
+		of_key = &(*of_key)->next_of_key;
+	if (h->contends)
+		*of_key = h->next_of_key;
 	t->count--;
 	if (t->latest == h)
 		t->latest = NULL;
-}
-
-void bl_held_remove(struct bl_held *t, struct bl_hold *h)
-{
-	bl_held_take_out(t, h);
-	bl_hold_free(h);
 }
 
 /* The first hold of the key in this chain, from h on. */
 static struct bl_hold *skip_to_key(struct bl_hold *h, const struct bl_key *key)
 {
 	while (h && !bl_key_equal(&h->key, key))
-		h = h->next;
+		h = h->next_of_key;
 	return h;
 }
 
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key)
 {
-	return skip_to_key(*bucket_of(t, key), key);
+	return skip_to_key(*bucket_of_key(t, key), key);
 }
 
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h)
 {
-	return skip_to_key(h->next, &h->key);
+	return skip_to_key(h->next_of_key, &h->key);
 }
 
 bool bl_held_has_bell(const struct bl_held *t, const struct bl_key *key, uint64_t conn)
@@ -204,7 +266,7 @@ struct bl_hold *bl_held_walk(const struct bl_held *t, const struct bl_hold *prev
 	if (prev && prev->next)
 		return prev->next;
 	if (prev)
-		i = (prev->key.hash & t->mask) + 1;
+		i = (prev->hash & t->mask) + 1;
 	while (i <= t->mask && !t->buckets[i])
 		i++;
 	return i <= t->mask ? t->buckets[i] : NULL;

@@ -42,7 +42,10 @@ enum bl_upkeep {
 };
 
 struct bl_hold {
-	struct bl_hold *next; /* in its bucket */
+	struct bl_hold *next;        /* in its bucket */
+	struct bl_hold *next_of_key; /* in the bucket of its key, */
+	bool contends;               /* once it is there */
+	uint64_t hash;               /* of key and owner */
 	struct bl_key key;
 	struct bl_owner owner;
 	enum bl_hold_state state;
@@ -57,12 +60,15 @@ struct bl_hold {
 	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
 	                            have it still; set at any time, by the call that fences */
 	atomic_bool told;        /* that call told us so; else a statement waited in vain */
-	bool untold;             /* it was lost, and that is not reported yet */
-	bool unsure;             /* ACQUIRING, at its end: a row of ours may be there.
-	                            ORPHAN: the row may be there, and has to go */
-	bool exported;           /* ORPHAN: it may be exported, so its row may have another owner */
-	uint32_t depth;          /* > 0 while HELD or LOST */
-	uint32_t stored;         /* the depth the row has: less than depth with local re-entry */
+	bool promised;           /* a request's, whose `done` has not been called yet */
+	bool untold;             /* it was lost, and that is not reported yet; then it is in the */
+	bool gone;               /* line of these, also when it has left the table: gone */
+	struct bl_hold *untold_before, *untold_next;
+	bool unsure;     /* ACQUIRING, at its end: a row of ours may be there.
+	                    ORPHAN: the row may be there, and has to go */
+	bool exported;   /* ORPHAN: it may be exported, so its row may have another owner */
+	uint32_t depth;  /* > 0 while HELD or LOST */
+	uint32_t stored; /* the depth the row has: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
 	uint32_t limit;       /* how many may share the lock; 0: any number, or it is not shared */
 	uint32_t late_ms;     /* a call's renewal whose reply was lost may yet arrive and set the
@@ -83,8 +89,11 @@ struct bl_hold {
 	bl_time run;
 };
 
+/* Thousands may wait for one key, each with a hold. So a hold is found by its key and owner; and
+ * by the key alone only when it has gone to the server. */
 struct bl_held {
-	struct bl_hold **buckets; /* a power of two of them */
+	struct bl_hold **buckets; /* by key and owner: a power of two of them */
+	struct bl_hold **of_keys; /* as many, by key */
 	size_t mask, count;
 	struct bl_hold *latest; /* what bl_held_named() found last; it may be an orphan by now */
 };
@@ -108,13 +117,16 @@ struct bl_hold *bl_held_add(struct bl_held *t, const struct bl_key *key,
                             const struct bl_owner *owner);
 
 void bl_held_take_out(struct bl_held *t, struct bl_hold *h);
-void bl_held_remove(struct bl_held *t, struct bl_hold *h); /* and frees it */
 void bl_hold_free(struct bl_hold *h);
 
 /* The one way to change h->state. */
 void bl_hold_move(struct bl_hold *h, enum bl_hold_state to);
 
-/* The holds of one key, whoever owns them: first, then the next after h. */
+/* From here on it may have a doorbell or a row. */
+void bl_held_contends(struct bl_held *t, struct bl_hold *h);
+
+/* Of those that contend, or have contended, the holds of one key, whoever owns them: first, then
+ * the next after h. */
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key);
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h);
 

@@ -73,14 +73,12 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 {
 	bl_queue_wake_first(&b->queues, &h->key);
-	if (h->untold) {
-		bl_held_take_out(&b->held, h);
-		h->next = b->loss_watch.dropped;
-		b->loss_watch.dropped = h;
-		bl_worker_by(&b->loss_watch.worker, 0);
-	} else {
-		bl_held_remove(&b->held, h);
-	}
+	bl_held_take_out(&b->held, h);
+	h->gone = true;
+	if (!h->untold)
+		bl_hold_free(h);
+	else if (!b->loss_watch.fn)
+		bl_loss_forget(b, h);
 	b->pool.reserve &= b->held.count > 0;
 	pthread_cond_broadcast(&b->changed);
 }
@@ -88,10 +86,11 @@ void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
 	bl_hold_move(h, BL_HOLD_ORPHAN);
+	bl_held_contends(&b->held, h);
 	h->due = 0;
 	h->unsure = unsure;
 	if (!b->loss_watch.fn)
-		h->untold = false; /* a function that is set later is not for what has ended */
+		bl_loss_forget(b, h); /* a function that is set later is not for what has ended */
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_worker_by(&b->janitor.worker, 0);
 	bl_hold_done(b, h);
@@ -160,6 +159,7 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 
 	*largest = fence > *largest ? fence : *largest;
 	bl_hold_move(h, BL_HOLD_HELD);
+	bl_held_contends(&b->held, h);
 	h->unsure = false;
 	h->late_ms = 0;
 	h->depth = h->stored = 1;
@@ -289,10 +289,10 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 		bl_worker_by(&b->janitor.worker, 0);
 	if (h->why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
 		h->words = strdup(upkeep_words(b, h));
-	h->untold = true;
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
-	bl_worker_by(&b->loss_watch.worker, 0);
+	if (!h->promised) /* else it is told behind its grant */
+		bl_loss_note(b, h);
 }
 
 static const char *why_lost(const struct bl_hold *h)

@@ -37,51 +37,63 @@ static bl_time look_at_all(struct bizlock *b)
 	return next;
 }
 
-static struct bl_hold *untold(struct bizlock *b)
-{
-	struct bl_hold *h = NULL;
+/* ---- the line of those that are untold ------------------------------------------------------ */
 
-	while ((h = bl_held_walk(&b->held, h)) != NULL)
-		if (h->untold)
-			return h;
-	return NULL;
+void bl_loss_note(struct bizlock *b, struct bl_hold *h)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+
+	h->untold = true;
+	h->untold_next = NULL;
+	h->untold_before = w->last;
+	if (w->last)
+		w->last->untold_next = h;
+	else
+		w->first = h;
+	w->last = h;
+	bl_worker_by(&w->worker, 0);
 }
 
-static bool tell_one(struct bizlock *b, const struct bl_hold *h)
+void bl_loss_forget(struct bizlock *b, struct bl_hold *h)
 {
-	bl_lost_fn *fn = b->loss_watch.fn;
-	void *arg = b->loss_watch.arg;
-	struct bl_key key = h->key;
-	uint64_t fence = h->fence;
+	struct bl_loss_watch *w = &b->loss_watch;
 
-	if (!fn)
-		return false;
-	bl_unlock(b);
-	fn(arg, (bizlock_key){key.type, key.id}, fence);
-	bl_lock(b);
-	return true;
+	if (!h->untold)
+		return;
+	h->untold = false;
+	if (h->untold_before)
+		h->untold_before->untold_next = h->untold_next;
+	else
+		w->first = h->untold_next;
+	if (h->untold_next)
+		h->untold_next->untold_before = h->untold_before;
+	else
+		w->last = h->untold_before;
+	if (h->gone)
+		bl_hold_free(h);
 }
 
-/* Nothing may be assumed of the table after each call: the mutex was free. How many calls. */
+/* Nothing may be assumed of the line after each call: the mutex was free. How many calls. */
 static unsigned tell_each(struct bizlock *b)
 {
-	struct bl_hold *h;
+	struct bl_loss_watch *w = &b->loss_watch;
 	unsigned calls = 0;
 
-	if (b->loss_watch.telling)
+	if (w->telling)
 		return calls;
-	b->loss_watch.telling = true;
+	w->telling = true;
+	for (; w->fn && w->first; calls++) {
+		bl_lost_fn *fn = w->fn;
+		void *arg = w->arg;
+		struct bl_key key = w->first->key;
+		uint64_t fence = w->first->fence;
 
-	while ((h = b->loss_watch.dropped) != NULL) {
-		b->loss_watch.dropped = h->next;
-		calls += tell_one(b, h);
-		bl_hold_free(h);
+		bl_loss_forget(b, w->first);
+		bl_unlock(b);
+		fn(arg, (bizlock_key){key.type, key.id}, fence);
+		bl_lock(b);
 	}
-	while (b->loss_watch.fn && (h = untold(b)) != NULL) {
-		h->untold = false;
-		calls += tell_one(b, h);
-	}
-	b->loss_watch.telling = false;
+	w->telling = false;
 	return calls;
 }
 
@@ -181,10 +193,8 @@ static void tell_all(struct bizlock *b)
 	struct bl_loss_watch *w = &b->loss_watch;
 	struct bl_err ignored;
 
-	if (!w->fn || (!w->dropped && !untold(b))) {
-		tell_each(b);
+	if (!w->fn || !w->first)
 		return;
-	}
 	if (w->fd >= 0) {
 		w->due = true;
 		bl_loss_ask_dispatch(b);
@@ -231,10 +241,6 @@ void bl_loss_watch_stop(struct bizlock *b)
 	struct bl_loss_watch *w = &b->loss_watch;
 
 	bl_worker_stop(&w->worker, &b->mu);
-	while (w->dropped) {
-		struct bl_hold *h = w->dropped;
-
-		w->dropped = h->next;
-		bl_hold_free(h);
-	}
+	while (w->first)
+		bl_loss_forget(b, w->first);
 }

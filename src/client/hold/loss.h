@@ -14,7 +14,7 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_worker worker;
 	struct bl_worker stand_in; /* cuts off while `worker` is in the user's function */
 	bl_time cut_at;            /* closing: connections that are still lent then are cut off */
-	struct bl_hold *dropped;   /* given back before their loss was told */
+	struct bl_hold *first, *last; /* lost, and untold, in that order */
 	bl_lost_fn *fn;
 	void *arg;
 
@@ -23,6 +23,10 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	bool due;     /* losses are to be told by a dispatch */
 	bool telling; /* somebody tells */
 };
+
+/* With the mutex held. It is to be told; and it is not. */
+void bl_loss_note(struct bizlock *b, struct bl_hold *h);
+void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */

@@ -64,7 +64,7 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 {
 	struct bl_queue **at = queue_link(queues, place->key), *queue = *at;
 
-	place->next = NULL;
+	place->before = place->next = NULL;
 	if (bl_cond_init(&place->first) != 0)
 		return NULL;
 	if (!queue) {
@@ -79,6 +79,7 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 		queue->tail->next = place;
 	else
 		queue->head = place;
+	place->before = queue->tail;
 	queue->tail = place;
 	queue->alone += place->alone;
 	return queue;
@@ -86,16 +87,14 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 
 static void unlink_place(struct bl_queue *queue, struct bl_place *place)
 {
-	struct bl_place *before = NULL;
-
-	for (struct bl_place *p = queue->head; p != place; p = p->next)
-		before = p;
-	if (before)
-		before->next = place->next;
+	if (place->before)
+		place->before->next = place->next;
 	else
 		queue->head = place->next;
-	if (queue->tail == place)
-		queue->tail = before;
+	if (place->next)
+		place->next->before = place->before;
+	else
+		queue->tail = place->before;
 }
 
 void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place)

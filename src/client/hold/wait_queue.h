@@ -22,7 +22,7 @@ enum bl_place_state {
 struct bl_contest;
 
 struct bl_place { /* lives on the stack of its thread, or in its request */
-	struct bl_place *next;
+	struct bl_place *before, *next;
 	const struct bl_key *key;
 	pthread_cond_t first; /* signalled when this place becomes the first; while it is, when
 	                         its state changes or a hold of the key ends */

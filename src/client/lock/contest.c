@@ -355,6 +355,8 @@ int bl_contest_step(struct bl_contest *c)
 		if (rc != BL_AGAIN)
 			return rc;
 		c->phase = BL_CONTEST_FIRST;
+		for (size_t i = 0; i < c->n; i++)
+			bl_held_contends(&c->client->held, c->members[i]->hold);
 	}
 	if (c->watched)
 		rc = bl_contest_unwatch(c);
@@ -400,14 +402,12 @@ void bl_contest_forget(struct bl_contest *c)
 
 /* What one shares without a limit, those of its kind that come next may have, too. They go for it
  * together, in a batch: one after the other, each would wait for a commit, and so would somebody
- * behind them who wants it alone. */
+ * behind them who wants it alone. One that goes already takes along those behind it. */
 static void take_along(struct bl_contest *c)
 {
 	struct bl_place *next = c->place.next;
 
-	for (; next && bl_shared_without_limit(next->whose); next = next->next) {
-		if (next->along)
-			continue;
+	for (; next && !next->along && bl_shared_without_limit(next->whose); next = next->next) {
 		next->along = true;
 		bl_place_wake(next);
 	}

@@ -193,6 +193,7 @@ static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl
 	struct bl_contest *next = place->whose;
 	struct bl_hold *to = next->members[0]->hold;
 
+	bl_held_contends(&next->client->held, to);
 	to->bell = h->bell;
 	h->bell = 0;
 	to->key.slot = next->call->key.slot = h->key.slot;

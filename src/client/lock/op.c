@@ -171,11 +171,15 @@ static int acquire_step(struct bizlock_op *op)
 	if (op->phase == BL_OP_CONTENDS)
 		return contend(op, bl_contest_step(&op->contest));
 	rc = bl_acquire_try(call, op->request.once, op->patience, &op->m.hold);
-	op->until = bl_earlier(op->patience, bl_now() + BL_WAKE_NS);
+	/* Where another call of the owner is at work, it waits for longer than its patience. */
+	op->until = bl_now() + BL_WAKE_NS;
+	if (!bl_passed(op->patience))
+		op->until = bl_earlier(op->until, op->patience);
 	if (rc != BIZLOCK_OK)
 		return rc == BL_AGAIN ? BL_PARKED : rc;
 	if (op->m.hold->state != BL_HOLD_ACQUIRING)
 		return deepen(op);
+	op->m.hold->promised = true;
 	prepare_contest(op);
 	if (bl_shared_pass(&op->contest) == BIZLOCK_OK)
 		return BIZLOCK_OK;

@@ -119,11 +119,9 @@ static void settle(struct bizlock_op *op, int rc)
 {
 	struct bizlock *b = op->m.call.client;
 
-	if (rc == BL_PARKED) {
+	op->again |= rc == BL_AGAIN;
+	if (rc == BL_PARKED || rc == BL_AGAIN) {
 		park(&b->ops, op);
-	} else if (rc == BL_AGAIN) {
-		op->state = BL_OP_PARKED;
-		make_ready(&b->ops, op);
 	} else {
 		bl_op_end(op, rc);
 		make_done(b, op);
@@ -295,19 +293,40 @@ struct bizlock_op *bl_ops_take_done(struct bizlock *b)
 	return op;
 }
 
+/* What it was granted at first; or NULL. */
+static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op *op)
+{
+	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
+	bool granted = !op->releases && op->rc == BIZLOCK_OK && op->grant.depth == 1;
+
+	return granted && h && h->fence == op->grant.fence ? h : NULL;
+}
+
+/* A program that heard of the loss first would work under the lock. */
+void bl_ops_told(struct bizlock *b, const struct bizlock_op *op)
+{
+	struct bl_hold *h;
+
+	bl_lock(b);
+	h = hold_of(b, op);
+	if (h && h->promised && h->state == BL_HOLD_LOST)
+		bl_loss_note(b, h);
+	if (h)
+		h->promised = false;
+	bl_unlock(b);
+}
+
 /* ---- their end ------------------------------------------------------------------------------ */
 
 /* It was granted, but nobody was told: so nobody works under the lock. */
 static void withdraw(struct bizlock *b, struct bizlock_op *op)
 {
-	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
+	struct bl_hold *h = hold_of(b, op);
 
-	if (op->releases || op->rc != BIZLOCK_OK)
-		return;
-	if (h && h->state == BL_HOLD_HELD && !h->busy && h->fence == op->grant.fence &&
-	    op->grant.depth == 1)
+	if (h && h->state == BL_HOLD_HELD && !h->busy)
 		bl_hold_orphan(b, h, true);
-	op->rc = BIZLOCK_CANCELLED;
+	if (!op->releases && op->rc == BIZLOCK_OK)
+		op->rc = BIZLOCK_CANCELLED;
 }
 
 void bl_ops_stop(struct bizlock *b)

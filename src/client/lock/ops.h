@@ -43,9 +43,10 @@ void bl_ops_cancel(struct bizlock_op *op);
 int bl_ops_fd(struct bizlock *b);
 
 /* Around a dispatch: how many are done. Then the first of them, out of the line, which is to be
- * answered and freed; NULL: there is none. */
+ * answered, then told() and freed; NULL: there is none. */
 unsigned bl_ops_dispatch(struct bizlock *b);
 struct bizlock_op *bl_ops_take_done(struct bizlock *b);
+void bl_ops_told(struct bizlock *b, const struct bizlock_op *op);
 void bl_ops_dispatched(struct bizlock *b);
 
 /* Async-signal-safe; needs no mutex. */

@@ -1,5 +1,7 @@
 /* The end of a client with requests, and losses that a dispatch tells. */
 #include "cr_ask.h"
+#include "cr_numbers.h"
+#include "losses.h"
 
 #include <stdio.h>
 
@@ -138,4 +140,24 @@ Test(asking_ends, a_dispatch_tells_losses)
 	cr_assert_not(is_readable(b));
 	expect(OK, b, bizlock_dispatch(b, &calls));
 	cr_assert_eq(calls, 0);
+}
+
+/* Told the other way round, a program would work under a lock whose only notice has passed. Nobody
+ * has asked for the descriptor, so a thread of the client's tells losses. */
+Test(asking_ends, a_loss_is_told_behind_its_grant)
+{
+	static struct losses lost;
+	bizlock *b = client(NULL);
+	struct ask a;
+
+	losses_watch(&lost, b);
+	ask_for(&a, b, "k", "task", .lease_ms = 300, .flags = BIZLOCK_NO_RENEW);
+	eventually(numbers_of(b).lost == 1);
+	steadily(atomic_load(&lost.count) == 0, 200);
+	expect(OK, b, bizlock_dispatch(b, NULL));
+	cr_assert_eq(a.calls, 1);
+	cr_assert_eq(a.rc, BIZLOCK_OK);
+	eventually(atomic_load(&lost.count) == 1);
+	cr_assert_eq(lost.list[0].fence, a.grant.fence);
+	expect(LOST, b, bizlock_release(b, KEY("k"), "task", NULL));
 }

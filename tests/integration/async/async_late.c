@@ -1,5 +1,6 @@
 /* Nobody dispatches for a while: what is done is told late, and what it tells is still right. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -159,4 +160,38 @@ Test(async_late, another_thread_closes)
 		}
 		cr_assert_eq(rows(), 0);
 	}
+}
+
+/* ---- a hold that another call is at work on -------------------------------------------------- */
+
+static atomic_bool renewed;
+
+static void *renew_task(void *b)
+{
+	expect(OK, b, bizlock_renew(b, KEY("k"), "task", 600000));
+	atomic_store(&renewed, true);
+	return NULL;
+}
+
+/* The time of the request is over at once, and it has to wait until the renewal is answered. */
+Test(async_late, a_reentry_keeps_nobody_waiting_meanwhile)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, NULL);
+	pthread_t renewer;
+	unsigned packets;
+	struct ask a;
+
+	expect(OK, b, acquire_as(b, "k", "task"));
+	packets = proxy_packets(p);
+	proxy_hold_replies(p, true);
+	cr_assert_eq(pthread_create(&renewer, NULL, renew_task, b), 0);
+	eventually(proxy_packets(p) > packets);
+	ask_for(&a, b, "k", "task", .wait_ms = 1);
+	steadily(bizlock_left_ms(b, KEY("k"), "task") > 0 && !atomic_load(&renewed), 500);
+	proxy_hold_replies(p, false);
+	pthread_join(renewer, NULL);
+	ask_ends(OK, &a);
+	cr_assert_eq(a.grant.depth, 2);
+	proxy_stop(p);
 }
