@@ -10,6 +10,7 @@ enum bl_op_state {
 	BL_OP_READY,  /* in the line of those that are to be run */
 	BL_OP_RUNS,   /* the thread is at work on it */
 	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
+	BL_OP_SLEEPS, /* at the doorbell, by a thread of op_bells.h */
 	BL_OP_DONE    /* its `done` is to be called */
 };
 
@@ -22,9 +23,10 @@ struct bizlock_op {
 	struct bizlock_op *before, *after; /* of all that are not DONE */
 	enum bl_op_state state;
 	bool releases, cancelled;
-	bool again;    /* it was woken while it ran */
-	size_t at;     /* among those with a time, from 1 on; 0: it has none */
-	bl_time until; /* that time */
+	bool again;                    /* it was woken while it ran, or slept */
+	struct bl_op_sleeper *sleeper; /* that it sleeps by, or is to sleep by; or NULL */
+	size_t at;                     /* among those with a time, from 1 on; 0: it has none */
+	bl_time until;                 /* that time */
 
 	struct bl_member m;
 	struct bl_request request; /* an acquisition's */
@@ -65,6 +67,9 @@ void bl_op_wake(struct bizlock_op *op);
 /* A release at its last level, alone: what bl_op_step() answers. maybe: a batch may have done it.
  */
 int bl_op_release(struct bizlock_op *op, bool maybe);
+
+/* What bl_op_step() has answered, or how it has ended. */
+void bl_op_settle(struct bizlock_op *op, int rc);
 
 /* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
 int bl_op_end(struct bizlock_op *op, int rc);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/lock/op.h"
+#include "client/lock/op_bells.h"
 #include "client/lock/op_times.h"
 #include "store/batch.h"
 
@@ -73,8 +74,14 @@ void bl_op_wake(struct bizlock_op *op)
 static void park(struct bl_ops *ops, struct bizlock_op *op)
 {
 	op->state = BL_OP_PARKED;
+	op->m.call.err = &ops->err;
+	op->contest.row = &ops->row;
+	if (op->again)
+		bl_op_bells_leave(op);
 	if (op->again)
 		make_ready(ops, op);
+	else if (op->sleeper)
+		bl_op_bells_begin(op);
 	else if (op->until != BL_NEVER)
 		bl_times_add(ops, op);
 }
@@ -114,8 +121,7 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* What bl_op_step() has answered, but for BL_AGAIN. */
-static void settle(struct bizlock_op *op, int rc)
+void bl_op_settle(struct bizlock_op *op, int rc)
 {
 	struct bizlock *b = op->m.call.client;
 
@@ -151,9 +157,9 @@ static void run_ready(struct bizlock *b)
 		if (rc == BL_AGAIN)
 			batch[n++] = op;
 		else
-			settle(op, rc);
+			bl_op_settle(op, rc);
 	}
-	bl_op_batch(b, batch, n, &b->ops.err, settle);
+	bl_op_batch(b, batch, n, &b->ops.err, bl_op_settle);
 }
 
 static void rest(struct bizlock *b)
@@ -240,6 +246,7 @@ void bl_ops_cancel(struct bizlock_op *op)
 	if (op->state != BL_OP_DONE) {
 		op->cancelled = true;
 		bl_op_wake(op);
+		bl_op_bells_cancel(op);
 	}
 	bl_unlock(b);
 }
@@ -340,6 +347,7 @@ void bl_ops_stop(struct bizlock *b)
 	bl_ops_interrupt(ops);
 	bl_unlock(b);
 	bl_worker_stop(&ops->worker, &b->mu);
+	bl_op_bells_stop(b);
 	bl_lock(b);
 	for (struct bizlock_op *op = ops->done; op; op = op->next)
 		withdraw(b, op);
@@ -365,5 +373,6 @@ void bl_ops_forget(struct bizlock *b)
 	if (ops->wake_fd >= 0)
 		close(ops->wake_fd);
 	free(ops->timed);
+	bl_op_bells_forget(b);
 	bl_ops_init(ops);
 }

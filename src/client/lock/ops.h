@@ -14,13 +14,15 @@ struct bizlock_op;
 
 struct bl_ops { /* guarded by the client's mutex */
 	struct bl_worker worker;
-	atomic_int wake_fd; /* readable: look. -1 until the first request */
-	bool asleep;        /* its thread, at that */
-	unsigned wakes;     /* seen of the client's */
-	struct bl_err err;  /* its thread's, */
-	struct bl_row row;  /* and what the request that it runs has seen */
-	struct bl_err down; /* why no connection could be had, */
-	bl_time down_until; /* and until when that is not tried again */
+	atomic_int wake_fd;             /* readable: look. -1 until the first request */
+	bool asleep;                    /* its thread, at that */
+	unsigned wakes;                 /* seen of the client's */
+	struct bl_err err;              /* its thread's, */
+	struct bl_row row;              /* and what the request that it runs has seen */
+	struct bl_err down;             /* why no connection could be had, */
+	bl_time down_until;             /* and until when that is not tried again */
+	struct bl_op_sleeper *sleepers; /* as many as the pool has connections; or NULL */
+	unsigned asleep_at_bells;       /* of them */
 	struct bizlock_op *ready, **ready_last;
 	struct bizlock_op *done, **done_last;
 	struct bizlock_op *all; /* that are not done */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/lock/attempt.h"
+#include "client/lock/op_bells.h"
 #include "client/lock/shared.h"
 #include "client/lock/watch.h"
 #include "core/backoff.h"
@@ -40,13 +41,20 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	return heard == BL_HEARD_NONE ? bl_contest_pause(c, until) : BL_AGAIN;
 }
 
-static int sleep_at_bell(struct bl_contest *c, struct bl_conn *conn, bl_time until)
+/* *ret_none: no connection is left for it. */
+static int sleep_at_bell(struct bl_contest *c, bl_time until, bool *ret_none)
 {
 	struct bizlock *b = c->client;
-	int rc = sleep_on(c, conn, until);
+	bool hot = bl_yields_is_hot(&b->yields, &c->blocker->call.key);
+	int rc = bl_pool_take_for_bell(&b->pool, hot, &c->conn, c->call->err);
 
+	*ret_none = rc == BIZLOCK_OK && !c->conn;
+	if (!c->conn)
+		return rc;
+	rc = sleep_on(c, c->conn, until);
 	bl_pool_bell_over(&b->pool);
-	bl_pool_put(&b->pool, conn);
+	bl_pool_put(&b->pool, c->conn);
+	c->conn = NULL;
 	bl_watch_promote(b);
 	return rc;
 }
@@ -57,13 +65,17 @@ static bool is_silent(const struct bl_contest *c)
 	return !c->row->bell || c->row->bell != c->row->bell_by;
 }
 
+/* Somebody else has the doorbell. */
+static bool is_in_line(const struct bl_contest *c)
+{
+	return c->wait.bells && c->row->bell_by && !c->stays && !c->members[0]->hold->bell;
+}
+
 /* A watcher can tell when a lock that is shared may be had from the doorbell that somebody else
  * has, or for the first in line, which has it itself, from the rows of the others. */
 static bool tells_shared(const struct bl_contest *c)
 {
-	bool in_line = c->wait.bells && c->row->bell_by && !c->stays;
-
-	return !bl_shared_polls(c->client) && (c->members[0]->hold->bell || in_line);
+	return !bl_shared_polls(c->client) && (c->members[0]->hold->bell || is_in_line(c));
 }
 
 /* If not: another contender is about to take it, or it has to be looked at. */
@@ -140,7 +152,8 @@ static void wake_request(struct bl_watch_wait *wait)
 	bl_place_wake(wait->whose);
 }
 
-/* It is watched at once: connections that sleep at doorbells are for threads. */
+/* It sleeps at a doorbell only if somebody else has that: else it would get it at once, and have to
+ * poll. */
 static int park(struct bl_contest *c, bl_time until)
 {
 	struct bl_watch_for what;
@@ -148,6 +161,9 @@ static int park(struct bl_contest *c, bl_time until)
 
 	if (line_up(c, &rc))
 		return rc;
+	c->parked_until = BL_NEVER;
+	if (is_in_line(c) && bl_op_bells_take(c, until))
+		return BL_PARKED;
 	what = what_to_watch(c);
 	if (can_be_watched(c))
 		c->watched = bl_watch_join(c->client, &what);
@@ -177,6 +193,14 @@ int bl_contest_unwatch(struct bl_contest *c)
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;
 }
 
+int bl_contest_sleep_at_bell(struct bl_contest *c, bl_time until)
+{
+	bool none;
+	int rc = sleep_at_bell(c, until, &none);
+
+	return none ? bl_contest_pause(c, until) : rc;
+}
+
 /* ---- a thread ----------------------------------------------------------------------------- */
 
 int bl_contest_watch(struct bl_contest *c, bl_time until)
@@ -194,14 +218,11 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 	if (c->op)
 		return park(c, until);
 	for (;;) {
-		struct bl_conn *conn;
-		int rc = bl_pool_take_for_bell(&b->pool, bl_yields_is_hot(&b->yields, key), &conn,
-		                               c->call->err);
+		bool none;
+		int rc = sleep_at_bell(c, until, &none);
 
-		if (rc != BIZLOCK_OK)
+		if (!none)
 			return rc;
-		if (conn)
-			return sleep_at_bell(c, conn, until);
 		if (line_up(c, &rc))
 			return rc;
 		switch (watch(c)) {

@@ -26,6 +26,9 @@
  * are near each other then, and a look at them is cheap. */
 #define TOGETHER 256
 
+/* How many of those that have waited longest may be given a connection to sleep on. */
+#define OLDEST 256
+
 /* No signal comes with an interrupt while the watch thread is kept waiting by a server. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
 
@@ -102,14 +105,23 @@ void bl_watch_let_go(struct bl_watch_wait *wait)
 		wait_free(wait);
 }
 
-/* The oldest one of threads, for a hot key or for any; or NULL. */
+/* A thread may sleep at a doorbell for any key, a request only for a hot one. */
+static bool may_sleep(const struct bizlock *b, const struct bl_watch_wait *wait, bool hot)
+{
+	if (wait->answer != BL_WATCH_WAITS)
+		return false;
+	return hot ? bl_yields_is_hot(&b->yields, wait->watched.key) : !wait->woken;
+}
+
+/* The oldest one for a hot key, or for any; or NULL. There may be thousands, and this is asked
+ * after each sleep: so not all of them are looked at. */
 static struct bl_watch_wait *oldest_wait(const struct bizlock *b, bool hot)
 {
-	struct bl_watch_wait *wait = b->watch.threads ? b->watch.oldest : NULL;
+	struct bl_watch_wait *wait = b->watch.oldest;
 
-	while (wait && (wait->answer != BL_WATCH_WAITS || wait->woken ||
-	                (hot && !bl_yields_is_hot(&b->yields, wait->watched.key))))
-		wait = wait->next;
+	for (unsigned looks = 0; wait && !may_sleep(b, wait, hot); wait = wait->next)
+		if (++looks == OLDEST)
+			return NULL;
 	return wait;
 }
 
@@ -119,7 +131,7 @@ void bl_watch_promote(struct bizlock *b)
 
 	if (bl_pool_has_room_at_bells(&b->pool, true))
 		wait = oldest_wait(b, true);
-	if (!wait && bl_pool_has_room_at_bells(&b->pool, false))
+	if (!wait && b->watch.threads && bl_pool_has_room_at_bells(&b->pool, false))
 		wait = oldest_wait(b, false);
 	if (wait)
 		bl_watch_answer(wait, BL_WATCH_DIRECT);
