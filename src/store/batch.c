@@ -219,7 +219,7 @@ static void batch_tidy(struct batch *b)
 	struct bl_session *s = b->s;
 	struct bl_err ignored;
 
-	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+	if (bl_session_run_text(s, NULL, &ignored))
 		bl_session_leave(s);
 }
 
@@ -415,6 +415,5 @@ void bl_batch_draw_again(struct bl_session *s, struct bl_entry **entries, size_t
 	if (bl_entry_key(entries[0])->slot > 0 || count_entries(&b, bl_batch_won) == 0)
 		return;
 	bl_batch_again(&b);
-	if (!s->text.failed)
-		(void)bl_session_each(s, 2, read_again, &b, &ignored);
+	(void)bl_session_each(s, 2, read_again, &b, &ignored);
 }

@@ -84,11 +84,7 @@ int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *
 {
 	enum ready ready;
 
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (bl_session_ready(s, err) != BIZLOCK_OK)
-		return err->code;
-	if (bl_session_post(s, s->text.data, s->text.len, err) != BIZLOCK_OK)
+	if (bl_session_post(s, err) != BIZLOCK_OK)
 		return err->code;
 	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
 	if (ready == READY_ANSWER)
@@ -109,20 +105,13 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	return bl_bell_sleep(s, ms, wake_fd, ret, err);
 }
 
-static int run_bell_text(struct bl_session *s, struct bl_err *err)
-{
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
-}
-
 int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
 {
 	int rc;
 
 	bl_buf_reset(&s->text);
 	bl_sql_free_bell(&s->text, bell);
-	rc = run_bell_text(s, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s);
 	return rc;

@@ -115,8 +115,7 @@ static void clean_up(struct bl_doctor *d, struct trial *t)
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "DELETE FROM %s", t->sql.table);
 	bl_sql_key(&s->text, &t->key);
-	if (!s->text.failed)
-		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
+	bl_session_run_text(s, NULL, &ignored);
 	bl_session_close(&other);
 }
 

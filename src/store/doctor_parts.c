@@ -56,7 +56,5 @@ int bl_doctor_query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret,
 	va_start(args, fmt);
 	bl_buf_addv(text, fmt, args);
 	va_end(args);
-	if (text->failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_query(&d->session, text->data, columns, ret, err);
+	return bl_session_query_text(&d->session, columns, ret, err);
 }

@@ -124,9 +124,7 @@ static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err
 	bl_rows_free(rows);
 	bl_buf_reset(text);
 	bl_kill_add(text, "KILL QUERY", d->session.mark.name, *ret_id);
-	if (text->failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(&d->session, text->data, text->len, NULL, err);
+	return bl_session_run_text(&d->session, NULL, err);
 }
 
 /* Of what is too little to watch, the finding `doorbell` tells. */

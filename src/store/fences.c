@@ -13,13 +13,6 @@
 #define FLOOR_ID_END "'fences of biz_lock;'"
 #define IS_FLOOR "biz_type = " FLOOR_TYPE " AND biz_id >= " FLOOR_ID "' AND biz_id < "
 
-static int run(struct bl_session *s, int64_t *ret, struct bl_err *err)
-{
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_ask(s, s->text.data, s->text.len, NULL, ret, err);
-}
-
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static void note_counter(void *arg, const struct bl_fact *fact)
@@ -45,7 +38,7 @@ int bl_fences_read(struct bl_session *s, const char *prefix, struct bl_fence_cou
 	        &s->text,
 	        "SELECT RIGHT(MAX(biz_id), 20) FROM `%sbiz_row_lock` WHERE " IS_FLOOR FLOOR_ID_END,
 	        prefix);
-	rc = run(s, &floor, err);
+	rc = bl_session_ask_text(s, NULL, &floor, err);
 	ret->floor = (uint64_t)floor;
 	return rc;
 }
@@ -61,7 +54,7 @@ static int raise_floor(struct bl_session *s, const char *prefix, uint64_t floor,
 	            ") ON DUPLICATE KEY UPDATE gmt_create = " FLOOR_TIME
 	            ";DELETE FROM `%sbiz_row_lock` WHERE " IS_FLOOR FLOOR_ID "%020" PRIu64 "'",
 	            prefix, floor, prefix, floor);
-	return run(s, NULL, err);
+	return bl_session_run_text(s, NULL, err);
 }
 
 int bl_fences_note(struct bl_session *s, const char *prefix, struct bl_err *err)
@@ -89,7 +82,7 @@ static int find_top(struct bl_session *s, const char *prefix,
 	            "SELECT GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " NOW
 	            "), IFNULL((SELECT MAX(fence) FROM `%sbiz_lock`), 0))",
 	            prefix);
-	rc = run(s, &largest, err);
+	rc = bl_session_ask_text(s, NULL, &largest, err);
 	*ret = (uint64_t)largest > counter->next ? (uint64_t)largest : counter->next;
 	*ret = counter->floor > *ret ? counter->floor : *ret;
 	return rc;
@@ -110,7 +103,7 @@ static int raise_counter(struct bl_session *s, const char *prefix, uint64_t fenc
 	            ");DELETE FROM `%sbiz_lock` WHERE biz_id = @bizlock_raised AND biz_type "
 	            "= " FLOOR_TYPE " AND slot = 0",
 	            prefix, fence, prefix);
-	return run(s, NULL, err);
+	return bl_session_run_text(s, NULL, err);
 }
 
 int bl_fences_raise(struct bl_session *s, const char *prefix, uint64_t *ret, struct bl_err *err)

@@ -126,9 +126,7 @@ int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
 		            "SELECT 1 FROM %s LIMIT 1;"
 		            "SET SESSION group_replication_consistency = @bizlock_consistency",
 		            s->sql->table);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	*ret = rc == BIZLOCK_OK;
 	/* A user who may not ask for that believes what this member says. */
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER ? BIZLOCK_OK : rc;
@@ -184,9 +182,7 @@ static int try_table(struct bl_session *s, const char *table, const char *how, b
 	bl_buf_addf(&s->text,
 	            "SELECT /*+ MAX_EXECUTION_TIME(" ASK_TABLE_MS ") */ 1 FROM %s WHERE FALSE%s",
 	            table, how);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	*ret_locked = rc == BIZLOCK_DB &&
 	              (bl_waited_in_vain(err) || bl_classify(err->native) == BL_CLASS_STOPPED);
 	return *ret_locked ? BIZLOCK_OK : rc;
@@ -273,8 +269,6 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 		bl_watch_add_rings(s, &bell, 1);
 	else
 		bl_watch_add_question(&s->text, &hold.bell, 1, whom);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	rc = bl_session_run_first(s, ret_affected, err);
 	if (rc == BIZLOCK_OK)
 		bl_watch_wake(s, bell ? &bell : &hold.bell, 1, bell ? BL_WATCH_WATCHERS : whom);
@@ -331,10 +325,8 @@ static int drop_once(struct bl_session *s, struct bl_ref hold, const char *bell,
 	bl_sql_drop(s->sql, &s->text, hold.key, hold.owner, hold.fence, rest_us);
 	if (bell || hold.bell)
 		rc = drop_and_tell(s, hold, bell, &affected, err);
-	else if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	else
-		rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+		rc = bl_session_run_text(s, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;
@@ -368,9 +360,7 @@ static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_o
 	bl_sql_living(&s->text);
 	if (exported)
 		bl_sql_exported(&s->text, depth, us(lease_ms));
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	rc = bl_session_run_text(s, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;
@@ -396,9 +386,7 @@ int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matche
 
 	bl_buf_reset(&s->text);
 	bl_sql_sweep(s->sql, &s->text, hold.key, hold.owner, hold.fence);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	rc = bl_session_run_text(s, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;

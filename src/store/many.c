@@ -50,9 +50,7 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
 	bl_many_holds(&s->text, items, n, suffix);
 	if (living)
 		bl_sql_living(&s->text);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_ask(s, s->text.data, s->text.len, NULL, ret, err);
+	return bl_session_ask_text(s, NULL, ret, err);
 }
 
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
@@ -66,7 +64,5 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 	            table);
 	bl_many_holds(&s->text, items, n, suffix);
 	bl_sql_join_selected(&s->text, table, true, (uint32_t)n, true);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, ret_dropped, err);
+	return bl_session_run_text(s, ret_dropped, err);
 }

@@ -31,9 +31,7 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 	        "SELECT GET_LOCK('%s', 0) * CONNECTION_ID(), @@SESSION.wait_timeout, " BL_IDENTITY
 	        ", @@SESSION.max_allowed_packet",
 	        mark->name);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 4, &rows, err);
+	rc = bl_session_query_text(s, 4, &rows, err);
 	row = rc == BIZLOCK_OK ? bl_rows_next(rows) : NULL;
 	id = row ? bl_rows_number(row[0]) : 0;
 	idle_s = row ? bl_rows_number(row[1]) : 0;
@@ -46,5 +44,5 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 		mark->name[0] = '\0';
 	if (idle_s > 0 && idle_s <= IDLE_MAX_S)
 		s->idle_max = idle_s * 1000 * BL_NS_PER_MS;
-	return s->gone ? rc : BIZLOCK_OK;
+	return s->gone || rc == BIZLOCK_NOMEM ? rc : BIZLOCK_OK;
 }

@@ -11,14 +11,6 @@
 #define PAGE_TEXT_MAX (32 << 20)    /* the longest keys, as many as are ever asked for */
 #define BATCH_TEXT_MAX (128 * 1024) /* far below what most servers take in one packet */
 
-static int reap_query(struct bl_session *s, unsigned columns, struct bl_rows **ret,
-                      struct bl_err *err)
-{
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_query(s, s->text.data, columns, ret, err);
-}
-
 /* ---- how many there are ------------------------------------------------------------ */
 
 /* What EXPLAIN FORMAT=TRADITIONAL answers: how many columns, and which of them has the rows. */
@@ -36,7 +28,7 @@ int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN FORMAT=TRADITIONAL SELECT biz_id FROM %s",
 	            bl_sql_reap_table(s->sql, r->table));
-	rc = reap_query(s, mariadb ? PLAN_MARIADB : PLAN_MYSQL, &result, err);
+	rc = bl_session_query_text(s, mariadb ? PLAN_MARIADB : PLAN_MYSQL, &result, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(result);
@@ -117,7 +109,7 @@ int bl_reap_read(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 	bl_buf_reset(&s->text);
 	bl_sql_reap_page(s->sql, &s->text, r->table, r->older_us, r->after_id.data,
 	                 r->after_type.data, r->after_slot, r->page);
-	rc = reap_query(s, r->table == BL_REAP_LOCKS ? 4 : 3, &result, err);
+	rc = bl_session_query_text(s, r->table == BL_REAP_LOCKS ? 4 : 3, &result, err);
 	if (rc != BIZLOCK_OK || !result)
 		return rc;
 	page.items = NULL;
@@ -184,9 +176,7 @@ static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_s
 	int rc;
 
 	bl_sql_mark(s->sql, &s->text, keys, r->older_us, r->owner);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_sleep_until(bl_now() + BL_PROMPT_NS);
@@ -209,9 +199,7 @@ static int purge_batch(struct bl_session *s, struct bl_reap *ret, const struct b
 		bl_sql_reap_locks(s->sql, &s->text, keys, ret->older_us, ret->owner);
 	else
 		bl_sql_reap_row_locks(s->sql, &s->text, keys, ret->older_us);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_ask(s, s->text.data, s->text.len, &ret->purged, &ret->took_us, err);
+	return bl_session_ask_text(s, &ret->purged, &ret->took_us, err);
 }
 
 int bl_reap_purge(struct bl_session *s, struct bl_reap *r, struct bl_err *err)

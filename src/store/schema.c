@@ -150,15 +150,11 @@ void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_
 static int apply(struct bl_session *s, const struct bl_migration *m, const char *prefix,
                  struct bl_err *err)
 {
-	struct bl_buf text = BL_BUF_INIT(1u << 20);
 	int rc;
 
-	bl_schema_text(m, prefix, &text);
-	if (text.failed)
-		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	else
-		rc = bl_session_run(s, text.data, text.len, NULL, err);
-	bl_buf_free(&text);
+	bl_buf_reset(&s->text);
+	bl_schema_text(m, prefix, &s->text);
+	rc = bl_session_run_text(s, NULL, err);
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "apply %s", m->name);
 }
 

@@ -145,14 +145,27 @@ void bl_session_leave(struct bl_session *s);
 int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    struct bl_err *err);
 
-/* The same for two statements in s->text of which the first is what matters: the rows are its own,
- * and an error of the second makes the session `gone`, no more. */
-int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
-
 /* The same; *ret_number: the first field of the first row of the last result
  * that had rows, 0 if none had. */
 int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *ret_affected,
                    int64_t *ret_number, struct bl_err *err);
+
+/* Runs one query as text; the caller frees the rows. columns: how many it must have; 0 if it is no
+ * query. */
+int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,
+                     struct bl_err *err);
+
+/* The same three for what stands in s->text. These, and all that follow and send it, answer NOMEM
+ * where there was no memory to make it. */
+int bl_session_run_text(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
+int bl_session_ask_text(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
+                        struct bl_err *err);
+int bl_session_query_text(struct bl_session *s, unsigned columns, struct bl_rows **ret,
+                          struct bl_err *err);
+
+/* Runs two statements, of which the first is what matters: the rows are its own, and an error of
+ * the second makes the session `gone`, no more. */
+int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
 
 /* Sends what stands in s->text, and calls fn with each answer: of which statement (from
  * 0), and its rows, NULL if it has none. An error of the server's after the first `needed`
@@ -166,19 +179,15 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
 int bl_session_each_of(struct bl_session *s, unsigned n, unsigned needed, bl_answer_fn *fn,
                        void *arg, struct bl_err *err);
 
-/* Runs one query as text; the caller frees the rows. columns: how many it must have. */
-int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,
-                     struct bl_err *err);
-
-/* Its two halves, for one text of any kind: sends it; and reads the answer to a text of one
- * statement. columns: 0 if it is no query. */
+/* The two halves of bl_session_query(), for one text of any kind: sends it; and reads the answer to
+ * a text of one statement. columns: 0 if it is no query. */
 int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl_err *err);
 int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                       struct bl_err *err);
 
-/* The first half in two, for one who waits between them: sends, and no more; and reads how the
- * answer begins. */
-int bl_session_post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err);
+/* The first half in two, for one who waits between them: sends s->text, and no more; and reads how
+ * the answer begins. */
+int bl_session_post(struct bl_session *s, struct bl_err *err);
 int bl_session_await(struct bl_session *s, struct bl_err *err);
 
 /* A server that announces other columns than were asked for would have them written where there is

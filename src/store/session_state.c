@@ -154,13 +154,6 @@ static int read_uuid(struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
-static int run_texts(struct bl_session *s, struct bl_err *err)
-{
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
-}
-
 /* Nothing that was set for everybody may change what our statements mean: settings.c has the table,
  * one row for each variable, and why. */
 int bl_session_settle(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
@@ -168,7 +161,7 @@ int bl_session_settle(struct bl_session *s, const struct bl_config *c, struct bl
 	int rc;
 
 	bl_settings_all(&s->text, c->database, s->in_group);
-	rc = run_texts(s, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
 	if (s->in_group)
@@ -181,5 +174,5 @@ int bl_session_settle(struct bl_session *s, const struct bl_config *c, struct bl
 int bl_session_settle_any(struct bl_session *s, struct bl_err *err)
 {
 	bl_settings_variables(&s->text);
-	return run_texts(s, err);
+	return bl_session_run_text(s, NULL, err);
 }

@@ -93,12 +93,27 @@ static int check_size(const struct bl_session *s, size_t len, struct bl_err *err
 	                     "the statement is larger than max_allowed_packet of the server");
 }
 
-int bl_session_post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
+static int post(struct bl_session *s, const char *sql, size_t len, struct bl_err *err)
 {
 	if (check_size(s, len, err) != BIZLOCK_OK)
 		return err->code;
 	bl_session_begin(s);
 	return ended(s, mysql_send_query(s->mysql, sql, (unsigned long)len) != 0, err);
+}
+
+/* Could s->text be made? */
+static int check_text(const struct bl_session *s, struct bl_err *err)
+{
+	return s->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory") : BIZLOCK_OK;
+}
+
+int bl_session_post(struct bl_session *s, struct bl_err *err)
+{
+	int rc = check_text(s, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_ready(s, err);
+	return rc == BIZLOCK_OK ? post(s, s->text.data, s->text.len, err) : rc;
 }
 
 int bl_session_await(struct bl_session *s, struct bl_err *err)
@@ -205,7 +220,7 @@ static bool answers_by(const struct bl_session *s, bl_time until)
 static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time until,
                     struct bl_err *err)
 {
-	if (bl_session_post(s, sql, len, err) != BIZLOCK_OK)
+	if (post(s, sql, len, err) != BIZLOCK_OK)
 		return err->code;
 	if (!answers_by(s, until)) {
 		s->gone = s->silent = true;
@@ -247,6 +262,28 @@ int bl_session_run(struct bl_session *s, const char *sql, size_t len, uint64_t *
 	return bl_session_ask(s, sql, len, ret_affected, NULL, err);
 }
 
+int bl_session_ask_text(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
+                        struct bl_err *err)
+{
+	int rc = check_text(s, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_session_ask(s, s->text.data, s->text.len, ret_affected, ret_number, err);
+}
+
+int bl_session_run_text(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err)
+{
+	return bl_session_ask_text(s, ret_affected, NULL, err);
+}
+
+static int send_text(struct bl_session *s, struct bl_err *err)
+{
+	int rc = check_text(s, err);
+
+	return rc == BIZLOCK_OK ? bl_session_send(s, s->text.data, s->text.len, err) : rc;
+}
+
 static int read_one_answer(struct bl_session *s, unsigned statement, bl_answer_fn *fn, void *arg,
                            struct bl_err *err)
 {
@@ -267,7 +304,7 @@ int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl
 {
 	struct sum first = {0, 0}, second;
 	struct bl_err ignored;
-	int rc = bl_session_send(s, s->text.data, s->text.len, err);
+	int rc = send_text(s, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = read_sum(s, &first, err);
@@ -293,11 +330,8 @@ int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, voi
 int bl_session_each_of(struct bl_session *s, unsigned n, unsigned needed, bl_answer_fn *fn,
                        void *arg, struct bl_err *err)
 {
-	int rc;
+	int rc = send_text(s, err);
 
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_send(s, s->text.data, s->text.len, err);
 	for (unsigned i = 0, read = 0; rc == BIZLOCK_OK && i < n; i++) {
 		rc = read_one_answer(s, i, fn, arg, err);
 		if (rc == BIZLOCK_OK) {
@@ -340,6 +374,14 @@ int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, st
                      struct bl_err *err)
 {
 	int rc = bl_session_send(s, sql, strlen(sql), err);
+
+	return rc == BIZLOCK_OK ? bl_session_answer(s, columns, ret, err) : rc;
+}
+
+int bl_session_query_text(struct bl_session *s, unsigned columns, struct bl_rows **ret,
+                          struct bl_err *err)
+{
+	int rc = send_text(s, err);
 
 	return rc == BIZLOCK_OK ? bl_session_answer(s, columns, ret, err) : rc;
 }

@@ -113,7 +113,7 @@ void bl_set_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_
 	bl_sql_free_bell(&s->text, goals[0]->bell);
 	for (size_t i = 1; i < n; i++)
 		bl_sql_free_another_bell(&s->text, goals[i]->bell);
-	if (s->text.failed || bl_session_run(s, s->text.data, s->text.len, NULL, &ignored))
+	if (bl_session_run_text(s, NULL, &ignored))
 		bl_session_leave(s);
 }
 
@@ -145,9 +145,7 @@ static int draw_apart(struct bl_session *s, struct taking *t, struct bl_err *err
 {
 	int rc;
 
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_shared_catch_up(s, err);
 	bl_buf_reset(&s->text);

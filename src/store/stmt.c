@@ -176,10 +176,8 @@ static int explain(struct bl_session *s, const char *sql, struct bl_err *err)
 {
 	bl_buf_reset(&s->text);
 	bl_buf_addf(&s->text, "EXPLAIN %s", sql);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	bl_err_clear(err);
-	return bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	return bl_session_run_text(s, NULL, err);
 }
 
 int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err)

@@ -234,15 +234,13 @@ int bl_tables_look(struct bl_session *s, const char *prefix,
                    void (*fn)(void *arg, const struct bl_fact *fact), void *arg, struct bl_err *err)
 {
 	struct looking l = {.prefix = prefix, .fn = fn, .arg = arg};
-	struct bl_buf text = BL_BUF_INIT(8192);
-	struct bl_rows *rows = NULL;
+	struct bl_rows *rows;
 	MYSQL_ROW row;
 	int rc;
 
-	bl_buf_addf(&text, question, prefix, prefix, prefix, prefix, prefix, prefix);
-	rc = text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory")
-	                 : bl_session_query(s, text.data, COLUMNS, &rows, err);
-	bl_buf_free(&text);
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, question, prefix, prefix, prefix, prefix, prefix, prefix);
+	rc = bl_session_query_text(s, COLUMNS, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	while ((row = bl_rows_next(rows)) != NULL)

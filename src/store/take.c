@@ -104,9 +104,7 @@ int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n, 
 	for (size_t i = 0; i < n; i++)
 		bl_buf_addf(&s->text, " + IFNULL(IS_USED_LOCK('%s') <> CONNECTION_ID(),0)",
 		            goals[i]->bell);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &rivals, err);
+	rc = bl_session_ask_text(s, NULL, &rivals, err);
 	if (rc == BIZLOCK_OK)
 		*ret = rivals != 0;
 	return rc;

@@ -78,9 +78,7 @@ static int look_at_row(struct bl_session *s, const struct bl_key *key, bool *ret
 	            " MICROSECOND) FROM %s",
 	            BL_SQL_USED_US, s->sql->row_table);
 	bl_sql_key(&s->text, key);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &found, err);
+	rc = bl_session_ask_text(s, NULL, &found, err);
 	*ret_there = found > 0;
 	*ret_stale = found > 1;
 	return rc;
@@ -104,9 +102,7 @@ static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_er
 	bl_sql_begin_used(s->sql, &s->text);
 	bl_sql_key(&s->text, key);
 	bl_sql_end_used(s->sql, &s->text);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
 
@@ -125,9 +121,7 @@ int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_the
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "INSERT ");
 	add_row_insert(&s->text, s->sql->row_table, key);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc == BIZLOCK_DB && (refused(err->native) || err->native == ER_DUP_ENTRY))
 		rc = BIZLOCK_OK; /* somebody else made it meanwhile, and may have locked it */
 	return rc;

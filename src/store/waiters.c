@@ -38,9 +38,7 @@ static int ask_some(struct bl_session *s, struct bl_waited_key *asked, size_t n,
 		bl_buf_adds(&s->text, ",0)");
 	}
 	bl_buf_adds(&s->text, ")");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 1, &rows, err);
+	rc = bl_session_query_text(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	read_asked(bl_rows_next(rows), asked, n);
@@ -64,9 +62,7 @@ static int query_list(struct bl_session *s, const char *schema, const char *othe
 {
 	bl_buf_reset(&s->text);
 	bl_sql_waiters(s->sql, &s->text, schema, others);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	return bl_session_query(s, s->text.data, 5, ret, err);
+	return bl_session_query_text(s, 5, ret, err);
 }
 
 /* MySQL refuses information_schema's list while anybody runs a statement with characters of four

@@ -133,7 +133,7 @@ static unsigned find_sleepers(struct bl_session *s, const char *const *bells, si
 			bl_buf_adds(&s->text, ",0)");
 		}
 	bl_buf_adds(&s->text, ")");
-	if (s->text.failed || bl_session_query(s, s->text.data, 1, &rows, &ignored) != BIZLOCK_OK)
+	if (bl_session_query_text(s, 1, &rows, &ignored) != BIZLOCK_OK)
 		return 0;
 	found = read_sleepers(rows, bells, n, whom, ret);
 	bl_rows_free(rows);
@@ -152,8 +152,7 @@ static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
 	bl_watch_add_name(&s->text, "KILL QUERY IF(IS_USED_LOCK", sleeper->slot, sleeper->bell, "");
 	bl_buf_addf(&s->text, "=%" PRIu64 ",%" PRIu64 ",0)", sleeper->connection,
 	            sleeper->connection);
-	if (!s->text.failed)
-		bl_session_run(s, s->text.data, s->text.len, NULL, &ignored);
+	bl_session_run_text(s, NULL, &ignored);
 }
 
 void bl_watch_wake(struct bl_session *s, const char *const *bells, size_t n,
@@ -175,8 +174,7 @@ int bl_watch_ring(struct bl_session *s, const char *const *bells, size_t n, stru
 
 	bl_buf_reset(&s->text);
 	bl_watch_add_rings(s, bells, n);
-	rc = s->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory")
-	                    : bl_session_run(s, s->text.data, s->text.len, NULL, err);
+	rc = bl_session_run_text(s, NULL, err);
 	if (rc != BIZLOCK_OK) { /* only the end of the connection is sure to give it back */
 		bl_session_leave(s);
 		return rc;
@@ -229,9 +227,7 @@ static int take_some(struct bl_session *s, struct bl_watched **watched, size_t n
 		add_take(&s->text, watched[i]);
 	}
 	bl_buf_adds(&s->text, ")");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 1, &rows, err);
+	rc = bl_session_query_text(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
@@ -292,10 +288,8 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 	}
 	if (!any)
 		return BIZLOCK_OK;
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	for (int tries = 0; tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES);
 	     tries++)
-		rc = bl_session_run(s, s->text.data, s->text.len, NULL, err);
+		rc = bl_session_run_text(s, NULL, err);
 	return rc;
 }

@@ -66,11 +66,9 @@ int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, s
 	int rc = BIZLOCK_OK;
 
 	*ret = NULL;
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	for (int tries = 0; tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES);
 	     tries++)
-		rc = bl_session_query(s, s->text.data, columns, ret, err);
+		rc = bl_session_query_text(s, columns, ret, err);
 	return rc;
 }
 
@@ -234,11 +232,7 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 	bl_buf_adds(&s->text, alone < n ? "),2," : ",2,");
 	bl_sql_sleep(s->sql, &s->text, ms, true);
 	bl_buf_adds(&s->text, ")");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (bl_session_ready(s, err) != BIZLOCK_OK)
-		return err->code;
-	return bl_session_post(s, s->text.data, s->text.len, err);
+	return bl_session_post(s, err);
 }
 
 /* A sleep that was ended answers 1, or NULL where it was a wait for a named lock, or with the error
