@@ -59,15 +59,13 @@ static bool is_owner(const char *name, const char *owner)
 	return owner && strcmp(name, owner) == 0;
 }
 
-/* BL_BATCH_LOOK. The row's bell_by is known already. */
+/* Its bell_by is known already. */
 static void read_row(MYSQL_ROW row, struct bl_row *ret)
 {
-	ret->found = true;
-	snprintf(ret->owner, sizeof(ret->owner), "%s", row[2] ? row[2] : "");
-	ret->fence = row[3] ? strtoull(row[3], NULL, 10) : 0;
-	ret->depth = (uint32_t)bl_rows_number(row[4]);
-	ret->bell = (uint64_t)bl_rows_number(row[5]);
-	ret->left_us = bl_lock_within(bl_rows_number(row[6]));
+	uint64_t bell_by = ret->bell_by;
+
+	bl_row_read(row + 2, ret);
+	ret->bell_by = bell_by;
 }
 
 static void read_insert(struct bl_entry *e, uint64_t fence)
@@ -88,8 +86,8 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		e->there = true;
 		if (e->row)
 			read_row(row, e->row);
-	} else if (is_owner(e->claim.owner, row[2])) {
-		read_insert(e, row[3] ? strtoull(row[3], NULL, 10) : 0);
+	} else if (is_owner(e->claim.owner, row[3])) {
+		read_insert(e, bl_rows_u64(row[2]));
 	}
 }
 
@@ -139,7 +137,7 @@ static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 
 void bl_batch_read_step(struct batch *b, const char *field)
 {
-	uint64_t step = field ? strtoull(field, NULL, 10) : 0;
+	uint64_t step = bl_rows_u64(field);
 
 	b->step = step <= STEP_MAX ? step : 0;
 }
@@ -154,7 +152,7 @@ static void note_first(struct batch *b, uint64_t first)
 void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields)
 {
 	bl_batch_read_step(b, fields[1]);
-	note_first(b, fields[0] ? strtoull(fields[0], NULL, 10) : 0);
+	note_first(b, bl_rows_u64(fields[0]));
 }
 
 static void read_fences(struct batch *b, struct bl_rows *rows)
@@ -204,9 +202,9 @@ static void read_again(void *arg, unsigned statement, struct bl_rows *rows)
 	while (rows && rows->columns == BL_BATCH_COLUMNS && (row = bl_rows_next(rows)) != NULL) {
 		struct bl_entry *e = row[0] && row[1] ? find_entry(b, row[0], row[1]) : NULL;
 
-		if (!e || !row[3] || !bl_batch_won(e) || !is_owner(e->claim.owner, row[2]))
+		if (!e || !row[2] || !bl_batch_won(e) || !is_owner(e->claim.owner, row[3]))
 			continue;
-		e->goal->fence = strtoull(row[3], NULL, 10);
+		e->goal->fence = bl_rows_u64(row[2]);
 		e->ordered = true;
 	}
 }

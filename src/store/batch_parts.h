@@ -33,10 +33,9 @@ struct batch {
 	bool in_order;     /* all was inserted, and first and step tell the fences */
 };
 
-#define BL_BATCH_READ "biz_id, biz_type, owner, fence"
-#define BL_BATCH_LOOK                                                                              \
-	BL_BATCH_READ ", reentrant, bell, TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)"
-enum { BL_BATCH_COLUMNS = 4, BL_BATCH_LOOK_COLUMNS = 7 };
+#define BL_BATCH_READ "biz_id, biz_type, fence, owner"
+#define BL_BATCH_LOOK "biz_id, biz_type, " ROW_READ
+enum { BL_BATCH_COLUMNS = 4, BL_BATCH_LOOK_COLUMNS = 2 + BL_ROW_COLUMNS };
 
 typedef bool bl_batch_filter(const struct bl_entry *e);
 

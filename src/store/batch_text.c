@@ -83,7 +83,7 @@ static void add_keys(struct batch *b, bl_batch_filter *which)
 
 static void add_from(struct batch *b, const char *columns, bl_batch_filter *which)
 {
-	bl_buf_addf(&b->s->text, "SELECT %s FROM %s FORCE INDEX (PRIMARY)", columns,
+	bl_buf_addf(&b->s->text, "SELECT %s FROM %s AS l FORCE INDEX (PRIMARY)", columns,
 	            b->s->sql->table);
 	add_keys(b, which);
 }

@@ -8,12 +8,6 @@
 
 #include "core/config.h"
 
-#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
-typedef my_bool bl_bool; /* what MYSQL_BIND points to */
-#else
-typedef bool bl_bool;
-#endif
-
 /* A handle with all options set, to be connected to `host` (NULL: the default)
  * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,
  * with TLS or not at all, even with ssl_mode "preferred". io_ms: for each read and write. NULL: out

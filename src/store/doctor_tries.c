@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/bell.h"
@@ -120,7 +119,7 @@ static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
-	*ret_id = row && row[0] ? strtoull(row[0], NULL, 10) : 0;
+	*ret_id = row ? bl_rows_u64(row[0]) : 0;
 	bl_rows_free(rows);
 	bl_buf_reset(text);
 	bl_kill_add(text, "KILL QUERY", d->session.mark.name, *ret_id);
@@ -172,8 +171,8 @@ static int ask_which(struct bl_doctor *d, uint64_t *ret_id, uint64_t *ret_marked
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
-	*ret_id = row && row[0] ? strtoull(row[0], NULL, 10) : 0;
-	*ret_marked = row && row[1] ? strtoull(row[1], NULL, 10) : 0;
+	*ret_id = row ? bl_rows_u64(row[0]) : 0;
+	*ret_marked = row ? bl_rows_u64(row[1]) : 0;
 	bl_rows_free(rows);
 	return rc;
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "store/errclass.h"
 #include "store/shared.h"
@@ -33,18 +32,7 @@ void bl_row_describe(const struct bl_row *row, char *ret, size_t size)
 		snprintf(ret, size, "free, but another contender is about to take it");
 }
 
-enum { LOOK_COLUMNS = 7 };
-
 #define FAR_US (30LL * 365 * 24 * 3600 * 1000000)
-
-struct look {
-	MYSQL_BIND binds[LOOK_COLUMNS];
-	bl_bool null[LOOK_COLUMNS];
-	unsigned long owner_len;
-	uint64_t bell_by, fence, depth, bell, taken_from;
-	int64_t left_us;
-	struct bl_row row;
-};
 
 int64_t bl_lock_within(int64_t left_us)
 {
@@ -53,41 +41,25 @@ int64_t bl_lock_within(int64_t left_us)
 	return left_us < FAR_US ? left_us : FAR_US;
 }
 
-static int one_row(void *arg)
+void bl_row_read(MYSQL_ROW from, struct bl_row *ret)
 {
-	struct look *l = arg;
-	unsigned long len = l->owner_len;
-
-	l->row.bell_by = l->null[0] ? 0 : l->bell_by;
-	l->row.found = !l->null[1];
-	if (!l->row.found)
-		return BIZLOCK_OK;
-	if (len >= sizeof(l->row.owner))
-		len = sizeof(l->row.owner) - 1;
-	l->row.owner[l->null[2] ? 0 : len] = '\0';
-	l->row.fence = l->fence;
-	l->row.depth = l->null[3] || l->depth > UINT32_MAX ? 0 : (uint32_t)l->depth;
-	l->row.bell = l->null[4] ? 0 : l->bell;
-	l->row.took_over = !l->null[5] && l->taken_from;
-	l->row.left_us = l->null[6] ? 0 : bl_lock_within(l->left_us);
-	return BIZLOCK_OK;
+	*ret = (struct bl_row){.found = true,
+	                       .fence = bl_rows_u64(from[0]),
+	                       .depth = bl_rows_u32(from[2]),
+	                       .bell = bl_rows_u64(from[3]),
+	                       .left_us = bl_lock_within(bl_rows_number(from[4]))};
+	snprintf(ret->owner, sizeof(ret->owner), "%s", from[1] ? from[1] : "");
 }
 
-static void bind_look(struct look *l)
-{
-	void *numbers[LOOK_COLUMNS] = {&l->bell_by, &l->fence,      NULL,       &l->depth,
-	                               &l->bell,    &l->taken_from, &l->left_us};
+enum { LOOK_COLUMNS = 1 + BL_ROW_COLUMNS + 1 };
 
-	for (size_t i = 0; i < LOOK_COLUMNS; i++) {
-		l->binds[i].buffer_type = MYSQL_TYPE_LONGLONG;
-		l->binds[i].buffer = numbers[i];
-		l->binds[i].is_unsigned = i != 6;
-		l->binds[i].is_null = &l->null[i];
-	}
-	l->binds[2].buffer_type = MYSQL_TYPE_STRING;
-	l->binds[2].buffer = l->row.owner;
-	l->binds[2].buffer_length = sizeof(l->row.owner) - 1;
-	l->binds[2].length = &l->owner_len;
+/* A doorbell may have an owner where there is no row. */
+static void read_look(MYSQL_ROW from, struct bl_row *ret)
+{
+	if (from[1])
+		bl_row_read(from + 1, ret);
+	ret->took_over = bl_rows_u64(from[1 + BL_ROW_COLUMNS]) != 0;
+	ret->bell_by = bl_rows_u64(from[0]);
 }
 
 /* MySQL takes no empty name; nobody has this one. */
@@ -96,16 +68,20 @@ static void bind_look(struct look *l)
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err)
 {
-	struct look look;
+	struct bl_rows *rows;
+	MYSQL_ROW row;
 	int rc;
 
-	memset(&look, 0, sizeof(look));
-	bind_look(&look);
 	bl_params_key(&s->params, key);
 	bl_params_bell(&s->params, bell ? bell : NO_BELL);
-	rc = bl_session_select(s, BL_STMT_LOOK, look.binds, LOOK_COLUMNS, one_row, &look, err);
-	if (rc == BIZLOCK_OK)
-		*ret = look.row;
+	rc = bl_session_select(s, BL_STMT_LOOK, LOOK_COLUMNS, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret = (struct bl_row){.found = false};
+	row = bl_rows_next(rows);
+	if (row)
+		read_look(row, ret);
+	bl_rows_free(rows);
 	return rc;
 }
 
@@ -143,27 +119,18 @@ int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence,
 	return again ? bl_lock_look(s, key, NULL, ret, err) : rc;
 }
 
-static int found(void *arg)
-{
-	*(bool *)arg = true;
-	return BIZLOCK_OK;
-}
-
 int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_locked,
                   struct bl_err *err)
 {
-	int64_t one;
-	MYSQL_BIND bind;
-	bool got = false;
+	struct bl_rows *rows;
 	int rc;
 
-	memset(&bind, 0, sizeof(bind));
-	bind.buffer_type = MYSQL_TYPE_LONGLONG;
-	bind.buffer = &one;
 	bl_params_key(&s->params, key);
-	rc = bl_session_select(s, BL_STMT_PROBE, &bind, 1, found, &got, err);
-	if (rc == BIZLOCK_OK)
-		*ret_locked = !got;
+	rc = bl_session_select(s, BL_STMT_PROBE, 1, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret_locked = rows->count == 0;
+	bl_rows_free(rows);
 	return rc;
 }
 

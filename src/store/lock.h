@@ -27,6 +27,10 @@ struct bl_row {
 /* For messages: "held by 17@4121.9f..@db-7 (fence 12, depth 1), lease ends in 18.204 s". */
 void bl_row_describe(const struct bl_row *row, char *ret, size_t size);
 
+/* Reads the columns ROW_READ (sql_parts.h). The others, bell_by, took_over and shares, are 0. */
+enum { BL_ROW_COLUMNS = 5 };
+void bl_row_read(MYSQL_ROW from, struct bl_row *ret);
+
 /* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
 int64_t bl_lock_within(int64_t left_us);
 

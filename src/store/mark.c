@@ -1,7 +1,6 @@
 /* The mark of a connection: a named lock by which another connection of the client can find it, to
  * end it. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/rnd.h"
@@ -35,7 +34,7 @@ int bl_session_mark(struct bl_session *s, struct bl_err *err)
 	row = rc == BIZLOCK_OK ? bl_rows_next(rows) : NULL;
 	id = row ? bl_rows_number(row[0]) : 0;
 	idle_s = row ? bl_rows_number(row[1]) : 0;
-	s->packet_max = row && row[3] ? strtoull(row[3], NULL, 10) : 0;
+	s->packet_max = row ? bl_rows_u64(row[3]) : 0;
 	snprintf(s->server, sizeof(s->server), "%s", row && row[2] ? row[2] : "");
 	if (rc == BIZLOCK_OK)
 		bl_rows_free(rows);

@@ -3,26 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 10, TEXTS = 4 };
-
-struct reader {
-	MYSQL_BIND binds[COLUMNS];
-	bl_bool null[COLUMNS];
-	unsigned long len[TEXTS];
-	uint64_t fence, depth, slot, limit;
-	struct bl_page_row row, before;
-	struct bl_page page;
-	struct bl_err *err;
-};
+enum { COLUMNS = 10 };
 
 /* A server may lie about lengths and NULLs. */
-static size_t end_text(const struct reader *r, size_t column, char *text, size_t size)
+static size_t copy_text(char *to, size_t size, const char *from, unsigned long len)
 {
-	unsigned long len = r->null[column] ? 0 : r->len[column];
 	size_t end = len < size ? len : size - 1;
 
-	text[end] = '\0';
+	memcpy(to, from ? from : "", end);
+	to[end] = '\0';
 	return end;
+}
+
+/* What BL_STMT_PAGE asks for. */
+static void read_row(MYSQL_ROW from, const unsigned long *len, struct bl_page_row *ret)
+{
+	ret->id_len = copy_text(ret->id, sizeof(ret->id), from[0], len[0]);
+	ret->type_len = copy_text(ret->type, sizeof(ret->type), from[1], len[1]);
+	copy_text(ret->owner, sizeof(ret->owner), from[2], len[2]);
+	copy_text(ret->note, sizeof(ret->note), from[3], len[3]);
+	ret->fence = bl_rows_u64(from[4]);
+	ret->depth = bl_rows_u32(from[5]);
+	ret->left_us = bl_rows_number(from[6]);
+	ret->held_us = bl_rows_number(from[7]);
+	ret->slot = bl_rows_u32(from[8]);
+	ret->limit = bl_rows_u32(from[9]);
 }
 
 static int order_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -41,76 +46,41 @@ static bool comes_after(const struct bl_page_row *row, const struct bl_page_row 
 	return order > 0 || (order == 0 && row->slot > before->slot);
 }
 
-static int keep_row(void *arg)
+static int keep_rows(struct bl_rows *rows, const struct bl_page_row *after, struct bl_page *ret,
+                     struct bl_err *err)
 {
-	struct reader *r = arg;
+	static const struct bl_page_row beginning;
+	const struct bl_page_row *before = after ? after : &beginning;
+	MYSQL_ROW row;
 
-	r->row.id_len = end_text(r, 0, r->row.id, sizeof(r->row.id));
-	r->row.type_len = end_text(r, 1, r->row.type, sizeof(r->row.type));
-	r->row.slot = r->null[8] ? 0 : (uint32_t)r->slot;
-	r->row.limit = r->null[9] || r->limit > UINT32_MAX ? 0 : (uint32_t)r->limit;
-	if (!comes_after(&r->row, &r->before))
-		return bl_err_set(r->err, BIZLOCK_DB, "rows out of the order of their keys");
-	r->before = r->row;
-	end_text(r, 2, r->row.owner, sizeof(r->row.owner));
-	end_text(r, 3, r->row.note, sizeof(r->row.note));
-	r->row.fence = r->null[4] ? 0 : r->fence;
-	r->row.depth = r->null[5] || r->depth > UINT32_MAX ? 0 : (uint32_t)r->depth;
-	r->row.left_us = r->null[6] ? 0 : r->row.left_us;
-	r->row.held_us = r->null[7] ? 0 : r->row.held_us;
-	r->page.rows[r->page.count++] = r->row;
-	return BIZLOCK_OK;
-}
+	while ((row = bl_rows_next(rows)) != NULL) {
+		struct bl_page_row *kept = &ret->rows[ret->count++];
 
-static void bind_columns(struct reader *r)
-{
-	struct {
-		void *data;
-		size_t size; /* of a text; 0: a number */
-	} columns[COLUMNS] = {
-	        {r->row.id, sizeof(r->row.id)},
-	        {r->row.type, sizeof(r->row.type)},
-	        {r->row.owner, sizeof(r->row.owner)},
-	        {r->row.note, sizeof(r->row.note)},
-	        {&r->fence, 0},
-	        {&r->depth, 0},
-	        {&r->row.left_us, 0},
-	        {&r->row.held_us, 0},
-	        {&r->slot, 0},
-	        {&r->limit, 0},
-	};
-
-	for (size_t i = 0; i < COLUMNS; i++) {
-		MYSQL_BIND *bind = &r->binds[i];
-
-		bind->buffer_type = i < TEXTS ? MYSQL_TYPE_STRING : MYSQL_TYPE_LONGLONG;
-		bind->buffer = columns[i].data;
-		bind->buffer_length = (unsigned long)columns[i].size;
-		bind->is_unsigned = i == 4 || i == 5 || i >= 8;
-		bind->is_null = &r->null[i];
-		bind->length = i < TEXTS ? &r->len[i] : NULL;
+		read_row(row, rows->lengths, kept);
+		if (!comes_after(kept, before))
+			return bl_err_set(err, BIZLOCK_DB, "rows out of the order of their keys");
+		before = kept;
 	}
+	return BIZLOCK_OK;
 }
 
 static int read_page_rows(struct bl_session *s, enum bl_stmt stmt, const struct bl_page_row *after,
                           struct bl_page *ret, struct bl_err *err)
 {
-	struct reader r;
+	struct bl_page page = {.rows = calloc(BL_PAGE_ROWS, sizeof(*page.rows))};
+	struct bl_rows *rows = NULL;
 	int rc;
 
-	memset(&r, 0, sizeof(r));
-	r.err = err;
-	if (after)
-		r.before = *after;
-	r.page.rows = calloc(BL_PAGE_ROWS, sizeof(*r.page.rows));
-	if (!r.page.rows)
+	if (!page.rows)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	bind_columns(&r);
-	rc = bl_session_select(s, stmt, r.binds, COLUMNS, keep_row, &r, err);
+	rc = bl_session_select(s, stmt, COLUMNS, &rows, err);
 	if (rc == BIZLOCK_OK)
-		*ret = r.page;
+		rc = keep_rows(rows, after, &page, err);
+	bl_rows_free(rows);
+	if (rc == BIZLOCK_OK)
+		*ret = page;
 	else
-		bl_page_free(&r.page);
+		bl_page_free(&page);
 	return rc;
 }
 

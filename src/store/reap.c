@@ -45,11 +45,6 @@ static void add_literal(struct bl_buf *ret, const char *text, unsigned long len)
 	bl_sql_literal(ret, "_utf8mb4", text, len);
 }
 
-static uint32_t slot_of(MYSQL_ROW row)
-{
-	return row[3] ? (uint32_t)strtoul(row[3], NULL, 10) : 0;
-}
-
 static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
 {
 	struct bl_reap_item *item = &page->items[page->count];
@@ -65,7 +60,7 @@ static void keep(struct bl_reap *page, MYSQL_ROW row, const unsigned long *len)
 	bl_buf_adds(&page->text, ",");
 	add_literal(&page->text, row[1], len[1]);
 	if (page->table == BL_REAP_LOCKS)
-		bl_buf_addf(&page->text, ",%" PRIu32, slot_of(row));
+		bl_buf_addf(&page->text, ",%" PRIu32, bl_rows_u32(row[3]));
 	bl_buf_adds(&page->text, ")");
 	item->len = page->text.len - item->at;
 	page->count++;
@@ -76,7 +71,7 @@ static void note_end(struct bl_reap *page, MYSQL_ROW row, const unsigned long *l
 	add_literal(&page->after_id, row[0], len[0]);
 	add_literal(&page->after_type, row[1], len[1]);
 	if (page->table == BL_REAP_LOCKS)
-		page->after_slot = slot_of(row);
+		page->after_slot = bl_rows_u32(row[3]);
 }
 
 static int fill(struct bl_reap *page, struct bl_rows *result, struct bl_err *err)

@@ -148,6 +148,18 @@ int64_t bl_rows_number(const char *field)
 	return number < NUMBER_MAX ? number : NUMBER_MAX;
 }
 
+uint64_t bl_rows_u64(const char *field)
+{
+	return field ? strtoull(field, NULL, 10) : 0;
+}
+
+uint32_t bl_rows_u32(const char *field)
+{
+	uint64_t number = bl_rows_u64(field);
+
+	return number > UINT32_MAX ? 0 : (uint32_t)number;
+}
+
 void bl_rows_free(struct bl_rows *rows)
 {
 	struct bl_stored_row *row = rows ? rows->first : NULL;

@@ -34,6 +34,11 @@ void bl_rows_rewind(struct bl_rows *rows);
  * differences of a few of them are numbers, too. */
 int64_t bl_rows_number(const char *field);
 
+/* The same for a fence, or the number of a connection; and for what has 32 bits, 0 if it has more.
+ */
+uint64_t bl_rows_u64(const char *field);
+uint32_t bl_rows_u32(const char *field);
+
 void bl_rows_free(struct bl_rows *rows); /* takes NULL */
 
 #endif

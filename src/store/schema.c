@@ -40,11 +40,6 @@ static int query_applied(struct bl_session *s, const char *prefix, const char *c
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read which migrations were applied");
 }
 
-static unsigned number_of(const char *field)
-{
-	return field ? (unsigned)strtoul(field, NULL, 10) : 0;
-}
-
 int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
                       struct bl_err *err)
 {
@@ -55,8 +50,8 @@ int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_versio
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = rows ? bl_rows_next(rows) : NULL;
-	*ret = (struct bl_version){.version = row ? number_of(row[0]) : 0,
-	                           .needs_client = row ? number_of(row[1]) : 0};
+	*ret = (struct bl_version){.version = row ? bl_rows_u32(row[0]) : 0,
+	                           .needs_client = row ? bl_rows_u32(row[1]) : 0};
 	bl_rows_free(rows);
 	return rc;
 }

@@ -235,9 +235,8 @@ struct bl_done {
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 
-/* Runs one that does, as text: stmt_text.h says why. Each row is written to `binds`, one for each
- * column, and `fn` called with arg; what fn returns other than OK ends it. */
-int bl_session_select(struct bl_session *s, enum bl_stmt stmt, MYSQL_BIND *binds, unsigned columns,
-                      int (*fn)(void *arg), void *arg, struct bl_err *err);
+/* Runs one that does, as text: stmt_text.h says why. As bl_session_query(). */
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, unsigned columns,
+                      struct bl_rows **ret, struct bl_err *err);
 
 #endif

@@ -1,6 +1,5 @@
 #include "store/set.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/errclass.h"
@@ -37,7 +36,7 @@ static void note_taken(const struct taking *t, MYSQL_ROW row, const unsigned lon
 		    !same(row[1], len[1], goal->key->type, goal->key->type_len))
 			continue;
 		goal->seen = true;
-		goal->fence = row[2] ? strtoull(row[2], NULL, 10) : 0;
+		goal->fence = bl_rows_u64(row[2]);
 		goal->took_over = goal->cleared || (row[3] && strcmp(row[3], "0") != 0);
 		goal->shared = !row[4] || strcmp(row[4], "0") != 0;
 		return;
@@ -195,7 +194,7 @@ static void read_dropped(void *arg, unsigned statement, struct bl_rows *rows)
 		return;
 	while ((row = bl_rows_next(rows)) != NULL)
 		for (size_t i = 0; i < d->n && row[0]; i++)
-			d->seen[i] |= d->items[i].fence == strtoull(row[0], NULL, 10);
+			d->seen[i] |= d->items[i].fence == bl_rows_u64(row[0]);
 }
 
 int bl_set_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,

@@ -63,9 +63,8 @@ static const struct {
                                {BL_P_ID, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_BELL, BL_P_NOTE,
                                 BL_P_GIVER, BL_P_FENCE},
                                0},
-        [BL_STMT_LOOK] = {"SELECT @BELL, l.fence, l.owner, l.reentrant, l.bell, l.taken_from, "
-                          "TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout) FROM (SELECT 1) AS one "
-                          "LEFT JOIN @T AS l ON " SLOT,
+        [BL_STMT_LOOK] = {"SELECT @BELL, " ROW_READ
+                          ", l.taken_from FROM (SELECT 1) AS one LEFT JOIN @T AS l ON " SLOT,
                           {BL_P_BELL, BL_P_ID, BL_P_TYPE, BL_P_SLOT},
                           1},
         [BL_STMT_PROBE] = {"SELECT 1 FROM @T WHERE " SLOT " FOR UPDATE SKIP LOCKED",

@@ -10,6 +10,10 @@
 /* A row that is somebody's, or rests. */
 #define TAKEN "(timeout > " NOW " OR owner <> '')"
 
+/* What bl_row_read() reads of a row `l`. */
+#define ROW_READ                                                                                   \
+	"l.fence, l.owner, l.reentrant, l.bell, TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout)"
+
 /* The rows of those that share a lock. */
 #define SHARING "slot > 0"
 

@@ -110,7 +110,7 @@ static void add_waiter(struct bl_waiters *to, MYSQL_ROW row, const struct bl_wai
 		return;
 	to->count++;
 	w->asked = asked;
-	w->connection = row[0] ? strtoull(row[0], NULL, 10) : 0;
+	w->connection = bl_rows_u64(row[0]);
 	snprintf(w->user, sizeof(w->user), "%s", row[1] ? row[1] : "");
 	snprintf(w->host, sizeof(w->host), "%s", row[2] ? row[2] : "");
 	w->waited_ms = waited_ms;
@@ -129,7 +129,7 @@ static bool watches(const struct bl_waited_key *asked, uint64_t id)
 static void add_row(struct bl_waiters *to, MYSQL_ROW row, const struct bl_waited_key *asked,
                     size_t n)
 {
-	uint64_t id = row[0] ? strtoull(row[0], NULL, 10) : 0;
+	uint64_t id = bl_rows_u64(row[0]);
 	const struct bl_waited_key *at;
 
 	if (row[4] && *row[4]) {
