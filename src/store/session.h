@@ -235,7 +235,7 @@ struct bl_done {
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 
-/* Runs one that does, as text: stmt_text.h says why. As bl_session_query(). */
+/* Runs one that does, as text: stmt.c says why. As bl_session_query(). */
 int bl_session_select(struct bl_session *s, enum bl_stmt stmt, unsigned columns,
                       struct bl_rows **ret, struct bl_err *err);
 

@@ -1,9 +1,13 @@
-/* The prepared half of a session. */
+/* The statements of sql.c with their parameters: prepared, or as text, with literals in them and
+ * the same answers. What gives no rows is sent as text where nothing can be prepared
+ * (max_prepared_stmt_count). What gives rows always is: neither connector compares the lengths in a
+ * prepared statement's row with its packet, and both would read behind the end of memory. In rows
+ * of texts they do. */
 #include <mysqld_error.h>
 #include <string.h>
 
 #include "store/errclass.h"
-#include "store/stmt_text.h"
+#include "store/session.h"
 
 /* Callers pass checked lengths; the cut keeps a mistake from becoming an overflow. */
 static unsigned long copy(char *to, size_t size, const char *from, size_t len)
@@ -49,57 +53,97 @@ void bl_params_note(struct bl_params *p, const char *note)
 	p->note_len = note ? copy(p->note, sizeof(p->note), note, strlen(note)) : 0;
 }
 
-static void bind_text(MYSQL_BIND *bind, char *data, unsigned long *len, size_t size)
+/* Where a parameter stands: a text, or a number of 64 bits, which is never below 0. */
+struct place {
+	void *data;
+	unsigned long *len; /* of a text; NULL: it is a number */
+	size_t size;
+	const char *charset;
+	bool is_unsigned;
+};
+
+static struct place place_of(struct bl_params *p, enum bl_param param)
 {
-	bind->buffer_type = MYSQL_TYPE_STRING;
-	bind->buffer = data;
-	bind->buffer_length = (unsigned long)size;
-	bind->length = len;
+	const struct place places[] = {
+	        [BL_P_ID] = {p->id, &p->id_len, sizeof(p->id), "_utf8mb4"},
+	        [BL_P_TYPE] = {p->type, &p->type_len, sizeof(p->type), "_utf8mb4"},
+	        [BL_P_SLOT] = {.data = &p->slot, .is_unsigned = true},
+	        [BL_P_BELL] = {p->bell, &p->bell_len, sizeof(p->bell), "_ascii"},
+	        [BL_P_OWNER] = {p->owner, &p->owner_len, sizeof(p->owner), "_ascii"},
+	        [BL_P_GIVER] = {p->giver, &p->giver_len, sizeof(p->giver), "_ascii"},
+	        [BL_P_NOTE] = {p->note, &p->note_len, sizeof(p->note), "_utf8mb4"},
+	        [BL_P_LEASE] = {.data = &p->lease_us},
+	        [BL_P_DEPTH] = {.data = &p->depth, .is_unsigned = true},
+	        [BL_P_FENCE] = {.data = &p->fence, .is_unsigned = true},
+	};
+
+	return places[param];
 }
 
-static void bind_number(MYSQL_BIND *bind, void *data, bool is_unsigned)
+/* ---- as text ------------------------------------------------------------------------------- */
+
+static void add_param(struct bl_buf *text, struct place place)
 {
-	bind->buffer_type = MYSQL_TYPE_LONGLONG;
-	bind->buffer = data;
-	bind->is_unsigned = is_unsigned;
+	if (place.len)
+		bl_sql_literal(text, place.charset, place.data, *place.len);
+	else
+		bl_buf_addu(text, *(const uint64_t *)place.data);
 }
 
-static void bind_param(MYSQL_BIND *bind, enum bl_param param, struct bl_params *p)
+/* Every question mark in our texts is a parameter. */
+static void make_text(struct bl_session *s, enum bl_stmt which)
 {
-	switch (param) {
-	case BL_P_ID:
-		bind_text(bind, p->id, &p->id_len, sizeof(p->id));
-		break;
-	case BL_P_TYPE:
-		bind_text(bind, p->type, &p->type_len, sizeof(p->type));
-		break;
-	case BL_P_BELL:
-		bind_text(bind, p->bell, &p->bell_len, sizeof(p->bell));
-		break;
-	case BL_P_OWNER:
-		bind_text(bind, p->owner, &p->owner_len, sizeof(p->owner));
-		break;
-	case BL_P_GIVER:
-		bind_text(bind, p->giver, &p->giver_len, sizeof(p->giver));
-		break;
-	case BL_P_NOTE:
-		bind_text(bind, p->note, &p->note_len, sizeof(p->note));
-		break;
-	case BL_P_LEASE:
-		bind_number(bind, &p->lease_us, false);
-		break;
-	case BL_P_DEPTH:
-		bind_number(bind, &p->depth, true);
-		break;
-	case BL_P_FENCE:
-		bind_number(bind, &p->fence, true);
-		break;
-	case BL_P_SLOT:
-		bind_number(bind, &p->slot, true);
-		break;
-	case BL_P_END:
-		break;
+	const enum bl_param *params = bl_sql_params(which);
+	const char *from = s->sql->text[which], *mark;
+
+	bl_buf_reset(&s->text);
+	for (; (mark = strchr(from, '?')) != NULL; from = mark + 1) {
+		bl_buf_add(&s->text, from, (size_t)(mark - from));
+		add_param(&s->text, place_of(&s->params, *params++));
 	}
+	bl_buf_adds(&s->text, from);
+}
+
+static int exec_text(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
+                     struct bl_err *err)
+{
+	struct bl_rows *none;
+	int rc;
+
+	make_text(s, stmt);
+	rc = bl_session_query_text(s, 0, &none, err);
+	if (rc == BIZLOCK_OK)
+		*ret = (struct bl_done){mysql_affected_rows(s->mysql), mysql_insert_id(s->mysql)};
+	return rc;
+}
+
+int bl_session_select(struct bl_session *s, enum bl_stmt stmt, unsigned columns,
+                      struct bl_rows **ret, struct bl_err *err)
+{
+	struct bl_rows *rows;
+	int rc;
+
+	make_text(s, stmt);
+	rc = bl_session_query_text(s, columns, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (rows->count <= bl_sql_rows(stmt)) {
+		*ret = rows;
+		return BIZLOCK_OK;
+	}
+	bl_rows_free(rows);
+	return bl_session_refuse(s, err, "more rows than were asked for");
+}
+
+/* ---- prepared ------------------------------------------------------------------------------ */
+
+static void bind_param(MYSQL_BIND *bind, struct place place)
+{
+	bind->buffer_type = place.len ? MYSQL_TYPE_STRING : MYSQL_TYPE_LONGLONG;
+	bind->buffer = place.data;
+	bind->buffer_length = (unsigned long)place.size;
+	bind->length = place.len;
+	bind->is_unsigned = place.is_unsigned;
 }
 
 /* When a connection is lost among the rows, Connector/C sets the error of the connection, and not
@@ -152,7 +196,7 @@ static int prepare(struct bl_session *s, enum bl_stmt which, struct bl_err *err)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	memset(binds, 0, sizeof(binds));
 	for (; n < BL_PARAMS_MAX && params[n] != BL_P_END; n++)
-		bind_param(&binds[n], params[n], &s->params);
+		bind_param(&binds[n], place_of(&s->params, params[n]));
 	rc = send_prepare(s, stmt, text, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_check(s, "parameters", mysql_stmt_param_count(stmt), n, err);
@@ -232,7 +276,7 @@ int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret
 	int rc = execute(s, stmt, &as_text, err);
 
 	if (as_text)
-		rc = bl_text_exec(s, stmt, &done, err);
+		rc = exec_text(s, stmt, &done, err);
 	else if (rc == BIZLOCK_OK)
 		rc = read_done(s, s->stmts[stmt], &done, err);
 	if (rc != BIZLOCK_OK)
