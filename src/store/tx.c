@@ -1,4 +1,4 @@
-#include "store/tx_parts.h"
+#include "store/tx.h"
 
 #include <errmsg.h>
 #include <inttypes.h>
@@ -38,8 +38,13 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 	return err->code;
 }
 
-void bl_tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
-                 const char *settings)
+/* Begins a statement with this verb; `settings` are more of MariaDB's, or "". What the caller's
+ * session has set would spoil some, and each server can do without for one statement: a `timestamp`
+ * of the session's own stops the clock by which a lease is judged; and MariaDB may refuse to lock a
+ * row that was changed since the snapshot was taken, as each renewal does. Where MariaDB refuses to
+ * set the clock, nobody can have stopped it. */
+static void tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
+                     const char *settings)
 {
 	const struct bl_server *server = tx->server;
 
@@ -72,7 +77,8 @@ static int tx_query(const struct bl_tx *tx, const char *sql, size_t len, struct 
 	                                                            : BIZLOCK_OK;
 }
 
-int bl_tx_send(const struct bl_tx *tx, struct bl_buf *text, struct bl_err *err)
+/* Sends, and frees the text. */
+static int tx_send(const struct bl_tx *tx, struct bl_buf *text, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
@@ -129,7 +135,8 @@ static int tx_read(const struct bl_tx *tx, bool last, unsigned columns, struct b
 	return BIZLOCK_DB;
 }
 
-int bl_tx_done(const struct bl_tx *tx, struct bl_err *err)
+/* The answer to a statement that is no query. */
+static int tx_done(const struct bl_tx *tx, struct bl_err *err)
 {
 	bool fits = mysql_field_count(tx->mysql) == 0 && !mysql_more_results(tx->mysql);
 
@@ -155,8 +162,11 @@ static int ask_server(const struct bl_tx *tx, struct bl_err *err)
 	return rc;
 }
 
-int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsigned n,
-               struct bl_err *err)
+/* Reads a result of one row at most, whose first field is the server's identity, and whose other n
+ * are 0 or 1: they are written to ret_flags. MISUSE if it is another server's, or if no transaction
+ * is open. */
+static int tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsigned n,
+                   struct bl_err *err)
 {
 	struct bl_rows *rows;
 	MYSQL_ROW row;
@@ -179,6 +189,8 @@ int bl_tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsigned 
 	return rc;
 }
 
+/* ---- holds --------------------------------------------------------------------------------- */
+
 /* A share lock is known to its member of a cluster alone. A change goes to all of them, and of two
  * transactions that have changed the same row at different members, one is rolled back. */
 static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
@@ -187,12 +199,12 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
 	struct bl_buf text;
 	int rc;
 
-	bl_tx_begin(tx, &text, "UPDATE", "");
+	tx_begin(tx, &text, "UPDATE", "");
 	bl_buf_addf(&text, "%s SET gmt_modified = UTC_TIMESTAMP(6)", tx->sql->lock_table);
 	add_fenced(&text, hold);
-	rc = bl_tx_send(tx, &text, err);
+	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_tx_done(tx, err);
+		rc = tx_done(tx, err);
 	if (rc == BIZLOCK_OK && mysql_affected_rows(tx->mysql) != 1)
 		*ret = BL_FENCED_NOT;
 	return rc == BIZLOCK_OK ? check_still_open(tx, err) : rc;
@@ -219,7 +231,7 @@ static int look(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
 	struct bl_buf text;
 	int rc;
 
-	bl_tx_begin(tx, &text, "SELECT", "");
+	tx_begin(tx, &text, "SELECT", "");
 	bl_buf_adds(&text, BL_IDENTITY ", ");
 	add_stale(tx, &text, hold);
 	bl_buf_addf(&text, "%s FROM %s",
@@ -227,9 +239,9 @@ static int look(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
 	            tx->sql->lock_table);
 	add_fenced(&text, hold);
 	bl_buf_addf(&text, " LIMIT 1 %s", *ret_several ? "FOR UPDATE" : "LOCK IN SHARE MODE");
-	rc = bl_tx_send(tx, &text, err);
+	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_tx_find(tx, &any, flags, group ? 2 : 1, err);
+		rc = tx_find(tx, &any, flags, group ? 2 : 1, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*ret = !any ? BL_FENCED_NOT : flags[0] ? BL_FENCED_STALE : BL_FENCED;
@@ -267,8 +279,7 @@ static int commit(const struct bl_tx *tx, struct bl_err *err)
 	int rc = tx_query(tx, text, strlen(text), err);
 
 	if (rc == BIZLOCK_OK)
-		return bl_tx_done(tx, err) == BIZLOCK_OK ? BIZLOCK_OK
-		                                         : (err->code = BIZLOCK_UNKNOWN);
+		return tx_done(tx, err) == BIZLOCK_OK ? BIZLOCK_OK : (err->code = BIZLOCK_UNKNOWN);
 	return bl_may_have_run(err) ? err->code = BIZLOCK_UNKNOWN : rc;
 }
 
@@ -286,7 +297,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 {
 	struct bl_buf text;
 
-	bl_tx_begin(tx, &text, "SELECT", "");
+	tx_begin(tx, &text, "SELECT", "");
 	bl_buf_adds(&text, "18446744073709551615 + (COUNT(*) <> 1 OR ");
 	add_stale(tx, &text, hold);
 	if (tx->identity[0]) {
@@ -296,7 +307,7 @@ static int send_both(const struct bl_tx *tx, struct bl_ref hold, struct bl_err *
 	bl_buf_addf(&text, ") FROM %s", tx->sql->lock_table);
 	add_fenced(&text, hold);
 	bl_buf_adds(&text, " LIMIT 1 LOCK IN SHARE MODE;COMMIT" TO_THE_END);
-	return bl_tx_send(tx, &text, err);
+	return tx_send(tx, &text, err);
 }
 
 static int read_both(const struct bl_tx *tx, struct bl_err *err)
@@ -314,7 +325,7 @@ static int read_both(const struct bl_tx *tx, struct bl_err *err)
 	open = tx->mysql->server_status & SERVER_STATUS_IN_TRANS;
 	if (mysql_next_result(tx->mysql) != 0)
 		return tx_error(tx, err);
-	if (bl_tx_done(tx, err) != BIZLOCK_OK)
+	if (tx_done(tx, err) != BIZLOCK_OK)
 		return err->code = BIZLOCK_UNKNOWN;
 	return open ? BIZLOCK_OK : check_still_open(tx, err); /* there was nothing to commit */
 }
@@ -355,5 +366,129 @@ int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
 	if (rc == BIZLOCK_DB || rc == BIZLOCK_NOMEM || (rc == BIZLOCK_OK && *ret != BL_FENCED) ||
 	    (rc == BIZLOCK_CONN && !bl_may_have_run(err)))
 		rc = bl_tx_rollback(tx, rc, err);
+	return rc;
+}
+
+/* ---- row locks: in the caller's transaction, and the rows that they lock ------------------- */
+
+#define NOWAIT_REFUSED 3572 /* MySQL's ER_LOCK_NOWAIT; MariaDB says 1205 */
+
+static bool refused(unsigned native)
+{
+	return native == NOWAIT_REFUSED || native == ER_LOCK_WAIT_TIMEOUT;
+}
+
+int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_how how,
+                   enum bl_row_got *ret, struct bl_err *err)
+{
+	static const char *const ends[] = {" NOWAIT", "", " SKIP LOCKED"};
+	struct bl_buf text;
+	bool any = false;
+	int rc;
+
+	tx_begin(tx, &text, "SELECT", "");
+	bl_buf_addf(&text, BL_IDENTITY " FROM %s", tx->sql->row_table);
+	bl_sql_key(&text, key);
+	bl_buf_addf(&text, " LIMIT 1 FOR UPDATE%s", ends[how]);
+	rc = tx_send(tx, &text, err);
+	if (rc == BIZLOCK_OK)
+		rc = tx_find(tx, &any, NULL, 0, err);
+	if (rc == BIZLOCK_OK)
+		*ret = any ? BL_ROW_LOCKED : BL_ROW_MISSING;
+	if (rc != BIZLOCK_DB || !refused(err->native))
+		return rc;
+	*ret = BL_ROW_BUSY;
+	return BIZLOCK_OK;
+}
+
+/* What follows INSERT. */
+static void add_row_insert(struct bl_buf *text, const char *table, const struct bl_key *key)
+{
+	bl_buf_addf(text, "INTO %s (biz_id, biz_type, gmt_create) VALUES (", table);
+	bl_sql_literal(text, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(text, ", ");
+	bl_sql_literal(text, "_utf8mb4", key->type, key->type_len);
+	bl_buf_adds(text, ", UTC_TIMESTAMP(6))");
+}
+
+int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
+                   struct bl_err *err)
+{
+	struct bl_buf text;
+	int rc;
+
+	tx_begin(tx, &text, "INSERT",
+	         ", innodb_lock_wait_timeout = 0"); /* not the caller's patience */
+	add_row_insert(&text, tx->sql->row_table, key);
+	rc = tx_send(tx, &text, err);
+	if (rc == BIZLOCK_OK)
+		rc = tx_done(tx, err);
+	if (rc == BIZLOCK_OK)
+		*ret = BL_ROW_LOCKED;
+	if (rc != BIZLOCK_DB || (!refused(err->native) && err->native != ER_DUP_ENTRY))
+		return rc;
+	*ret = BL_ROW_BUSY; /* somebody was quicker */
+	return BIZLOCK_OK;
+}
+
+/* *ret_stale: it is there, and says nothing of a use in a while. */
+static int look_at_row(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                       bool *ret_stale, struct bl_err *err)
+{
+	int64_t found = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text,
+	            "SELECT 1 + (gmt_create <= UTC_TIMESTAMP(6) - INTERVAL %" PRId64
+	            " MICROSECOND) FROM %s",
+	            BL_SQL_USED_US, s->sql->row_table);
+	bl_sql_key(&s->text, key);
+	rc = bl_session_ask_text(s, NULL, &found, err);
+	*ret_there = found > 0;
+	*ret_stale = found > 1;
+	return rc;
+}
+
+int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret, struct bl_err *err)
+{
+	bool ignored;
+
+	return look_at_row(s, key, ret, &ignored, err);
+}
+
+/* Says that the row is used, for the reaper. One that is locked is left out: the
+ * transaction that has it has said so. A refusal only means that the row may have to be made anew
+ * some day. */
+static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_begin_used(s->sql, &s->text);
+	bl_sql_key(&s->text, key);
+	bl_sql_end_used(s->sql, &s->text);
+	rc = bl_session_run_text(s, NULL, err);
+	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+}
+
+/* Looks first, without a lock: an INSERT would wait for a transaction that has the row. */
+int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_there,
+                   struct bl_err *err)
+{
+	bool there = false, stale = false;
+	int rc = look_at_row(s, key, &there, &stale, err);
+
+	*ret_there = there;
+	if (rc == BIZLOCK_OK && stale)
+		return note_use(s, key, err);
+	if (rc != BIZLOCK_OK || there)
+		return rc;
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, "INSERT ");
+	add_row_insert(&s->text, s->sql->row_table, key);
+	rc = bl_session_run_text(s, NULL, err);
+	if (rc == BIZLOCK_DB && (refused(err->native) || err->native == ER_DUP_ENTRY))
+		rc = BIZLOCK_OK; /* somebody else made it meanwhile, and may have locked it */
 	return rc;
 }
