@@ -180,9 +180,8 @@ void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
  * would have to write. */
 #define BL_SQL_USED_US (600 * INT64_C(1000000))
 
-/* Around the WHERE: brings it up to date, unless the row is locked. */
-void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret);
-void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret);
+/* Brings it up to date, unless the row is locked. */
+void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key);
 
 /* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
 struct bl_sql_row {

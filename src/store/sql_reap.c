@@ -21,13 +21,10 @@ static void add_old(struct bl_buf *ret, enum bl_reap_table table, int64_t older_
 	            older_us + (row_lock ? BL_SQL_USED_US : 0));
 }
 
-void bl_sql_begin_used(const struct bl_sql *sql, struct bl_buf *ret)
+void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key)
 {
 	bl_buf_addf(ret, "UPDATE (SELECT biz_id, biz_type FROM %s", sql->row_table);
-}
-
-void bl_sql_end_used(const struct bl_sql *sql, struct bl_buf *ret)
-{
+	bl_sql_key(ret, key);
 	bl_sql_join_selected(ret, sql->row_table, false, 1, true);
 	bl_buf_adds(ret, " SET l.gmt_create = " NOW);
 }

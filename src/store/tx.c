@@ -465,9 +465,7 @@ static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_er
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_sql_begin_used(s->sql, &s->text);
-	bl_sql_key(&s->text, key);
-	bl_sql_end_used(s->sql, &s->text);
+	bl_sql_use_row_lock(s->sql, &s->text, key);
 	rc = bl_session_run_text(s, NULL, err);
 	return rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
 }
