@@ -105,18 +105,6 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 	return bl_bell_sleep(s, ms, wake_fd, ret, err);
 }
 
-int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err)
-{
-	int rc;
-
-	bl_buf_reset(&s->text);
-	bl_sql_free_bell(&s->text, bell);
-	rc = bl_session_run_text(s, NULL, err);
-	if (rc != BIZLOCK_OK)
-		bl_session_leave(s);
-	return rc;
-}
-
 /* With a name nobody else has: the answer must not depend on other clients. */
 int bl_bell_try(struct bl_session *s, struct bl_err *err)
 {

@@ -26,10 +26,6 @@ int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd
 int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
                   struct bl_err *err);
 
-/* A session that cannot do it is given up: its end frees the bell, which nobody would know of any
- * more. CONN, DB, NOMEM. */
-int bl_bell_free(struct bl_session *s, const char *bell, struct bl_err *err);
-
 /* Does GET_LOCK work on this server? Some clusters and proxies forbid it. OK, or why not:
  * CONN, DB. */
 int bl_bell_try(struct bl_session *s, struct bl_err *err);

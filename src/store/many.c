@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "store/take.h"
+#include "store/watch.h"
+
 void bl_many_suffix(struct bl_buf *ret, const char *suffix)
 {
 	bl_buf_addf(ret, " AND RIGHT(owner, %zu) = ", strlen(suffix));
@@ -65,4 +68,57 @@ int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, co
 	bl_many_holds(&s->text, items, n, suffix);
 	bl_sql_join_selected(&s->text, table, true, (uint32_t)n, true);
 	return bl_session_run_text(s, ret_dropped, err);
+}
+
+enum { RELEASE_STATEMENTS = 4 };
+
+struct releasing {
+	const struct bl_item *items;
+	size_t n;
+	bool *seen;
+};
+
+/* Follows START TRANSACTION: which holds are there, and are deleted next. */
+static void read_released(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	struct releasing *r = arg;
+	MYSQL_ROW row;
+
+	if (statement != 1 || !rows)
+		return;
+	while ((row = bl_rows_next(rows)) != NULL)
+		for (size_t i = 0; i < r->n && row[0]; i++)
+			r->seen[i] |= r->items[i].fence == bl_rows_u64(row[0]);
+}
+
+int bl_many_release(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                    bool rings, bool *ret_released, struct bl_err *err)
+{
+	bool asks = !rings && items[0].bell;
+	struct releasing r = {items, n, ret_released};
+	const char *rung[BL_TAKE_MAX];
+	int rc;
+
+	memset(ret_released, 0, n * sizeof(*ret_released));
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "START TRANSACTION;SELECT fence FROM %s FORCE INDEX (PRIMARY)",
+	            s->sql->table);
+	bl_many_holds(&s->text, items, n, suffix);
+	bl_buf_adds(&s->text, " FOR UPDATE;");
+	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
+	bl_buf_adds(&s->text, ";COMMIT");
+	for (size_t i = 0; i < n; i++)
+		rung[i] = items[i].bell;
+	if (rings || asks)
+		bl_buf_adds(&s->text, ";");
+	if (rings)
+		bl_watch_add_rings(s, rung, n);
+	else if (asks)
+		bl_watch_add_question(&s->text, rung, n, BL_WATCH_ALL);
+	rc = bl_session_each(s, RELEASE_STATEMENTS, read_released, &r, err);
+	if (rc != BIZLOCK_OK)
+		bl_session_leave(s); /* its transaction is open */
+	else if (rings || asks)
+		bl_watch_wake(s, rung, n, rings ? BL_WATCH_WATCHERS : BL_WATCH_ALL);
+	return rc;
 }

@@ -15,7 +15,7 @@
 struct bl_item {
 	struct bl_key key;
 	uint64_t fence;
-	const char *bell; /* of a set that is dropped: the name of its doorbell, or NULL */
+	const char *bell; /* of a set that is released: the name of its doorbell, or NULL */
 };
 
 /* Which of them are there still, and (living) not over: how many. A plain read. */
@@ -25,6 +25,12 @@ int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, c
 /* Deletes those that nobody else has locked: *ret_dropped of them. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err);
+
+/* Deletes them. ret_released[i]: the hold was there, and is gone now. rings: with the doorbells, as
+ * far as the session has them; else, if the items have their names, wakes those that wait. CONN,
+ * DB, NOMEM. */
+int bl_many_release(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
+                    bool rings, bool *ret_released, struct bl_err *err);
 
 /* A WHERE, for reading alone: these holds. In a small table the optimizer may prefer to read all
  * of it, and a statement that does so to change rows waits for rows of others. */

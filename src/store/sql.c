@@ -267,16 +267,6 @@ void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *sc
 	            ms, schema, others, ms);
 }
 
-void bl_sql_free_bell(struct bl_buf *ret, const char *bell)
-{
-	bl_buf_addf(ret, "DO RELEASE_LOCK('%s')", bell);
-}
-
-void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell)
-{
-	bl_buf_addf(ret, ", RELEASE_LOCK('%s')", bell);
-}
-
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len)
 {
 	bl_buf_adds(ret, "`");

@@ -92,8 +92,6 @@ void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool
 void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
                     const char *others);
 
-void bl_sql_free_bell(struct bl_buf *ret, const char *bell);
-void bl_sql_free_another_bell(struct bl_buf *ret, const char *bell); /* to go on with */
 /* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
  * all else stands for itself. */
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);

@@ -53,6 +53,9 @@ int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
                   size_t n, const char *bell, bool *ret, struct bl_err *err);
 
+/* Gives the doorbells back, or the session up. */
+void bl_take_free_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n);
+
 /* Has another connection than the session's one of the doorbells? CONN, DB, NOMEM. */
 int bl_take_rival(struct bl_session *s, struct bl_goal *const *goals, size_t n, bool *ret,
                   struct bl_err *err);

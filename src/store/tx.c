@@ -149,9 +149,8 @@ static int ask_server(const struct bl_tx *tx, struct bl_err *err)
 	static const char query[] = "SELECT " BL_IDENTITY " LIMIT 1";
 	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc;
+	int rc = tx_query(tx, query, strlen(query), err);
 
-	rc = tx_query(tx, query, strlen(query), err);
 	if (rc == BIZLOCK_OK)
 		rc = tx_read(tx, true, 1, &rows, err);
 	if (rc != BIZLOCK_OK)

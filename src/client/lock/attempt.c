@@ -7,7 +7,6 @@
 #include "client/lock/shared.h"
 #include "core/lease.h"
 #include "store/errclass.h"
-#include "store/set.h"
 
 /* How long to wait for the connection that has our doorbell. */
 #define BUSY_NS (50 * BL_NS_PER_MS)
@@ -276,7 +275,7 @@ static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl
 		bl_attempt_note_bells(c, conn);
 	} else if (!conn->session.gone) {
 		bl_unlock(c->client);
-		bl_set_free_bells(&conn->session, c->goals, c->n);
+		bl_take_free_bells(&conn->session, c->goals, c->n);
 		bl_lock(c->client);
 	}
 	return rc;

@@ -4,7 +4,6 @@
 #include "client/hold/change.h"
 #include "client/hold/hold.h"
 #include "store/errclass.h"
-#include "store/set.h"
 #include "store/watch.h"
 
 /* The connection of the doorbell if it is still there, or else any: then *bell becomes 0, for
@@ -145,7 +144,7 @@ static int drop_rows(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct drop_several *d = arg;
 
-	return bl_set_drop(s, d->items, d->n, d->suffix, d->bells, d->ret_dropped, err);
+	return bl_many_release(s, d->items, d->n, d->suffix, d->bells, d->ret_dropped, err);
 }
 
 int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n, bool *ret_dropped,
