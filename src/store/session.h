@@ -114,10 +114,6 @@ bl_time bl_session_cut_late(const struct bl_session *s, struct bl_socket socket)
 int bl_session_guard(struct bl_session *s, struct bl_err *err);
 void bl_session_unguard(struct bl_session *s); /* takes one without */
 
-/* Gives the connection its mark, and learns how long it may be idle, and to which server it leads.
- * CONN, NOMEM. */
-int bl_session_mark(struct bl_session *s, struct bl_err *err);
-
 /* CONN: its server is read-only, or in a group, and not an online member; DB: it does not say. */
 int bl_session_takes_writes(struct bl_session *s, struct bl_err *err);
 
