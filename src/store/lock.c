@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <mysqld_error.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "store/errclass.h"
 #include "store/shared.h"
@@ -87,22 +88,20 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 
 int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
 {
+	char text[512] = "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1";
 	int rc;
 
 	*ret = false;
 	if (!s->sql->galera && !s->sql->group)
 		return BIZLOCK_OK;
-	bl_buf_reset(&s->text);
-	if (s->sql->galera)
-		bl_buf_adds(&s->text, "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1");
-	else
-		bl_buf_addf(&s->text,
-		            "SET @bizlock_consistency = @@group_replication_consistency, "
-		            "SESSION group_replication_consistency = 'BEFORE';"
-		            "SELECT 1 FROM %s LIMIT 1;"
-		            "SET SESSION group_replication_consistency = @bizlock_consistency",
-		            s->sql->table);
-	rc = bl_session_run_text(s, NULL, err);
+	if (!s->sql->galera)
+		snprintf(text, sizeof(text),
+		         "SET @bizlock_consistency = @@group_replication_consistency, "
+		         "SESSION group_replication_consistency = 'BEFORE';"
+		         "SELECT 1 FROM %s LIMIT 1;"
+		         "SET SESSION group_replication_consistency = @bizlock_consistency",
+		         s->sql->table);
+	rc = bl_session_run(s, text, strlen(text), NULL, err);
 	*ret = rc == BIZLOCK_OK;
 	/* A user who may not ask for that believes what this member says. */
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER ? BIZLOCK_OK : rc;
@@ -180,10 +179,11 @@ void bl_lock_name(struct bl_session *s, struct bl_err *err)
 		*err = why;
 }
 
-static int run_once(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold, bool *ret_matched,
-                    struct bl_err *err)
+static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
+                        bool *ret_matched, struct bl_err *err)
 {
-	struct bl_done done;
+	struct bl_done done = {0, 0};
+	bool again = false;
 	int rc;
 
 	bl_params_key(&s->params, hold.key);
@@ -191,20 +191,13 @@ static int run_once(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
 		bl_params_owner(&s->params, hold.owner);
 	s->params.fence = hold.fence;
 	rc = bl_session_exec(s, stmt, &done, err);
+	if (rc == BIZLOCK_OK && done.affected == 0)
+		rc = bl_lock_catch_up(s, &again, err);
+	if (again)
+		rc = bl_session_exec(s, stmt, &done, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = done.affected > 0;
 	return rc;
-}
-
-static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref hold,
-                        bool *ret_matched, struct bl_err *err)
-{
-	bool again = false;
-	int rc = run_once(s, stmt, hold, ret_matched, err);
-
-	if (rc == BIZLOCK_OK && !*ret_matched)
-		rc = bl_lock_catch_up(s, &again, err);
-	return again ? run_once(s, stmt, hold, ret_matched, err) : rc;
 }
 
 int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint32_t lease_ms,
@@ -314,11 +307,11 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return again ? drop_once(s, hold, NULL, rest_us, ret_matched, err) : rc;
 }
 
-static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_owner,
-                     uint32_t depth, uint32_t lease_ms, bool exported, bool *ret_matched,
-                     struct bl_err *err)
+int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
+                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
 {
-	uint64_t affected;
+	uint64_t affected = 0;
+	bool again = false;
 	int rc;
 
 	bl_buf_reset(&s->text);
@@ -328,21 +321,13 @@ static int give_once(struct bl_session *s, struct bl_ref hold, const char *new_o
 	if (exported)
 		bl_sql_exported(&s->text, depth, us(lease_ms));
 	rc = bl_session_run_text(s, &affected, err);
+	if (rc == BIZLOCK_OK && affected == 0)
+		rc = bl_lock_catch_up(s, &again, err);
+	if (again)
+		rc = bl_session_run_text(s, &affected, err);
 	if (rc == BIZLOCK_OK)
 		*ret_matched = affected > 0;
 	return rc;
-}
-
-int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
-                 uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
-{
-	bool again = false;
-	int rc = give_once(s, hold, new_owner, depth, lease_ms, exported, ret_matched, err);
-
-	if (rc == BIZLOCK_OK && !*ret_matched)
-		rc = bl_lock_catch_up(s, &again, err);
-	return again ? give_once(s, hold, new_owner, depth, lease_ms, exported, ret_matched, err)
-	             : rc;
 }
 
 int bl_lock_sweep_row(struct bl_session *s, struct bl_ref hold, bool *ret_matched,

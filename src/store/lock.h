@@ -40,7 +40,8 @@ int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bel
 
 /* A member of a cluster may be asked before it has applied what another one has committed, and
  * does not find a row that is there. Waits until it has applied all that was committed up to now.
- * *ret: it has, and may find more than before; false: the server is no member of a cluster. */
+ * *ret: it has, and may find more than before; false: the server is no member of a cluster. The
+ * session's text and parameters stay, to be sent once more. */
 int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err);
 
 /* As bl_lock_look(), for a row that should be there with that fence, and alive: if it is not, it is
