@@ -66,9 +66,7 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_answer(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK) {
-		enum bl_class class = bl_classify(err->native);
-
-		if (class != BL_CLASS_STOPPED && class != BL_CLASS_RETRY)
+		if (!bl_was_stopped(err))
 			return rc;
 		*ret = BL_HEARD_NONE;
 		return BIZLOCK_OK;

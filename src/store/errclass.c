@@ -94,6 +94,13 @@ bool bl_class_ends_connection(enum bl_class class)
 	       class == BL_CLASS_AWAY;
 }
 
+bool bl_was_stopped(const struct bl_err *err)
+{
+	enum bl_class class = bl_classify(err->native);
+
+	return class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY;
+}
+
 bool bl_waited_in_vain(const struct bl_err *err)
 {
 	return err->native == ER_LOCK_WAIT_TIMEOUT || err->native == ER_AUTOINC_READ_FAILED ||

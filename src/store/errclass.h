@@ -28,6 +28,10 @@ enum bl_class bl_classify(unsigned native);
 /* The connection is of no use any more. */
 bool bl_class_ends_connection(enum bl_class class);
 
+/* Was a statement that failed ended from outside, or in favour of another one? It has done nothing,
+ * and says nothing. */
+bool bl_was_stopped(const struct bl_err *err);
+
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 

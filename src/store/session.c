@@ -68,14 +68,6 @@ int bl_session_takes_writes(struct bl_session *s, struct bl_err *err)
 	return rc == BIZLOCK_OK && s->in_group && !s->blind ? be_member(s, err) : rc;
 }
 
-/* Was the question ended from outside? It says nothing about the member. */
-static bool was_stopped(const struct bl_err *err)
-{
-	enum bl_class class = bl_classify(err->native);
-
-	return class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY;
-}
-
 static int turn_away(struct bl_session *s, unsigned native, const struct bl_err *why,
                      struct bl_err *err)
 {
@@ -92,8 +84,8 @@ int bl_session_recheck(struct bl_session *s, struct bl_err *err)
 	s->asked_at = bl_now();
 	bl_err_clear(&why);
 	rc = bl_session_takes_writes(s, &why);
-	if (rc == BIZLOCK_OK || was_stopped(&why))
-		return BIZLOCK_OK;
+	if (rc == BIZLOCK_OK || bl_was_stopped(&why))
+		return BIZLOCK_OK; /* the question says nothing about the member then */
 	return turn_away(s, CR_SERVER_GONE_ERROR, &why, err);
 }
 
@@ -126,7 +118,7 @@ int bl_session_note_rows(struct bl_session *s, uint64_t affected, struct bl_err 
 int bl_session_vouch(struct bl_session *s, struct bl_err *err)
 {
 	struct bl_err why;
-	int rc;
+	int tries = 0, rc;
 
 	if (s->alone) {
 		bl_err_set(&why, BIZLOCK_CONN, "the server has committed without its group");
@@ -138,11 +130,10 @@ int bl_session_vouch(struct bl_session *s, struct bl_err *err)
 	if (s->gone)
 		return bl_err_native(err, CR_SERVER_LOST, "lost before its member was seen online");
 	s->asked_at = bl_now();
-	for (int tries = 0; tries == 0 || (rc != BIZLOCK_OK && was_stopped(&why) && tries < TRIES);
-	     tries++) {
+	do {
 		bl_err_clear(&why);
 		rc = be_member(s, &why);
-	}
+	} while (rc != BIZLOCK_OK && bl_was_stopped(&why) && ++tries < TRIES);
 	return rc == BIZLOCK_OK ? rc : turn_away(s, CR_SERVER_LOST, &why, err);
 }
 

@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "store/errclass.h"
-#include "store/watch_parts.h"
 
 /* "bizlock:" and what follows is a doorbell; the names of watchers are as long. */
 #define PREFIX_LEN 7
 
 /* As many names are taken by one statement. */
 #define NAMES_MAX 128
+
+/* A release may end a statement of a watcher that does not sleep, so that it has to be repeated. */
+#define TRIES 8
 
 void bl_watch_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
                        const char *after)
@@ -205,11 +207,15 @@ static void add_take(struct bl_buf *text, const struct bl_watched *w)
 		bl_buf_adds(text, "))");
 }
 
-bool bl_watch_stopped(int rc, const struct bl_err *err)
+int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err)
 {
-	enum bl_class class = bl_classify(err->native);
+	int tries = 0, rc;
 
-	return rc == BIZLOCK_DB && (class == BL_CLASS_STOPPED || class == BL_CLASS_RETRY);
+	*ret = NULL;
+	do
+		rc = bl_session_query_text(s, columns, ret, err);
+	while (rc != BIZLOCK_OK && bl_was_stopped(err) && ++tries < TRIES);
+	return rc;
 }
 
 /* One digit for each. */
@@ -227,7 +233,7 @@ static int take_some(struct bl_session *s, struct bl_watched **watched, size_t n
 		add_take(&s->text, watched[i]);
 	}
 	bl_buf_adds(&s->text, ")");
-	rc = bl_session_query_text(s, 1, &rows, err);
+	rc = bl_watch_ask(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	row = bl_rows_next(rows);
@@ -251,9 +257,7 @@ int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_
 				some[count++] = watched[i];
 		if (count == 0)
 			break;
-		for (int tries = 0;
-		     tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES); tries++)
-			rc = take_some(s, some, count, err);
+		rc = take_some(s, some, count, err);
 	}
 	return rc;
 }
@@ -271,7 +275,7 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
                         struct bl_err *err)
 {
 	bool any = false;
-	int rc = BIZLOCK_OK;
+	int tries = 0, rc;
 
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "DO ");
@@ -288,8 +292,8 @@ int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_
 	}
 	if (!any)
 		return BIZLOCK_OK;
-	for (int tries = 0; tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES);
-	     tries++)
+	do
 		rc = bl_session_run_text(s, NULL, err);
+	while (rc != BIZLOCK_OK && bl_was_stopped(err) && ++tries < TRIES);
 	return rc;
 }

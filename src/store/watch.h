@@ -74,6 +74,9 @@ int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_
 int bl_watch_free_names(struct bl_session *s, struct bl_watched **watched, size_t kept, size_t n,
                         struct bl_err *err);
 
+/* Runs s->text, which asks for so many columns, until nobody has ended it. */
+int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err);
+
 /* By key looks at those without a fence, and (all) at those whose fence is gone: released, taken
  * over, or handed over; and (all) at all shared locks. The order of `watched` changes. */
 int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,

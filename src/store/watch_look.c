@@ -2,8 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/sql_parts.h"
-#include "store/watch_parts.h"
+#include "store/errclass.h"
+#include "store/shared_parts.h"
+#include "store/watch.h"
 
 /* As many keys are looked at by one statement. */
 #define KEYS_MAX 1024
@@ -61,16 +62,98 @@ static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t 
 	bl_buf_adds(&s->text, ")");
 }
 
-int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, struct bl_err *err)
-{
-	int rc = BIZLOCK_OK;
+/* ---- shared locks: they have no single row whose fence could be gone, so it is asked of each
+ * whether anything is in the way ----------------------------------------------------------- */
 
-	*ret = NULL;
-	for (int tries = 0; tries == 0 || (bl_watch_stopped(rc, err) && tries < BL_WATCH_TRIES);
-	     tries++)
-		rc = bl_session_query_text(s, columns, ret, err);
+/* As many are looked at by one statement: each may be a question to the table. With more, a sleep
+ * does not ask for all, and is that short: one of the others may have been released just before
+ * it. */
+#define SHARED_MAX 256
+#define MANY_MS 200
+
+/* Puts keys first that are not watched among those that share a lock: how many. */
+static size_t among_last(struct bl_watched **watched, size_t n)
+{
+	size_t alone = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct bl_watched *w = watched[i];
+
+		if (w->among)
+			continue;
+		watched[i] = watched[alone];
+		watched[alone++] = w;
+	}
+	return alone;
+}
+
+/* 1: something is in the way; else 0. */
+static void add_shared(struct bl_session *s, const struct bl_watched *w)
+{
+	struct bl_wish wish = {.key = w->key, .exclusive = w->exclusive, .limit = w->limit};
+
+	bl_buf_adds(&s->text, "IF(");
+	if (w->first)
+		bl_shared_add_in_way(s, &wish);
+	else
+		bl_buf_addf(&s->text, "IS_USED_LOCK('%s') IS NOT NULL", w->bell);
+	bl_buf_adds(&s->text, ",1,0)");
+}
+
+static int look_at_some(struct bl_session *s, struct bl_watched **shared, size_t n,
+                        struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	for (size_t i = 0; i < n; i++) {
+		bl_buf_adds(&s->text, i == 0 ? "SELECT CONCAT(" : ",");
+		add_shared(s, shared[i]);
+	}
+	bl_buf_adds(&s->text, ")");
+	rc = bl_watch_ask(s, 1, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	if (row && row[0] && strlen(row[0]) == n)
+		for (size_t i = 0; i < n; i++) {
+			shared[i]->seen = true;
+			shared[i]->left_us = row[0][i] == '1';
+			shared[i]->fence = 1;
+		}
+	else
+		rc = bl_session_refuse(s, err, "not as many answers as there were questions");
+	bl_rows_free(rows);
 	return rc;
 }
+
+/* Looks at those without a mark, or at all. */
+static int look_shared(struct bl_session *s, struct bl_watched **shared, size_t n, bool all,
+                       struct bl_err *err)
+{
+	size_t count = 0;
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		struct bl_watched *w = shared[i];
+
+		w->seen = w->passed = false;
+		if (!all && w->fence)
+			continue;
+		shared[i] = shared[count];
+		shared[count++] = w;
+	}
+	for (size_t i = 0; i < count && rc == BIZLOCK_OK; i += SHARED_MAX) {
+		size_t left = count - i;
+
+		rc = look_at_some(s, shared + i, left < SHARED_MAX ? left : SHARED_MAX, err);
+	}
+	return rc;
+}
+
+/* ---- locks that one owner has alone -------------------------------------------------------- */
 
 static int order(const struct bl_watched *w, const char *id, const char *type)
 {
@@ -186,8 +269,8 @@ static size_t seen_first(struct bl_watched **watched, size_t n)
 int bl_watch_look(struct bl_session *s, struct bl_watched **watched, size_t n, bool all,
                   struct bl_err *err)
 {
-	size_t alone = bl_watch_among_last(watched, n), count;
-	int rc = bl_watch_look_shared(s, watched + alone, n - alone, all, err);
+	size_t alone = among_last(watched, n), count;
+	int rc = look_shared(s, watched + alone, n - alone, all, err);
 
 	n = alone;
 	for (size_t i = 0; i < n; i++)
@@ -214,20 +297,20 @@ static size_t count_fences(struct bl_watched **sorted, size_t n)
 int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, int64_t ms,
                    struct bl_err *err)
 {
-	size_t alone = bl_watch_among_last(watched, n);
+	size_t alone = among_last(watched, n);
 
 	qsort(watched, alone, sizeof(*watched), by_fence);
 	bl_buf_reset(&s->text);
 	bl_buf_adds(&s->text, "SELECT IF((SELECT COUNT(*)");
 	add_fences(s, watched, alone, 1); /* no others are counted */
 	bl_buf_addf(&s->text, ")<%zu", count_fences(watched, alone));
-	if (n - alone > BL_WATCH_SHARED_MAX)
-		ms = ms < BL_WATCH_MANY_MS ? ms : BL_WATCH_MANY_MS;
-	for (; n - alone > BL_WATCH_SHARED_MAX; n--)
+	if (n - alone > SHARED_MAX)
+		ms = ms < MANY_MS ? ms : MANY_MS;
+	for (; n - alone > SHARED_MAX; n--)
 		watched[n - 1]->fence = 0; /* left out here: the next look asks for it */
 	for (size_t i = alone; i < n; i++) {
 		bl_buf_adds(&s->text, i == alone ? " OR 0 IN (" : ",");
-		bl_watch_add_shared(s, watched[i]);
+		add_shared(s, watched[i]);
 	}
 	bl_buf_adds(&s->text, alone < n ? "),2," : ",2,");
 	bl_sql_sleep(s->sql, &s->text, ms, true);
@@ -245,7 +328,7 @@ int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *
 
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_answer(s, 1, &rows, err);
-	if (!s->gone && bl_watch_stopped(rc, err)) {
+	if (rc != BIZLOCK_OK && !s->gone && bl_was_stopped(err)) {
 		*ret = BL_WATCH_WOKEN;
 		return BIZLOCK_OK;
 	}
