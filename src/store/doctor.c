@@ -70,20 +70,6 @@ static int ask_variables(struct bl_doctor *d, struct bl_err *err)
 	        "'sync_binlog', 'thread_handling', 'thread_pool_max_threads')");
 }
 
-static int read_account(struct bl_doctor *d, struct bl_err *err)
-{
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = bl_doctor_query(d, 1, &rows, err, "SELECT CURRENT_USER()");
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	row = bl_rows_next(rows);
-	snprintf(d->account, sizeof(d->account), "%s", row && row[0] ? row[0] : "");
-	bl_rows_free(rows);
-	return rc;
-}
-
 /* As bizlock_open() would; and if it would fail, in a way that leaves something to look at. */
 static bool reach(struct bl_doctor *d)
 {
@@ -112,7 +98,8 @@ void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config,
 	ret->reached = reach(ret);
 	if (!ret->reached)
 		return;
-	if (read_account(ret, &ret->blind) != BIZLOCK_NOMEM &&
+	if (bl_session_ask_word(&ret->session, "SELECT CURRENT_USER()", ret->account,
+	                        sizeof(ret->account), &ret->blind) != BIZLOCK_NOMEM &&
 	    ask_variables(ret, &ret->blind) == BIZLOCK_OK)
 		bl_err_clear(&ret->blind);
 }

@@ -119,22 +119,18 @@ static int ask_members(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 
 static int ask_consistency(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	const char *level;
-	int rc = bl_doctor_query(d, 1, &rows, err, "SELECT @@global.group_replication_consistency");
+	char level[64];
+	int rc = bl_session_ask_word(&d->session, "SELECT @@global.group_replication_consistency",
+	                             level, sizeof(level), err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	row = bl_rows_next(rows);
-	level = row && row[0] ? row[0] : "";
 	bl_buf_addf(&f->text, ", group_replication_consistency=%s", level);
 	if (strcasecmp(level, "EVENTUAL") == 0)
 		bl_advise(f, BIZLOCK_WARN,
 		          "set group_replication_consistency to BEFORE_ON_PRIMARY_FAILOVER, as "
 		          "bizlock does for its own sessions: in yours a new primary may answer "
 		          "before it has applied what the old one had committed");
-	bl_rows_free(rows);
 	return BIZLOCK_OK;
 }
 

@@ -85,27 +85,14 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	return BIZLOCK_OK;
 }
 
-static int read_database(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
-{
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = bl_session_query(s, "SELECT DATABASE()", 1, &rows, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	row = bl_rows_next(rows);
-	snprintf(ret->database, sizeof(ret->database), "%s", row && row[0] ? row[0] : "");
-	bl_rows_free(rows);
-	return BIZLOCK_OK;
-}
-
 int bl_server_read(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
 	int rc = read_variables(s, &server, err);
 
 	if (rc == BIZLOCK_OK)
-		rc = read_database(s, &server, err);
+		rc = bl_session_ask_word(s, "SELECT DATABASE()", server.database,
+		                         sizeof(server.database), err);
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "ask what the server is");
 	*ret = server;

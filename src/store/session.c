@@ -179,20 +179,6 @@ static int mark_session(struct bl_session *s, struct bl_err *err)
 	return s->gone || rc == BIZLOCK_NOMEM ? rc : BIZLOCK_OK;
 }
 
-static int read_uuid(struct bl_session *s, struct bl_err *err)
-{
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = bl_session_query(s, "SELECT @@server_uuid", 1, &rows, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	row = bl_rows_next(rows);
-	snprintf(s->uuid, sizeof(s->uuid), "%s", row && row[0] ? row[0] : "");
-	bl_rows_free(rows);
-	return rc;
-}
-
 /* Nothing that was set for everybody may change what our statements mean: settings.c has the table,
  * one row for each variable, and why. */
 static int settle(struct bl_session *s, const struct bl_config *c, struct bl_err *err)
@@ -204,7 +190,7 @@ static int settle(struct bl_session *s, const struct bl_config *c, struct bl_err
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "session settings");
 	if (s->in_group)
-		rc = read_uuid(s, err);
+		rc = bl_session_ask_word(s, "SELECT @@server_uuid", s->uuid, sizeof(s->uuid), err);
 	if (rc == BIZLOCK_OK && (bl_hosts_several(c->host) || s->in_group))
 		rc = bl_session_takes_writes(s, err);
 	return rc == BIZLOCK_OK ? mark_session(s, err) : rc;

@@ -151,7 +151,11 @@ int bl_session_ask(struct bl_session *s, const char *sql, size_t len, uint64_t *
 int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, struct bl_rows **ret,
                      struct bl_err *err);
 
-/* The same three for what stands in s->text. These, and all that follow and send it, answer NOMEM
+/* Reads one word by a query of one column: "" where there is no row, or NULL in it. */
+int bl_session_ask_word(struct bl_session *s, const char *sql, char *ret, size_t size,
+                        struct bl_err *err);
+
+/* The first three for what stands in s->text. These, and all that follow and send it, answer NOMEM
  * where there was no memory to make it. */
 int bl_session_run_text(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
 int bl_session_ask_text(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <mysqld_error.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,4 +385,19 @@ int bl_session_query_text(struct bl_session *s, unsigned columns, struct bl_rows
 	int rc = send_text(s, err);
 
 	return rc == BIZLOCK_OK ? bl_session_answer(s, columns, ret, err) : rc;
+}
+
+int bl_session_ask_word(struct bl_session *s, const char *sql, char *ret, size_t size,
+                        struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = bl_session_query(s, sql, 1, &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	snprintf(ret, size, "%s", row && row[0] ? row[0] : "");
+	bl_rows_free(rows);
+	return rc;
 }
