@@ -3,7 +3,7 @@
 #ifndef BL_STORE_DOCTOR_CHECKS_H
 #define BL_STORE_DOCTOR_CHECKS_H
 
-#include "store/doctor_parts.h"
+#include "store/doctor.h"
 
 typedef int bl_check(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err);
 
@@ -31,5 +31,22 @@ bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collat
 
 /* doctor_tries.c */
 bl_check bl_check_grants, bl_check_doorbell, bl_check_watching, bl_check_proxy;
+
+/* ---- what they use ------------------------------------------------------------------------- */
+
+/* Raises the level, and begins one more remedy. */
+void bl_worse(struct bl_finding *f, enum bizlock_level level);
+
+/* The same with the remedy. */
+void bl_advise(struct bl_finding *f, enum bizlock_level level, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* Of the session, and so of the server where only that has one. "": not known here. */
+const char *bl_variable(const struct bl_doctor *d, const char *name);
+long long bl_variable_number(const struct bl_doctor *d, const char *name); /* 0: not known */
+bool bl_variable_on(const struct bl_doctor *d, const char *name);
+
+int bl_doctor_query(struct bl_doctor *d, unsigned columns, struct bl_rows **ret, struct bl_err *err,
+                    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 #endif
