@@ -1,9 +1,6 @@
 #include "store/bell.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,28 +32,6 @@ void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct b
 	bl_hash_hex(&seed, ret + sizeof(prefix));
 }
 
-enum ready { READY_ANSWER, READY_WAKE, READY_LATE };
-
-static enum ready wait_for_answer(int fd, int wake_fd, int64_t ms)
-{
-	struct pollfd fds[] = {{.fd = wake_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
-	bl_time deadline = bl_deadline_in_ms(ms + LATE_MS);
-
-	for (;;) {
-		int64_t left = bl_left_ms(deadline);
-		int n = poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left);
-
-		if (n > 0 && fds[0].revents)
-			return READY_WAKE;
-		if (n > 0)
-			return READY_ANSWER; /* or an end of file: reading will tell */
-		if (n == 0 && bl_passed(deadline))
-			return READY_LATE;
-		if (n < 0 && errno != EINTR)
-			return READY_LATE;
-	}
-}
-
 static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *err)
 {
 	struct bl_rows *rows = NULL;
@@ -80,18 +55,18 @@ static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *er
 int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
                   struct bl_err *err)
 {
-	enum ready ready;
+	enum bl_ready ready;
 
 	if (bl_session_post(s, err) != BIZLOCK_OK)
 		return err->code;
-	ready = wait_for_answer(bl_connector_fd(s->mysql), wake_fd, ms);
-	if (ready == READY_ANSWER)
+	ready = bl_session_poll(s, wake_fd, bl_deadline_in_ms(ms + LATE_MS));
+	if (ready == BL_READY_ANSWER)
 		return read_ring(s, ret, err);
 	/* An answer may still come: nobody must read it as another's. */
-	if (ready == READY_WAKE)
+	if (ready == BL_READY_WAKE)
 		bl_session_leave(s);
 	s->gone = true;
-	*ret = ready == READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
+	*ret = ready == BL_READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
 	return BIZLOCK_OK;
 }
 

@@ -190,6 +190,11 @@ int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **r
 int bl_session_post(struct bl_session *s, struct bl_err *err);
 int bl_session_await(struct bl_session *s, struct bl_err *err);
 
+/* Waits in between. ANSWER: or the end of the connection, of which reading will tell. */
+enum bl_ready { BL_READY_ANSWER, BL_READY_WAKE, BL_READY_LATE };
+enum bl_ready bl_session_poll(const struct bl_session *s, int wake_fd,
+                              bl_time until); /* -1: none */
+
 /* A server that announces other columns than were asked for would have them written where there is
  * no room. OK if there are as many; else DB, and the session is given up. */
 int bl_session_check(struct bl_session *s, const char *what, unsigned long found,

@@ -201,18 +201,19 @@ static int read_sums(struct bl_session *s, unsigned i, unsigned n, struct sum *r
 
 /* ---- statements --------------------------------------------------------------------------- */
 
-static bool answers_by(const struct bl_session *s, bl_time until)
+enum bl_ready bl_session_poll(const struct bl_session *s, int wake_fd, bl_time until)
 {
-	struct pollfd fd = {.fd = bl_connector_fd(s->mysql), .events = POLLIN};
+	struct pollfd fds[] = {{.fd = wake_fd, .events = POLLIN},
+	                       {.fd = bl_connector_fd(s->mysql), .events = POLLIN}};
 
 	for (;;) {
 		int64_t left = bl_left_ms(until);
-		int n = poll(&fd, 1, left > INT_MAX ? INT_MAX : (int)left);
+		int n = poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left);
 
 		if (n > 0)
-			return true;
+			return fds[0].revents ? BL_READY_WAKE : BL_READY_ANSWER;
 		if (bl_passed(until) || (n < 0 && errno != EINTR))
-			return false;
+			return BL_READY_LATE;
 	}
 }
 
@@ -223,7 +224,7 @@ static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time u
 {
 	if (post(s, sql, len, err) != BIZLOCK_OK)
 		return err->code;
-	if (!answers_by(s, until)) {
+	if (bl_session_poll(s, -1, until) != BL_READY_ANSWER) {
 		s->gone = s->silent = true;
 		return bl_err_set(err, BIZLOCK_CONN, "no answer in time");
 	}
