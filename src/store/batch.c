@@ -68,7 +68,7 @@ static void read_row(MYSQL_ROW row, struct bl_row *ret)
 	ret->bell_by = bell_by;
 }
 
-static void read_insert(struct bl_entry *e, uint64_t fence)
+static void note_insert(struct bl_entry *e, uint64_t fence)
 {
 	e->done = true;
 	e->goal->fence = fence;
@@ -87,7 +87,7 @@ static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 		if (e->row)
 			read_row(row, e->row);
 	} else if (is_owner(e->claim.owner, row[3])) {
-		read_insert(e, bl_rows_u64(row[2]));
+		note_insert(e, bl_rows_u64(row[2]));
 	}
 }
 
@@ -306,9 +306,7 @@ static int tell_inserts(struct batch *b, struct bl_err *err)
 
 		if (!bl_batch_inserts(e))
 			continue;
-		e->done = true;
-		e->goal->fence = fence;
-		e->goal->took_over = false;
+		note_insert(e, fence);
 		fence += b->step;
 	}
 	return BIZLOCK_OK;

@@ -118,22 +118,6 @@ static void add_deletes(struct batch *b)
 	bl_buf_adds(text, ";");
 }
 
-static void add_bells(struct batch *b, bl_batch_filter *which, const char *before,
-                      const char *after)
-{
-	const char *comma = "";
-
-	for (size_t i = 0; i < b->n; i++) {
-		const struct bl_entry *e = b->entries[i];
-
-		if (!which(e))
-			continue;
-		bl_buf_addf(&b->s->text, "%s%s'%s'%s", comma, before,
-		            bl_batch_releases(e) ? e->bell : e->goal->bell, after);
-		comma = ",";
-	}
-}
-
 size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX])
 {
 	size_t n = 0;
@@ -359,6 +343,8 @@ void bl_batch_undo(struct batch *b)
 	bl_buf_adds(&b->s->text, "ROLLBACK");
 	if (b->acquisitions == 0 || b->shared)
 		return;
-	bl_buf_adds(&b->s->text, ";DO ");
-	add_bells(b, bl_batch_acquires, "RELEASE_LOCK(", ")");
+	for (size_t i = 0, n = 0; i < b->n; i++)
+		if (bl_batch_acquires(b->entries[i]))
+			bl_buf_addf(&b->s->text, "%s RELEASE_LOCK('%s')", n++ ? "," : ";DO",
+			            b->entries[i]->goal->bell);
 }

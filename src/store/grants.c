@@ -10,21 +10,15 @@ const struct bl_need bl_needs[BL_NEEDS] = {
         [BL_TABLE_SCHEMA] = {"biz_lock_schema", 1u << BL_PRIV_SELECT},
 };
 
-const char *bl_privilege_name(enum bl_privilege privilege)
-{
-	static const char *const names[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
-
-	return names[privilege];
-}
-
 void bl_grants_list(struct bl_buf *ret, unsigned privileges)
 {
+	static const char *const names[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
 	const char *comma = "";
 
 	for (unsigned i = 0; i < BL_PRIVILEGES; i++) {
 		if (!(privileges & 1u << i))
 			continue;
-		bl_buf_addf(ret, "%s%s", comma, bl_privilege_name((enum bl_privilege)i));
+		bl_buf_addf(ret, "%s%s", comma, names[i]);
 		comma = ", ";
 	}
 }

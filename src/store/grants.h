@@ -17,8 +17,6 @@ enum bl_table { BL_TABLE_LOCK, BL_TABLE_ROW_LOCK, BL_TABLE_SCHEMA };
 #define BL_NEEDS 3
 extern const struct bl_need bl_needs[BL_NEEDS]; /* by bl_table */
 
-const char *bl_privilege_name(enum bl_privilege privilege);
-
 /* "SELECT, DELETE" */
 void bl_grants_list(struct bl_buf *ret, unsigned privileges);
 

@@ -12,28 +12,16 @@ void bl_many_suffix(struct bl_buf *ret, const char *suffix)
 	bl_sql_literal(ret, "_ascii", suffix, strlen(suffix));
 }
 
-static void add_where_keys(struct bl_buf *ret, const struct bl_item *items, size_t n,
-                           const char *suffix)
+void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
 {
 	for (size_t i = 0; i < n; i++)
 		bl_sql_add_key(ret, i == 0, &items[i].key);
 	bl_sql_end_keys(ret);
 	bl_many_suffix(ret, suffix);
-}
-
-/* `+ 0` keeps the index of `fence` out of it. */
-static void add_fences(struct bl_buf *ret, const struct bl_item *items, size_t n)
-{
-	bl_buf_adds(ret, " AND fence + 0 IN (");
+	bl_buf_adds(ret, " AND fence + 0 IN ("); /* + 0 keeps the index of `fence` out of it */
 	for (size_t i = 0; i < n; i++)
 		bl_buf_addf(ret, "%s%" PRIu64, i ? "," : "", items[i].fence);
 	bl_buf_adds(ret, ")");
-}
-
-void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix)
-{
-	add_where_keys(ret, items, n, suffix);
-	add_fences(ret, items, n);
 }
 
 /* In the form for several tables, because only that form obeys FORCE INDEX: it reads no other rows,

@@ -26,10 +26,8 @@
 	NEW_ROW(type, bell) "reentrant = IF(" OVER ", 4294967296, EXP(999 + reentrant))"
 
 #define HAND_OVER                                                                                  \
-	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
-	"gmt_create, gmt_modified) VALUES (?, ?, 0, ?, 1, " NOW                                    \
-	" + INTERVAL ? MICROSECOND, IF(? = '', 0, CONNECTION_ID()), ?, " NOW ", " NOW              \
-	") ON DUPLICATE KEY UPDATE reentrant = IF(owner = ? AND fence = ?" HANDED_OVER
+	NEW_ROW("?", "IF(? = '', 0, CONNECTION_ID())")                                             \
+	"reentrant = IF(owner = ? AND fence = ?" HANDED_OVER
 
 #define KEY "biz_id = ? AND biz_type = ?"
 #define SLOT KEY " AND slot = ?"
