@@ -11,30 +11,21 @@
 
 int bizlock_doctor(bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg)
 {
-	struct bl_err *err = bl_door_error(), mine;
-	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	int rc = bl_door_visit(b, "doctor", &mine, bl_args_given(fn, "fn", &mine));
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_visit(b, err);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "doctor", err, rc);
-	/* The callback may call the library, which would use the thread's scratch. */
-	bl_err_clear(&mine);
-	rc = bl_client_doctor(b, fn, arg, &mine);
-	return bl_door_out(b, "doctor", &mine, rc);
+		return rc;
+	return bl_door_out(b, "doctor", &mine, bl_client_doctor(b, fn, arg, &mine));
 }
 
 int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migration *), void *arg)
 {
-	struct bl_err *err = bl_door_error(), mine;
-	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	int rc = bl_door_visit(b, "each_migration", &mine, bl_args_given(fn, "fn", &mine));
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_visit(b, err);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "each_migration", err, rc);
-	/* The callback may call the library, which would use the thread's scratch. */
-	bl_err_clear(&mine);
+		return rc;
 	rc = bl_client_each_migration(b, fn, arg, &mine);
 	return bl_door_out(b, "each_migration", &mine, rc);
 }
@@ -43,10 +34,10 @@ int bizlock_raise_fences(bizlock *b, uint64_t *ret)
 {
 	struct bl_err *err = bl_door_error();
 	uint64_t raised = 0;
-	int rc = bl_door_visit(b, err);
+	int rc = bl_door_visit(b, "raise_fences", err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "raise_fences", err, rc);
+		return rc;
 	rc = bl_client_raise_fences(b, &raised, err);
 	if (rc == BIZLOCK_OK && ret)
 		*ret = raised;
@@ -59,7 +50,7 @@ static int check_account(const char *user, struct bl_err *err)
 	const char *at = user ? strrchr(user, '@') : NULL;
 
 	if (!user)
-		return bl_err_set(err, BIZLOCK_INVALID, "user is NULL");
+		return bl_args_given(false, "user", err);
 	if (!user[0] || at == user)
 		return bl_err_set(err, BIZLOCK_INVALID, "user has no name");
 	if (at && !at[1])
@@ -88,14 +79,13 @@ static int write_grants(bizlock *b, const char *user, char *ret, size_t size, si
 int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = ret ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	int rc = bl_args_given(ret, "ret", err);
 
 	if (rc == BIZLOCK_OK)
 		rc = check_account(user, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_visit(b, err);
+	rc = bl_door_visit(b, "grants", err, rc);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "grants", err, rc);
+		return rc;
 	return bl_door_out(b, "grants", err, write_grants(b, user, ret, size, ret_len, err));
 }
 
@@ -104,7 +94,7 @@ static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, st
 	struct bl_key *checked;
 
 	if (!keys)
-		return bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
+		return bl_args_given(false, "keys", err);
 	checked = calloc(n, sizeof(*checked));
 	if (!checked)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -121,20 +111,17 @@ static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, st
 int bizlock_waiters(bizlock *b, const bizlock_key *keys, size_t n,
                     int (*fn)(void *arg, const bizlock_waiter *), void *arg)
 {
-	struct bl_err *err = bl_door_error(), mine;
+	struct bl_err mine = {.code = BIZLOCK_OK};
 	struct bl_key *checked = NULL;
-	int rc = fn ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
+	int rc = bl_args_given(fn, "fn", &mine);
 
 	if (rc == BIZLOCK_OK && n > 0)
-		rc = check_keys(keys, n, &checked, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
+		rc = check_keys(keys, n, &checked, &mine);
+	rc = bl_door_in(b, "waiters", &mine, rc);
 	if (rc != BIZLOCK_OK) {
 		free(checked);
-		return bl_door_finish(b, "waiters", err, rc);
+		return rc;
 	}
-	/* The callback may call the library, which would use the thread's scratch. */
-	bl_err_clear(&mine);
 	if (n > 0)
 		rc = bl_client_waiters(b, checked, n, fn, arg, &mine);
 	free(checked);

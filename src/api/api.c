@@ -15,7 +15,7 @@
 int bizlock_new(bizlock **ret)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = ret ? bl_client_new(ret, err) : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	int rc = ret ? bl_client_new(ret, err) : bl_args_given(false, "ret", err);
 
 	return bl_door_finish(NULL, "new", err, rc);
 }
@@ -25,7 +25,7 @@ static int set(bizlock *b, const char *option, const char *value, struct bl_err 
 	int rc;
 
 	if (!option)
-		return bl_err_set(err, BIZLOCK_INVALID, "option is NULL");
+		return bl_args_given(false, "option", err);
 	bl_lock(b);
 	rc = bl_door_new(b, err);
 	if (rc == BIZLOCK_OK)
@@ -65,11 +65,9 @@ int bizlock_open(bizlock *b)
 int bizlock_migrate(bizlock *b)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_visit(b, err);
+	int rc = bl_door_visit(b, "migrate", err, BIZLOCK_OK);
 
-	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "migrate", err, rc);
-	return bl_door_out(b, "migrate", err, bl_client_migrate(b, err));
+	return rc == BIZLOCK_OK ? bl_door_out(b, "migrate", err, bl_client_migrate(b, err)) : rc;
 }
 
 void bizlock_close(bizlock *b)
@@ -121,11 +119,10 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	return rc;
 }
 
-static int release(bizlock *b, bizlock_key key, const char *owner, struct bl_err *err,
-                   uint32_t *ret_depth)
+static int release(bizlock *b, bizlock_key key, const char *owner, uint32_t *ret_depth)
 {
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, owner, 0, "release", err);
+	int rc = bl_door_call(&call, b, key, owner, "release");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -142,7 +139,7 @@ int bizlock_release(bizlock *b, bizlock_key key, const char *owner, uint32_t *re
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "release", err, rc);
 	if (!bl_client_shallower(b, key, owner, begun, &depth))
-		rc = release(b, key, owner, err, &depth);
+		rc = release(b, key, owner, &depth);
 	if (rc == BIZLOCK_OK && ret_depth)
 		*ret_depth = depth;
 	return rc;
@@ -156,7 +153,7 @@ int bizlock_renew(bizlock *b, bizlock_key key, const char *owner, uint32_t lease
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "renew", err, rc);
-	rc = bl_door_call(&call, b, key, owner, 0, "renew", err);
+	rc = bl_door_call(&call, b, key, owner, "renew");
 	if (rc != BIZLOCK_OK)
 		return rc;
 	return bl_door_called(&call, "renew", bl_client_renew(&call, lease_ms));
@@ -164,20 +161,16 @@ int bizlock_renew(bizlock *b, bizlock_key key, const char *owner, uint32_t lease
 
 int bizlock_verify(bizlock *b, bizlock_key key, const char *owner)
 {
-	struct bl_err *err = bl_door_error();
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, owner, 0, "verify", err);
+	int rc = bl_door_call(&call, b, key, owner, "verify");
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	return bl_door_called(&call, "verify", bl_client_verify(&call));
+	return rc == BIZLOCK_OK ? bl_door_called(&call, "verify", bl_client_verify(&call)) : rc;
 }
 
 int bizlock_last_renewal(bizlock *b, bizlock_key key, const char *owner)
 {
-	struct bl_err *err = bl_door_error();
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, owner, 0, "last_renewal", err);
+	int rc = bl_door_call(&call, b, key, owner, "last_renewal");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -186,11 +179,10 @@ int bizlock_last_renewal(bizlock *b, bizlock_key key, const char *owner)
 
 int64_t bizlock_left_ms(bizlock *b, bizlock_key key, const char *owner)
 {
-	struct bl_err *err = bl_door_error();
 	struct bl_call call;
 	int64_t left;
 
-	if (bl_door_call(&call, b, key, owner, 0, "left_ms", err) != BIZLOCK_OK)
+	if (bl_door_call(&call, b, key, owner, "left_ms") != BIZLOCK_OK)
 		return 0;
 	left = bl_client_left_ms(&call);
 	bl_door_leave(b);
@@ -199,9 +191,8 @@ int64_t bizlock_left_ms(bizlock *b, bizlock_key key, const char *owner)
 
 int bizlock_break(bizlock *b, bizlock_key key, uint64_t seen_fence)
 {
-	struct bl_err *err = bl_door_error();
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, NULL, 0, "break", err);
+	int rc = bl_door_call(&call, b, key, NULL, "break");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -211,47 +202,38 @@ int bizlock_break(bizlock *b, bizlock_key key, uint64_t seen_fence)
 int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bizlock_info *),
                  void *arg)
 {
-	struct bl_err *err = bl_door_error(), mine;
-	int rc = biz_type ? bl_type_check(biz_type, err) : BIZLOCK_OK;
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	int rc = biz_type ? bl_type_check(biz_type, &mine) : BIZLOCK_OK;
 
-	if (rc == BIZLOCK_OK && !fn)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
 	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
+		rc = bl_args_given(fn, "fn", &mine);
+	rc = bl_door_in(b, "each", &mine, rc);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "each", err, rc);
-	/* The callback may call the library, which would use the thread's scratch. */
-	bl_err_clear(&mine);
-	rc = bl_client_each(b, biz_type, fn, arg, &mine);
-	rc = bl_door_finish(b, "each", &mine, rc);
-	bl_door_leave(b);
-	return rc;
+		return rc;
+	return bl_door_out(b, "each", &mine, bl_client_each(b, biz_type, fn, arg, &mine));
 }
 
 int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock_info *), void *arg)
 {
-	struct bl_err *err = bl_door_error(), mine;
+	struct bl_err mine = {.code = BIZLOCK_OK};
 	struct bl_key checked;
-	int rc = bl_key_make(&checked, key, err);
+	int rc = bl_key_make(&checked, key, &mine);
 
-	if (rc == BIZLOCK_OK && !fn)
-		rc = bl_err_set(err, BIZLOCK_INVALID, "fn is NULL");
 	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
+		rc = bl_args_given(fn, "fn", &mine);
+	rc = bl_door_in(b, "look", &mine, rc);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "look", err, rc);
-	bl_err_clear(&mine); /* as above */
-	rc = bl_client_look(b, &checked, fn, arg, &mine);
-	return bl_door_out(b, "look", &mine, rc);
+		return rc;
+	return bl_door_out(b, "look", &mine, bl_client_look(b, &checked, fn, arg, &mine));
 }
 
 int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_visit(b, err);
+	int rc = bl_door_visit(b, "on_lost", err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "on_lost", err, rc);
+		return rc;
 	bl_client_on_lost(b, fn, arg);
 	return bl_door_out(b, "on_lost", err, rc);
 }

@@ -37,6 +37,11 @@ static int check_tail(const char *name, const void *opts, size_t size, size_t kn
 	return BIZLOCK_OK;
 }
 
+int bl_args_given(bool given, const char *name, struct bl_err *err)
+{
+	return given ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "%s is NULL", name);
+}
+
 int bl_args_lease(uint32_t lease_ms, struct bl_err *err)
 {
 	if (lease_ms == 0 || (lease_ms >= BIZLOCK_LEASE_MIN_MS && lease_ms <= BIZLOCK_LEASE_MAX_MS))
@@ -108,9 +113,9 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
 {
-	if (!ret)
-		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
-	return check_size("bizlock_numbers", ret->size, sizeof(*ret), err);
+	int rc = bl_args_given(ret, "ret", err);
+
+	return rc == BIZLOCK_OK ? check_size("bizlock_numbers", ret->size, sizeof(*ret), err) : rc;
 }
 
 static int check_reap(const bizlock_reap_opts *opts, struct bl_err *err)

@@ -11,6 +11,9 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 /* The lock is not to be shared, which cannot be done in this way: "what". */
 int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_err *err);
 
+/* The argument of that name is NULL, and must not be. */
+int bl_args_given(bool given, const char *name, struct bl_err *err);
+
 /* 0 is fine: a default. */
 int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
 

@@ -12,7 +12,7 @@ static int check_start(const bizlock *b, bizlock_key key, const char *owner, biz
                        struct bl_key *ret_key, struct bl_owner *ret_owner, struct bl_err *err)
 {
 	if (!done)
-		return bl_err_set(err, BIZLOCK_INVALID, "done is NULL");
+		return bl_args_given(false, "done", err);
 	if (!owner)
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "owner is NULL: a thread cannot own what it does not wait for");
@@ -45,10 +45,9 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 		rc = check_start(b, key, o.owner, done, &checked, &who, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_key_check_taken(&checked, err);
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
+	rc = bl_door_in(b, "acquire_start", err, rc);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "acquire_start", err, rc);
+		return rc;
 	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note, err);
 	if (op) {
 		op->request = bl_args_request(&o, &b->config);
@@ -68,10 +67,9 @@ int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizloc
 	struct bl_key checked;
 	int rc = check_start(b, key, owner, done, &checked, &who, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_door_enter(b, err);
+	rc = bl_door_in(b, "release_start", err, rc);
 	if (rc != BIZLOCK_OK)
-		return bl_door_finish(b, "release_start", err, rc);
+		return rc;
 	op = bl_op_new(b, &checked, &who, 0, NULL, err);
 	if (op) {
 		op->releases = true;
@@ -93,8 +91,8 @@ void bizlock_op_cancel(bizlock_op *op)
 
 int bizlock_fd(bizlock *b)
 {
-	struct bl_err *err;
-	int fd, rc = bl_door_in(b, "fd", &err);
+	struct bl_err *err = bl_door_error();
+	int fd, rc = bl_door_in(b, "fd", err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
 		return -1;
@@ -125,9 +123,8 @@ void bl_door_answer(bizlock *b, struct bizlock_op *op)
 int bizlock_dispatch(bizlock *b, unsigned *ret_calls)
 {
 	struct bizlock_op *op;
-	struct bl_err *err;
 	unsigned n, calls = 0;
-	int rc = bl_door_in(b, "dispatch", &err);
+	int rc = bl_door_in(b, "dispatch", bl_door_error(), BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

@@ -71,62 +71,40 @@ void bl_door_unshield(void)
 		pthread_setcancelstate(shield.before, NULL);
 }
 
-/* With the mutex held: the call is inside. */
-static void come_in(bizlock *b)
-{
-	b->calls++;
-	bl_door_shield();
-}
-
 int bl_door_new(const bizlock *b, struct bl_err *err)
 {
 	return b->state == BL_CLIENT_NEW ? BIZLOCK_OK : out_of_order(b->state, err);
 }
 
-int bl_door_enter(bizlock *b, struct bl_err *err)
+/* Lets a call in where the client is in one of `states`, a bit for each. opens: it is this call's
+ * to open, from the same moment on. */
+static int come_in(bizlock *b, unsigned states, bool opens, struct bl_err *err)
 {
 	int rc = bl_door_process(b, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_lock(b);
-	if (b->state == BL_CLIENT_OPEN)
-		come_in(b);
-	else
+	if (states & 1u << b->state) {
+		b->calls++;
+		bl_door_shield();
+		if (opens)
+			b->state = BL_CLIENT_OPENING;
+	} else {
 		rc = out_of_order(b->state, err);
+	}
 	bl_unlock(b);
 	return rc;
 }
 
-int bl_door_visit(bizlock *b, struct bl_err *err)
+int bl_door_enter(bizlock *b, struct bl_err *err)
 {
-	int rc = bl_door_process(b, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_lock(b);
-	if (b->state != BL_CLIENT_CLOSING)
-		come_in(b);
-	else
-		rc = out_of_order(b->state, err);
-	bl_unlock(b);
-	return rc;
+	return come_in(b, 1u << BL_CLIENT_OPEN, false, err);
 }
 
 int bl_door_open(bizlock *b, struct bl_err *err)
 {
-	int rc = bl_door_process(b, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_lock(b);
-	rc = bl_door_new(b, err);
-	if (rc == BIZLOCK_OK) {
-		b->state = BL_CLIENT_OPENING;
-		come_in(b);
-	}
-	bl_unlock(b);
-	return rc;
+	return come_in(b, 1u << BL_CLIENT_NEW, true, err);
 }
 
 void bl_door_opened(bizlock *b, bool open)
@@ -148,10 +126,16 @@ void bl_door_leave(bizlock *b)
 	bl_door_unshield();
 }
 
-int bl_door_in(bizlock *b, const char *what, struct bl_err **ret_err)
+int bl_door_in(bizlock *b, const char *what, struct bl_err *err, int rc)
 {
-	*ret_err = bl_door_error();
-	return bl_door_finish(b, what, *ret_err, bl_door_enter(b, *ret_err));
+	return bl_door_finish(b, what, err, rc == BIZLOCK_OK ? bl_door_enter(b, err) : rc);
+}
+
+int bl_door_visit(bizlock *b, const char *what, struct bl_err *err, int rc)
+{
+	if (rc == BIZLOCK_OK)
+		rc = come_in(b, ~(1u << BL_CLIENT_CLOSING), false, err);
+	return bl_door_finish(b, what, err, rc);
 }
 
 int bl_door_out(bizlock *b, const char *what, struct bl_err *err, int rc)
@@ -175,23 +159,24 @@ int bl_door_begin(struct bl_call *call, bizlock *b, const struct bl_key *key,
                   const struct bl_owner *owner, int64_t wait_ms, const char *what,
                   struct bl_err *err)
 {
-	int rc = bl_door_enter(b, err);
+	int rc = bl_door_in(b, what, err, BIZLOCK_OK);
 
 	if (rc == BIZLOCK_OK)
 		bl_call_begin(call, b, key, owner, wait_ms, err);
-	return bl_door_finish(b, what, err, rc);
+	return rc;
 }
 
 int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
-                 int64_t wait_ms, const char *what, struct bl_err *err)
+                 const char *what)
 {
+	struct bl_err *err = bl_door_error();
 	struct bl_key checked;
 	struct bl_owner who;
 	int rc = bl_door_name(b, key, owner, &checked, &who, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, what, err, rc);
-	return bl_door_begin(call, b, &checked, &who, wait_ms, what, err);
+	return bl_door_begin(call, b, &checked, &who, 0, what, err);
 }
 
 int bl_door_called(struct bl_call *call, const char *what, int rc)

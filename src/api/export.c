@@ -7,11 +7,11 @@ int bizlock_export(bizlock *b, bizlock_key key, const char *owner, char *ret, si
 {
 	struct bl_err *err = bl_door_error();
 	struct bl_call call;
-	int rc = ret ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+	int rc = bl_args_given(ret, "ret", err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "export", err, rc);
-	rc = bl_door_call(&call, b, key, owner, 0, "export", err);
+	rc = bl_door_call(&call, b, key, owner, "export");
 	return rc == BIZLOCK_OK
 	               ? bl_door_called(&call, "export", bl_client_export(&call, ret, size))
 	               : rc;

@@ -38,7 +38,7 @@ static int begin_set(bizlock *b, const bizlock_key *keys, size_t n, const char *
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (!keys)
-		return bl_err_set(err, BIZLOCK_INVALID, "keys is NULL");
+		return bl_args_given(false, "keys", err);
 	rc = bl_owner_make(&who, owner, err);
 	if (rc != BIZLOCK_OK)
 		return rc;

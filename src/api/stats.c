@@ -9,8 +9,8 @@
 int bizlock_stats(bizlock *b, bizlock_numbers *ret)
 {
 	bizlock_numbers now;
-	struct bl_err *err;
-	int rc = bl_door_in(b, "stats", &err);
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_in(b, "stats", err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -29,7 +29,7 @@ static int write_text(bizlock *b, char *ret, size_t size, size_t *ret_len, struc
 	int rc;
 
 	if (!ret)
-		return bl_err_set(err, BIZLOCK_INVALID, "ret is NULL");
+		return bl_args_given(false, "ret", err);
 	bl_client_numbers(b, &now);
 	bl_prometheus_write(&now, &text);
 	rc = bl_args_text(&text, ret, size, ret_len, err);
@@ -39,8 +39,8 @@ static int write_text(bizlock *b, char *ret, size_t size, size_t *ret_len, struc
 
 int bizlock_stats_prometheus(bizlock *b, char *ret, size_t size, size_t *ret_len)
 {
-	struct bl_err *err;
-	int rc = bl_door_in(b, "stats_prometheus", &err);
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_in(b, "stats_prometheus", err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
 		return rc;

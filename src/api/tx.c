@@ -7,7 +7,7 @@
 int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 {
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, NULL, 0, "row_lock", bl_door_error());
+	int rc = bl_door_call(&call, b, key, NULL, "row_lock");
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -27,7 +27,7 @@ int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 int bizlock_fence(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 {
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, owner, 0, "fence", bl_door_error());
+	int rc = bl_door_call(&call, b, key, owner, "fence");
 
 	return rc == BIZLOCK_OK ? bl_door_called(&call, "fence", bl_client_tx_fence(&call, tx))
 	                        : rc;
@@ -36,7 +36,7 @@ int bizlock_fence(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 int bizlock_commit(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 {
 	struct bl_call call;
-	int rc = bl_door_call(&call, b, key, owner, 0, "commit", bl_door_error());
+	int rc = bl_door_call(&call, b, key, owner, "commit");
 
 	return rc == BIZLOCK_OK ? bl_door_called(&call, "commit", bl_client_tx_commit(&call, tx))
 	                        : rc;
