@@ -115,7 +115,7 @@ int bizlock_acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opt
 	    !bl_client_deeper(b, key, o.owner, o.lease_ms, o.flags, begun, &grant))
 		rc = acquire(b, key, &o, err, &grant);
 	if (rc == BIZLOCK_OK && ret)
-		bl_args_grant(&grant, ret);
+		bl_args_give(ret, &grant, sizeof(grant));
 	return rc;
 }
 

@@ -23,18 +23,21 @@ static int check_size(const char *name, size_t size, size_t known, struct bl_err
 }
 
 /* A newer program may know more fields than we do: it must not rely on them. */
-static int check_tail(const char *name, const void *opts, size_t size, size_t known,
-                      struct bl_err *err)
+static int check_struct(const char *name, const void *opts, size_t known, struct bl_err *err)
 {
 	const unsigned char *bytes = opts;
+	size_t size;
+	int rc;
 
-	for (size_t i = known; i < size; i++)
+	memcpy(&size, opts, sizeof(size));
+	rc = check_size(name, size, known, err);
+	for (size_t i = known; rc == BIZLOCK_OK && i < size; i++)
 		if (bytes[i] != 0)
 			return bl_err_set(err, BIZLOCK_INVALID,
 			                  "%s.size: this library knows %zu bytes, and byte %zu is "
 			                  "not zero",
 			                  name, known, i);
-	return BIZLOCK_OK;
+	return rc;
 }
 
 int bl_args_given(bool given, const char *name, struct bl_err *err)
@@ -86,12 +89,10 @@ int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_
 
 static int check_opts(const bizlock_acquire_opts *opts, struct bl_err *err)
 {
-	int rc = BIZLOCK_OK;
+	bool earlier = opts->size == OPTS_SIZE_FIRST || opts->size == OPTS_SIZE_SECOND;
+	int rc = earlier ? BIZLOCK_OK
+	                 : check_struct("bizlock_acquire_opts", opts, sizeof(*opts), err);
 
-	if (opts->size != OPTS_SIZE_FIRST && opts->size != OPTS_SIZE_SECOND)
-		rc = check_size("bizlock_acquire_opts", opts->size, sizeof(*opts), err);
-	if (rc == BIZLOCK_OK)
-		rc = check_tail("bizlock_acquire_opts", opts, opts->size, sizeof(*opts), err);
 	return rc == BIZLOCK_OK ? check_values(opts, err) : rc;
 }
 
@@ -136,12 +137,9 @@ static int check_reap(const bizlock_reap_opts *opts, struct bl_err *err)
 int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
                  bizlock_reap_opts *ret_opts, struct bl_err *err)
 {
-	static const char name[] = "bizlock_reap_opts";
 	bizlock_reap_opts o = BIZLOCK_REAP_OPTS_INIT;
-	int rc = opts ? check_size(name, opts->size, sizeof(*opts), err) : BIZLOCK_OK;
+	int rc = opts ? check_struct("bizlock_reap_opts", opts, sizeof(*opts), err) : BIZLOCK_OK;
 
-	if (rc == BIZLOCK_OK && opts)
-		rc = check_tail(name, opts, opts->size, sizeof(*opts), err);
 	if (rc == BIZLOCK_OK && opts)
 		rc = check_reap(opts, err);
 	if (rc == BIZLOCK_OK && ret)
@@ -151,8 +149,7 @@ int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
 	return rc;
 }
 
-/* A struct of the caller's, which begins with its size. */
-static void give_struct(void *ret, const void *known, size_t known_size)
+void bl_args_give(void *ret, const void *known, size_t known_size)
 {
 	size_t size;
 
@@ -162,21 +159,6 @@ static void give_struct(void *ret, const void *known, size_t known_size)
 	memcpy(ret, &size, sizeof(size));
 }
 
-void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret)
-{
-	give_struct(ret, grant, sizeof(*grant));
-}
-
-void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret)
-{
-	give_struct(ret, numbers, sizeof(*numbers));
-}
-
-void bl_args_give_reaped(const bizlock_reap_result *result, bizlock_reap_result *ret)
-{
-	give_struct(ret, result, sizeof(*result));
-}
-
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
 {
 	size_t size = ret->size;
@@ -184,9 +166,8 @@ void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
 	for (size_t i = 0; i < n; i++) {
 		bizlock_grant *one = (bizlock_grant *)(void *)((char *)ret + i * size);
 
-		memset(one, 0, size);
-		memcpy(one, &grants[i], sizeof(*one));
 		one->size = size;
+		bl_args_give(one, &grants[i], sizeof(grants[i]));
 	}
 }
 

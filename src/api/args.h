@@ -24,18 +24,15 @@ int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
                  bizlock_reap_opts *ret_opts, struct bl_err *err);
 
-/* Writes as much as the caller's size has room for, and zeros past what is known. */
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config);
 
-/* n of them, each as large as the first one says. */
+/* Fills a struct of the caller's, which begins with its size: what is known, and zeros behind it.
+ * grants: n of them, each as large as the first one says. */
+void bl_args_give(void *ret, const void *known, size_t known_size);
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret);
 
 /* A text for the caller's buffer; see bizlock_stats_prometheus(). LIMIT, NOMEM. */
 int bl_args_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_len,
                  struct bl_err *err);
-
-void bl_args_grant(const bizlock_grant *grant, bizlock_grant *ret);
-void bl_args_give_numbers(const bizlock_numbers *numbers, bizlock_numbers *ret);
-void bl_args_give_reaped(const bizlock_reap_result *result, bizlock_reap_result *ret);
 
 #endif

@@ -40,6 +40,6 @@ int bizlock_import(bizlock *b, const char *text, const char *owner, bizlock_gran
 		return rc;
 	rc = bl_client_import(&call, &ticket, &grant);
 	if (rc == BIZLOCK_OK && ret)
-		bl_args_grant(&grant, ret);
+		bl_args_give(ret, &grant, sizeof(grant));
 	return bl_door_called(&call, "import", rc);
 }

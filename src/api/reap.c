@@ -14,6 +14,6 @@ int bizlock_reap(bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result 
 		return rc;
 	rc = bl_client_reap(b, &o, &done, &mine);
 	if (rc == BIZLOCK_OK && ret)
-		bl_args_give_reaped(&done, ret);
+		bl_args_give(ret, &done, sizeof(done));
 	return bl_door_out(b, "reap", &mine, rc);
 }

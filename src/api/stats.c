@@ -17,7 +17,7 @@ int bizlock_stats(bizlock *b, bizlock_numbers *ret)
 	rc = bl_args_numbers(ret, err);
 	if (rc == BIZLOCK_OK) {
 		bl_client_numbers(b, &now);
-		bl_args_give_numbers(&now, ret);
+		bl_args_give(ret, &now, sizeof(now));
 	}
 	return bl_door_out(b, "stats", err, rc);
 }
