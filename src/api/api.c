@@ -210,7 +210,7 @@ int bizlock_each(bizlock *b, const char *biz_type, int (*fn)(void *arg, const bi
 	rc = bl_door_in(b, "each", &mine, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	return bl_door_out(b, "each", &mine, bl_client_each(b, biz_type, fn, arg, &mine));
+	return bl_door_out(b, "each", &mine, bl_client_look(b, NULL, biz_type, fn, arg, &mine));
 }
 
 int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock_info *), void *arg)
@@ -224,7 +224,7 @@ int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock
 	rc = bl_door_in(b, "look", &mine, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	return bl_door_out(b, "look", &mine, bl_client_look(b, &checked, fn, arg, &mine));
+	return bl_door_out(b, "look", &mine, bl_client_look(b, &checked, NULL, fn, arg, &mine));
 }
 
 int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)

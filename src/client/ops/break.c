@@ -8,12 +8,21 @@
 #include "store/shared.h"
 
 struct breaking {
+	struct bl_call *call; /* on the key, and in its slot once that is known */
 	struct bl_ref ref;
 	uint64_t keeper; /* the server's number of the connection that has the doorbell */
-	const char *bell;
-	bool there; /* when it was looked for first */
+	bool there;      /* when it was looked for first */
 	bool matched;
 };
+
+/* A sharer is found by its fence, and so is its slot. */
+static int find_slot(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct breaking *b = arg;
+	bool found; /* else the key stays in slot 0 */
+
+	return bl_shared_find(s, &b->call->key, b->ref.fence, &found, err);
+}
 
 static int break_row(struct bl_session *s, void *arg, struct bl_err *err)
 {
@@ -26,18 +35,13 @@ static int kill_keeper(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct breaking *b = arg;
 
-	return bl_kill_keeper(s, b->bell, b->keeper, err);
-}
-
-static int nobody_holds(struct bl_call *call, uint64_t fence)
-{
-	return bl_err_set(call->err, BIZLOCK_LOST,
-	                  "nobody holds it with fence %" PRIu64 " any more", fence);
+	return bl_kill_keeper(s, b->call->bell, b->keeper, err);
 }
 
 /* Nothing was broken: why? */
-static int not_broken(struct bl_call *call, const struct breaking *b, const struct bl_tried *tried)
+static int not_broken(const struct breaking *b, const struct bl_tried *tried)
 {
+	struct bl_call *call = b->call;
 	struct bl_row row;
 	char holder[BL_ROW_TEXT_MAX];
 	int rc = bl_look(call, &row);
@@ -51,17 +55,18 @@ static int not_broken(struct bl_call *call, const struct breaking *b, const stru
 	/* Gone, and a reply was lost on the way: it was this call that broke it. */
 	if (b->there && tried->repeated)
 		return BIZLOCK_OK;
-	return nobody_holds(call, b->ref.fence);
+	return bl_err_set(call->err, BIZLOCK_LOST,
+	                  "nobody holds it with fence %" PRIu64 " any more", b->ref.fence);
 }
 
 /* A hold of this client's own that was broken is lost at once. The server might not tell: the
  * reply to a release is lost with the connection that is killed below. Where this call did not
  * see who removed the row, a call that is at work on the hold may have done so. */
-static void lose_own(struct bl_call *call, const struct breaking *b)
+static void lose_own(const struct breaking *b)
 {
-	struct bizlock *client = call->client;
+	struct bizlock *client = b->call->client;
 
-	for (struct bl_hold *h = bl_held_of_key(&client->held, &call->key); h;
+	for (struct bl_hold *h = bl_held_of_key(&client->held, &b->call->key); h;
 	     h = bl_held_next_of_key(h))
 		if (h->state == BL_HOLD_HELD && h->fence == b->ref.fence &&
 		    (b->matched || !h->busy))
@@ -71,52 +76,37 @@ static void lose_own(struct bl_call *call, const struct breaking *b)
 /* A holder that has to be broken most often hangs: it would keep the doorbell, and those that
  * wait at it would sleep to the end of the lease they saw. If the KILL fails, that is what they
  * do. */
-static int break_lock(struct bl_call *call, uint64_t seen_fence)
+static int break_lock(struct breaking *b)
 {
-	struct breaking b = {.ref = {.key = &call->key, .fence = seen_fence}, .bell = call->bell};
 	struct bl_tried tried;
 	struct bl_row row;
-	int rc = bl_look(call, &row);
+	int rc = bl_read(b->call, find_slot, b);
 
-	b.ref.bell = call->client->bells ? call->bell : NULL;
-	b.there = rc == BIZLOCK_OK && row.found && row.fence == seen_fence;
 	if (rc == BIZLOCK_OK)
-		rc = bl_run(call, break_row, &b, &tried);
-	if (rc == BIZLOCK_OK && !b.matched)
-		rc = not_broken(call, &b, &tried);
+		rc = bl_look(b->call, &row);
+	b->there = rc == BIZLOCK_OK && row.found && row.fence == b->ref.fence;
+	if (rc == BIZLOCK_OK)
+		rc = bl_run(b->call, break_row, b, &tried);
+	if (rc == BIZLOCK_OK && !b->matched)
+		rc = not_broken(b, &tried);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	lose_own(call, &b);
-	b.keeper = row.bell;
-	if (b.there && b.keeper)
-		bl_run(call, kill_keeper, &b, NULL);
+	lose_own(b);
+	b->keeper = row.bell;
+	if (b->there && b->keeper)
+		bl_run(b->call, kill_keeper, b, NULL);
 	return BIZLOCK_OK;
-}
-
-struct sharer {
-	struct bl_key key;
-	uint64_t fence;
-	bool found;
-};
-
-static int find_sharer(struct bl_session *s, void *arg, struct bl_err *err)
-{
-	struct sharer *sharer = arg;
-
-	return bl_shared_find(s, &sharer->key, sharer->fence, &sharer->found, err);
 }
 
 int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 {
-	struct sharer sharer = {.key = call->key, .fence = seen_fence};
+	struct breaking b = {.call = call, .ref = {.key = &call->key, .fence = seen_fence}};
 	int rc;
 
+	if (call->client->bells)
+		b.ref.bell = call->bell;
 	bl_lock(call->client);
-	rc = bl_read(call, find_sharer, &sharer);
-	if (rc == BIZLOCK_OK && sharer.found)
-		call->key = sharer.key;
-	if (rc == BIZLOCK_OK)
-		rc = break_lock(call, seen_fence);
+	rc = break_lock(&b);
 	bl_unlock(call->client);
 	return rc;
 }

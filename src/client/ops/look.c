@@ -10,28 +10,15 @@ struct view {
 	uint64_t slot;
 	const char *biz_type;
 	struct bl_page_row after;
+	struct bl_page page; /* as read last */
 };
 
-struct reading {
-	const struct view *view;
-	struct bl_page *page;
-};
-
-static int read_page_on(struct bl_session *s, void *arg, struct bl_err *err)
+static int read_page(struct bl_session *s, void *arg, struct bl_err *err)
 {
-	const struct reading *r = arg;
-	const struct view *v = r->view;
+	struct view *v = arg;
 
-	return v->key ? bl_page_read_key(s, v->key, v->slot, r->page, err)
-	              : bl_page_read(s, &v->after, v->biz_type, r->page, err);
-}
-
-static int read_page(struct bizlock *b, const struct view *v, struct bl_page *ret,
-                     struct bl_err *err)
-{
-	struct reading r = {v, ret};
-
-	return bl_read_twice(b, read_page_on, &r, err);
+	return v->key ? bl_page_read_key(s, v->key, v->slot, &v->page, err)
+	              : bl_page_read(s, &v->after, v->biz_type, &v->page, err);
 }
 
 static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bizlock_info *),
@@ -55,44 +42,27 @@ static int show_row(const struct bl_page_row *row, int (*fn)(void *arg, const bi
 	return fn(arg, &info);
 }
 
-/* Page after page. */
-static int show_pages(struct bizlock *b, struct view *v, int (*fn)(void *arg, const bizlock_info *),
-                      void *arg, struct bl_err *err)
+int bl_client_look(struct bizlock *b, const struct bl_key *key, const char *biz_type,
+                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
 {
-	struct bl_page page;
+	struct view v = {.key = key, .biz_type = biz_type};
 	bool end = false;
 
 	while (!end) {
-		int rc = read_page(b, v, &page, err);
+		int rc = bl_read_twice(b, read_page, &v, err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;
-		end = page.count < BL_PAGE_ROWS;
-		for (size_t i = 0; i < page.count; i++) {
-			v->after = page.rows[i];
-			if (show_row(&v->after, fn, arg) != 0) {
+		end = v.page.count < BL_PAGE_ROWS;
+		for (size_t i = 0; i < v.page.count; i++) {
+			v.after = v.page.rows[i];
+			if (show_row(&v.after, fn, arg) != 0) {
 				end = true;
 				break;
 			}
 		}
-		bl_page_free(&page);
-		v->slot = v->after.slot + UINT64_C(1);
+		bl_page_free(&v.page);
+		v.slot = v.after.slot + UINT64_C(1);
 	}
 	return BIZLOCK_OK;
-}
-
-int bl_client_each(struct bizlock *b, const char *biz_type,
-                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
-{
-	struct view v = {.biz_type = biz_type};
-
-	return show_pages(b, &v, fn, arg, err);
-}
-
-int bl_client_look(struct bizlock *b, const struct bl_key *key,
-                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err)
-{
-	struct view v = {.key = key};
-
-	return show_pages(b, &v, fn, arg, err);
 }

@@ -5,10 +5,8 @@
 
 #include "client/state.h"
 
-/* Rows: of all keys, of those of biz_type, of one key. */
-int bl_client_each(struct bizlock *b, const char *biz_type,
-                   int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
-int bl_client_look(struct bizlock *b, const struct bl_key *key,
+/* Rows: of one key; or where key is NULL, of those of biz_type, or of all. */
+int bl_client_look(struct bizlock *b, const struct bl_key *key, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 
 int bl_client_break(struct bl_call *call, uint64_t seen_fence);

@@ -24,7 +24,8 @@ struct reaper {
 	struct bl_call *call; /* of its own lock */
 	const bizlock_reap_opts *opts;
 	bool dry;
-	bool done; /* all that was asked for */
+	bool done;     /* all that was asked for */
+	bool repeated; /* a reply was lost, and the last step was sent again */
 	uint32_t pace;
 	uint64_t lost; /* items of batches whose reply was lost: they may be purged */
 	bizlock_reap_result so_far;
@@ -100,20 +101,25 @@ static int run_reap_step(struct bl_session *s, void *arg, struct bl_err *err)
 	return step->what(s, step->table, err);
 }
 
-static int reap_step(struct reaper *r, struct bl_reap *table, bl_reap_step *what,
-                     bool *ret_repeated)
+static int run_statement(struct reaper *r, bl_statement *fn, void *arg)
 {
-	struct step step = {what, table};
-	struct bl_tried tried = {.repeated = false};
+	struct bl_tried tried;
 	int rc = keep_on(r);
 
-	if (rc == BIZLOCK_OK) {
-		bl_lock(r->call->client);
-		rc = bl_run(r->call, run_reap_step, &step, &tried);
-		bl_unlock(r->call->client);
-	}
-	*ret_repeated = tried.repeated;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_lock(r->call->client);
+	rc = bl_run(r->call, fn, arg, &tried);
+	bl_unlock(r->call->client);
+	r->repeated = tried.repeated;
 	return rc;
+}
+
+static int reap_step(struct reaper *r, struct bl_reap *table, bl_reap_step *what)
+{
+	struct step step = {what, table};
+
+	return run_statement(r, run_reap_step, &step);
 }
 
 static void report(struct reaper *r)
@@ -143,15 +149,14 @@ static uint64_t room(const struct reaper *r)
 static int purge_batch(struct reaper *r, struct bl_reap *table)
 {
 	uint64_t most = room(r);
-	bool repeated;
 	int rc;
 
 	table->most = most < r->pace ? (uint32_t)most : r->pace;
-	rc = reap_step(r, table, bl_reap_purge, &repeated);
+	rc = reap_step(r, table, bl_reap_purge);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*count_of(r, table->kind) += table->purged;
-	if (repeated)
+	if (r->repeated)
 		r->lost += table->tried - table->purged;
 	else
 		r->so_far.passed_over += table->tried - table->purged;
@@ -197,8 +202,7 @@ static int purge(struct reaper *r, struct bl_reap *table, enum bl_reap_kind kind
 
 static int reap_page(struct reaper *r, struct bl_reap *table)
 {
-	bool ignored;
-	int rc = reap_step(r, table, bl_reap_read, &ignored);
+	int rc = reap_step(r, table, bl_reap_read);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -236,23 +240,9 @@ static int note_fences(struct bl_session *s, void *arg, struct bl_err *err)
 	return rc == BIZLOCK_CONN ? rc : BIZLOCK_OK;
 }
 
-static int note_all_fences(struct reaper *r)
-{
-	struct bizlock *b = r->call->client;
-	int rc = keep_on(r);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
-	bl_lock(b);
-	rc = bl_run(r->call, note_fences, b->config.table_prefix, NULL);
-	bl_unlock(b);
-	return rc;
-}
-
 static int reap_all(struct reaper *r)
 {
 	struct bl_reap tables[BL_REAP_TABLES] = {{.older_us = 0}};
-	bool ignored;
 	int rc = BIZLOCK_OK;
 
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK; i++) {
@@ -260,13 +250,13 @@ static int reap_all(struct reaper *r)
 		tables[i].older_us = r->opts->older_than_ms * 1000;
 		tables[i].owner = r->call->owner_full;
 		tables[i].page = r->opts->batch > PAGE_MIN ? r->opts->batch : PAGE_MIN;
-		rc = reap_step(r, &tables[i], bl_reap_estimate, &ignored);
+		rc = reap_step(r, &tables[i], bl_reap_estimate);
 		r->so_far.rows += (uint64_t)tables[i].estimate;
 	}
 	for (int i = 0; i < BL_REAP_TABLES && rc == BIZLOCK_OK && !r->done; i++)
 		rc = reap_table(r, &tables[i]);
 	if (rc == BIZLOCK_OK && !r->dry)
-		rc = note_all_fences(r);
+		rc = run_statement(r, note_fences, r->call->client->config.table_prefix);
 	return rc;
 }
 
