@@ -1,7 +1,5 @@
 #include "client/conn/heartbeat.h"
 
-#include <string.h>
-
 bl_time bl_heartbeat_at(const struct bl_pool *p)
 {
 	if (p->at_bells + p->watchers == 0 || p->failover->n < 2)
@@ -24,24 +22,6 @@ static struct bl_conn *other_at_host(const struct bl_pool *p, const struct bl_co
 	return found;
 }
 
-/* On conn; NULL: on any connection, most often a new one to the first host that is there. The pool
- * notes what comes of it. */
-static void ask(struct bl_pool *p, struct bl_conn *conn)
-{
-	static const char statement[] = "DO 0";
-	struct bl_patience patience = {.end = 0};
-	struct bl_err ignored;
-	int rc = conn ? bl_pool_take_id(p, conn->id, patience, &conn, &ignored)
-	              : bl_pool_take(p, patience, &conn, &ignored);
-
-	if (rc != BIZLOCK_OK || !conn)
-		return;
-	pthread_mutex_unlock(p->mu);
-	bl_session_run(&conn->session, statement, strlen(statement), NULL, &ignored);
-	pthread_mutex_lock(p->mu);
-	bl_pool_put(p, conn);
-}
-
 /* Another connection that is at work there will tell by itself. Where there is none, and a new one
  * does not lead there, the client uses another host by now. */
 static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time since)
@@ -52,7 +32,7 @@ static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time 
 	if (bl_failover_heard_since(p->failover, &sleeper->session, since))
 		return false;
 	if (alone || !other->lent)
-		ask(p, other);
+		bl_pool_ask(p, other);
 	return alone ? !bl_failover_heard_since(p->failover, &sleeper->session, since)
 	             : bl_failover_silent_since(p->failover, &sleeper->session, sleeper->lent_at);
 }

@@ -1,7 +1,5 @@
 #include "client/conn/keepalive.h"
 
-#include <string.h>
-
 /* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: so it
  * is looked at again in time for that. */
 static bl_time keepalive_at(const struct bl_pool *p, const struct bl_conn *c, bl_time now)
@@ -29,20 +27,4 @@ struct bl_conn *bl_keepalive_next(const struct bl_pool *p, bl_time *ret_at)
 		next = c;
 	}
 	return next;
-}
-
-/* The pool deals with a connection that turns out to be gone: its doorbells are gone, too, and
- * it is killed at the server. */
-void bl_keepalive_send(struct bl_pool *p, struct bl_conn *conn)
-{
-	static const char statement[] = "DO 0";
-	struct bl_patience patience = {.end = 0};
-	struct bl_err ignored;
-
-	if (bl_pool_take_id(p, conn->id, patience, &conn, &ignored) != BIZLOCK_OK || !conn)
-		return;
-	pthread_mutex_unlock(p->mu);
-	bl_session_run(&conn->session, statement, strlen(statement), NULL, &ignored);
-	pthread_mutex_lock(p->mu);
-	bl_pool_put(p, conn);
 }

@@ -8,13 +8,8 @@
 
 #include "client/conn/pool.h"
 
-/* All with the mutex held. */
-
-/* The connection that needs a statement next, and when to look at it again. NULL, BL_NEVER:
- * there is none now. */
+/* The connection that needs a statement next, by bl_pool_ask(), and when to look at it again.
+ * NULL, BL_NEVER: there is none now. With the mutex held. */
 struct bl_conn *bl_keepalive_next(const struct bl_pool *p, bl_time *ret_at);
-
-/* Sends it; the mutex is free meanwhile. */
-void bl_keepalive_send(struct bl_pool *p, struct bl_conn *conn);
 
 #endif

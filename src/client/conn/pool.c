@@ -411,6 +411,22 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 		serve_job(p, c);
 }
 
+void bl_pool_ask(struct bl_pool *p, struct bl_conn *conn)
+{
+	static const char statement[] = "DO 0";
+	struct bl_patience patience = {.end = 0};
+	struct bl_err ignored;
+	int rc = conn ? bl_pool_take_id(p, conn->id, patience, &conn, &ignored)
+	              : bl_pool_take(p, patience, &conn, &ignored);
+
+	if (rc != BIZLOCK_OK || !conn)
+		return;
+	pthread_mutex_unlock(p->mu);
+	bl_session_run(&conn->session, statement, strlen(statement), NULL, &ignored);
+	pthread_mutex_lock(p->mu);
+	bl_pool_put(p, conn);
+}
+
 void bl_pool_wake(struct bl_pool *p)
 {
 	for (unsigned i = 0; i < p->size; i++)

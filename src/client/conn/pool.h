@@ -152,6 +152,11 @@ unsigned bl_pool_watchers_max(const struct bl_pool *p);
  * with threads that wait for the connection. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
 
+/* Sends a statement that does nothing, if conn is idle. NULL: on any connection, most often a new
+ * one to the first host that is there. The pool deals with one that turns out to be gone: its
+ * doorbells are gone, too, and it is killed at the server. */
+void bl_pool_ask(struct bl_pool *p, struct bl_conn *conn);
+
 /* Cuts every connection that is lent: whoever waits for an answer gets an error. */
 void bl_pool_cut(struct bl_pool *p);
 

@@ -4,20 +4,6 @@
 #include "client/conn/keepalive.h"
 #include "client/lock/orphans.h"
 
-static void keep_alive(struct bizlock *b, struct bl_conn *conn)
-{
-	b->janitor.worker.at_work = true;
-	bl_keepalive_send(&b->pool, conn);
-	b->janitor.worker.at_work = false;
-}
-
-static void beat(struct bizlock *b)
-{
-	b->janitor.worker.at_work = true;
-	bl_heartbeat_send(&b->pool);
-	b->janitor.worker.at_work = false;
-}
-
 static void *clean_always(void *arg)
 {
 	struct bizlock *b = arg;
@@ -30,14 +16,18 @@ static void *clean_always(void *arg)
 		struct bl_hold *h = bl_orphans_next(b, &w->at);
 
 		w->at = bl_earlier(w->at, bl_earlier(idle_at, beat_at));
-		if (w->at > now)
+		if (w->at > now) {
 			bl_worker_sleep(w, &b->mu);
-		else if (beat_at <= now)
-			beat(b);
+			continue;
+		}
+		w->at_work = true;
+		if (beat_at <= now)
+			bl_heartbeat_send(&b->pool);
 		else if (idle_at <= now)
-			keep_alive(b, conn);
+			bl_pool_ask(&b->pool, conn);
 		else
 			bl_orphan_clean(b, h);
+		w->at_work = false;
 	}
 	bl_unlock(b);
 	return NULL;

@@ -149,12 +149,10 @@ void bl_orphan_clean(struct bizlock *b, struct bl_hold *h)
 	bl_err_clear(&err);
 	bl_call_begin(&call, b, &h->key, &h->owner, 0, &err);
 	call.io_deadline = bl_now() + (with_bell ? BELL_NS : 0); /* once: others are waiting */
-	b->janitor.worker.at_work = true;
 	if (h->state == BL_HOLD_LOST) {
 		ring_for_lost(&call, h);
 	} else {
 		h->busy = true;
 		orphan_cleaned(b, h, clean_orphan(&call, h), &err);
 	}
-	b->janitor.worker.at_work = false;
 }
