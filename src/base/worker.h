@@ -12,7 +12,7 @@
 struct bl_worker {
 	pthread_t thread;
 	bool running, stop;
-	bool at_work; /* with the mutex free */
+	bool at_work; /* and may let go of the mutex with something half done */
 	pthread_cond_t wake;
 	bl_time at; /* when it looks next */
 };

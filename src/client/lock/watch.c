@@ -229,6 +229,7 @@ static void sleep_at_all(struct bizlock *b, bl_time until)
 	ms = bl_left_ms(until);
 	poll(fds, 1 + 2 * watch->size, ms > INT_MAX ? INT_MAX : (int)ms);
 	bl_lock(b);
+	watch->worker.at_work = true;
 	if (fds[0].revents) {
 		eventfd_t ignored;
 
@@ -272,10 +273,12 @@ static void rest(struct bizlock *b)
 	watch->worker.at = until;
 	if (at_once || watch->worker.stop)
 		return;
+	watch->worker.at_work = false;
 	if (any)
 		sleep_at_all(b, until);
 	else
 		bl_worker_sleep(&watch->worker, &b->mu);
+	watch->worker.at_work = true;
 }
 
 static void *watch_always(void *arg)
@@ -284,6 +287,7 @@ static void *watch_always(void *arg)
 	struct bl_watch *watch = &b->watch;
 
 	bl_lock(b);
+	watch->worker.at_work = true; /* but for its sleeps */
 	while (!watch->worker.stop) {
 		tell_interrupts(b);
 		admit(b);

@@ -33,9 +33,7 @@ void bl_watcher_end(struct bizlock *b, struct bl_watcher *w)
 	/* A KILL QUERY that is under way must not meet another's statement. */
 	bl_session_leave(&conn->session);
 	bl_pool_watch_over(&b->pool);
-	b->watch.worker.at_work = true;
 	bl_pool_put(&b->pool, conn);
-	b->watch.worker.at_work = false;
 }
 
 /* Puts those that are waited for first, and returns how many. */
@@ -113,13 +111,11 @@ static int put_to_sleep(struct bizlock *b, struct bl_watcher *w, size_t n, bl_ti
 	int rc;
 
 	w->until = n > 0 ? sleep_until(b, w, n, now) : now + IDLE_NS;
-	b->watch.worker.at_work = true;
 	bl_unlock(b);
 	rc = bl_watch_free_names(s, w->items, n, w->n, &ignored);
 	if (rc == BIZLOCK_OK && n > 0)
 		rc = bl_watch_sleep(s, w->items, n, bl_left_ms(w->until), &ignored);
 	bl_lock(b);
-	b->watch.worker.at_work = false;
 	for (size_t i = n; i < w->n; i++)
 		bl_watch_let_go(wait_of(w->items[i]));
 	w->n = n;
@@ -136,13 +132,11 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 	if (n > 0) {
 		struct bl_err ignored;
 
-		b->watch.worker.at_work = true;
 		bl_unlock(b);
 		rc = bl_watch_take_names(s, w->items, n, &ignored);
 		if (rc == BIZLOCK_OK)
 			rc = bl_watch_look(s, w->items, n, w->look, &ignored);
 		bl_lock(b);
-		b->watch.worker.at_work = false;
 	}
 	w->grown = false;
 	if (rc == BIZLOCK_OK && n > 0)
@@ -175,12 +169,10 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 	struct bl_err ignored;
 	int rc = BIZLOCK_CONN;
 
-	b->watch.worker.at_work = true;
 	bl_unlock(b);
 	if (answers)
 		rc = bl_watch_awake(&w->conn->session, &end, &ignored);
 	bl_lock(b);
-	b->watch.worker.at_work = false;
 	if (rc != BIZLOCK_OK) {
 		bl_watcher_end(b, w);
 		return;
@@ -206,14 +198,12 @@ void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 	struct bl_err ignored;
 
 	w->called = true;
-	b->watch.worker.at_work = true;
 	if (bl_pool_take(&b->pool, patience, &conn, &ignored) == BIZLOCK_OK) {
 		bl_unlock(b);
 		bl_kill_statement(&conn->session, &mark, &ignored);
 		bl_lock(b);
 		bl_pool_put(&b->pool, conn);
 	}
-	b->watch.worker.at_work = false;
 }
 
 /* CONN: none can be had; the time to ask again is noted. */
@@ -228,9 +218,7 @@ int bl_watcher_open(struct bizlock *b)
 		w++;
 	if (w == watch->watchers + watch->size || !bl_passed(watch->not_before))
 		return BIZLOCK_OK;
-	watch->worker.at_work = true;
 	rc = bl_pool_take_for_watch(&b->pool, &w->conn, &ignored);
-	watch->worker.at_work = false;
 	w->distance = FIRST_NS;
 	w->doubt = BL_NEVER;
 	if (!w->conn)
