@@ -1,4 +1,5 @@
-/* One connection of the pool: since when it does not move, how long it may be idle. */
+/* One connection of the pool: since when it does not move, how long it may be idle, and what it
+ * tells of its host. */
 #include "client/conn/pool.h"
 
 #include <unistd.h>
@@ -24,6 +25,31 @@ bl_time bl_conn_stale_at(const struct bl_conn *c)
 	bl_time max = bl_conn_idle_max(c);
 
 	return max == BL_NEVER ? BL_NEVER : c->lent_at + c->took + max;
+}
+
+void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *c)
+{
+	const struct bl_session *s = &c->session;
+
+	if (c->id && !s->gone)
+		bl_failover_heard(p->failover, s);
+	else if (s->away || s->silent)
+		bl_failover_note(p->failover, s);
+}
+
+void bl_conn_leave_if_useless(const struct bl_pool *p, struct bl_conn *c)
+{
+	struct bl_failover *f = p->failover;
+	bool useless;
+
+	if (!c->id)
+		return;
+	useless = bl_failover_noted_since(f, &c->session, c->lent_at);
+	if (c->bells == 0)
+		useless |= (bl_passed(bl_conn_stale_at(c)) && !p->reserve) ||
+		           bl_failover_prefers_another(f, &c->session, c->connected_at);
+	if (useless)
+		bl_session_leave(&c->session);
 }
 
 void bl_conn_wake(struct bl_conn *c)

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "client/conn/heartbeat.h"
-#include "client/conn/host.h"
 #include "client/conn/lost_conn.h"
-#include "client/conn/pool_parts.h"
 
 struct bl_pool_waiter {
 	struct bl_pool_waiter *next;
@@ -57,7 +55,11 @@ void bl_pool_free(struct bl_pool *p, bool forked)
 	*p = (struct bl_pool){0};
 }
 
-struct bl_conn *bl_pool_pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
+/* ---- which one, and for whom --------------------------------------------------------------- */
+
+/* Of the idle connections that can take `bells` more doorbells, one that has some already is
+ * better: the others stay fit for waiting at a doorbell. */
+static struct bl_conn *pick_idle(struct bl_pool *p, unsigned bells, bool or_any)
 {
 	struct bl_conn *best = NULL, *closed = NULL, *full = NULL;
 
@@ -201,6 +203,8 @@ static int wait_in_turn(struct bl_pool *p, uint64_t id, struct bl_patience patie
 	return rc;
 }
 
+/* ---- made, and lent ------------------------------------------------------------------------- */
+
 static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
 {
 	if (c->wake_fd < 0)
@@ -247,24 +251,37 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_end(job, BL_JOB_ALONE);
 }
 
-int bl_pool_lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+/* An idle one is lent from here on. Is it there still? */
+static bool begin_to_lend(struct bl_pool *p, struct bl_conn *c)
 {
-	int rc = BIZLOCK_OK;
-
 	bl_conn_leave_if_useless(p, c);
 	set_lent(p, c);
-	if (c->id && bl_session_ended(&c->session))
-		disconnect(p, c);
-	if (!c->id)
-		rc = connect_lent(p, c, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = bl_lost_conns_end(p, c, err);
+	return c->id && !bl_session_ended(&c->session);
+}
+
+/* Of one that is lent and there: no lost one before it can do anything from here on. */
+static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret,
+                         struct bl_err *err)
+{
+	int rc = bl_lost_conns_end(p, c, err);
+
 	if (rc == BIZLOCK_OK)
 		*ret = c;
 	else
 		bl_pool_put(p, c);
 	return rc;
+}
+
+/* Lends an idle one, connected. */
+static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+{
+	int rc = BIZLOCK_OK;
+
+	if (!begin_to_lend(p, c) && c->id)
+		disconnect(p, c);
+	if (!c->id)
+		rc = connect_lent(p, c, err);
+	return rc == BIZLOCK_OK ? end_lost_ones(p, c, ret, err) : rc;
 }
 
 /* From here on, threads that need this connection may put a job into its line. */
@@ -278,13 +295,13 @@ static void open_for_jobs(struct bl_pool *p, struct bl_conn *c)
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err)
 {
-	struct bl_conn *c = bl_pool_pick_idle(p, patience.bells ? patience.bells : 1, true);
+	struct bl_conn *c = pick_idle(p, patience.bells ? patience.bells : 1, true);
 	int rc = BIZLOCK_OK;
 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_pool_lend(p, c, ret, err);
+		rc = lend(p, c, ret, err);
 	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
 	return rc;
@@ -301,21 +318,14 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 		rc = wait_in_turn(p, id, patience, &c, err);
 	if (rc != BIZLOCK_OK || !c)
 		return rc;
-	bl_conn_leave_if_useless(p, c);
-	set_lent(p, c);
-	if (bl_session_ended(&c->session)) {
+	if (!begin_to_lend(p, c)) {
 		bl_pool_put(p, c);
 		return BIZLOCK_OK;
 	}
-	rc = bl_lost_conns_end(p, c, err);
-	if (rc != BIZLOCK_OK) {
-		bl_pool_put(p, c);
-		return rc;
-	}
-	if (patience.open)
+	rc = end_lost_ones(p, c, ret, err);
+	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
-	*ret = c;
-	return BIZLOCK_OK;
+	return rc;
 }
 
 /* An idle one that is there. NULL: none. */
@@ -326,9 +336,7 @@ static struct bl_conn *pick_connected(struct bl_pool *p)
 
 		if (c->lent || !c->id)
 			continue;
-		bl_conn_leave_if_useless(p, c);
-		set_lent(p, c);
-		if (!bl_session_ended(&c->session))
+		if (begin_to_lend(p, c))
 			return c;
 		bl_pool_put(p, c);
 	}
@@ -361,10 +369,25 @@ int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struc
 	return rc;
 }
 
+/* ---- given back ------------------------------------------------------------------------------ */
+
+/* Is it the last one that is awake, and to be kept so for the renewer? */
+static bool is_reserve(const struct bl_pool *p, const struct bl_conn *c)
+{
+	bool last = p->reserve && c->id;
+
+	for (unsigned i = 0; last && i < p->size; i++) {
+		const struct bl_conn *other = &p->conns[i];
+
+		last = other == c || !other->id || other->at_bell;
+	}
+	return last;
+}
+
 /* Keeps a connection for the watch thread, which comes for it. */
 static bool keep(struct bl_pool *p, struct bl_conn *c)
 {
-	if (!p->keep || c->bells > 0 || bl_pool_is_reserve(p, c))
+	if (!p->keep || c->bells > 0 || is_reserve(p, c))
 		return false;
 	p->keep = false;
 	p->kept = c;
@@ -410,6 +433,102 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 	if (!c->lent)
 		serve_job(p, c);
 }
+
+/* ---- lent for long: to sleep at a doorbell, or to watch ------------------------------------- */
+
+unsigned bl_pool_watchers_max(const struct bl_pool *p)
+{
+	return p->size / 4;
+}
+
+/* As many connections again as watch are for hot keys. */
+bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot)
+{
+	return p->at_bells + (hot ? 1 : 2) * bl_pool_watchers_max(p) + 1 < p->size;
+}
+
+/* One without doorbells. In place of the reserve one that has yet to be made; NULL: there is none.
+ */
+static struct bl_conn *pick_to_sleep(struct bl_pool *p)
+{
+	struct bl_conn *c = pick_idle(p, BL_BELLS_MAX, false);
+
+	if (!c || !is_reserve(p, c))
+		return c;
+	for (unsigned i = 0; i < p->size; i++)
+		if (!p->conns[i].lent && !p->conns[i].id)
+			return &p->conns[i];
+	return NULL;
+}
+
+/* For a sleep that can last. *count: of such connections. */
+static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
+                         struct bl_conn **ret, struct bl_err *err)
+{
+	int rc;
+
+	if (!c)
+		return BIZLOCK_OK;
+	(*count)++;
+	c->at_bell = true; /* before the mutex is free: or two would each believe the other awake */
+	rc = lend(p, c, ret, err);
+	if (rc != BIZLOCK_OK) {
+		(*count)--;
+		return p->reserve ? BIZLOCK_OK : rc;
+	}
+	bl_worker_by(p->janitor, bl_heartbeat_at(p));
+	return rc;
+}
+
+int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err)
+{
+	*ret = NULL;
+	if (!bl_pool_has_room_at_bells(p, hot))
+		return BIZLOCK_OK;
+	return take_to_sleep(p, pick_to_sleep(p), &p->at_bells, ret, err);
+}
+
+/* Threads that need a connection for a statement would always be there before it. */
+int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
+{
+	struct bl_conn *c;
+
+	if (p->kept && is_reserve(p, p->kept))
+		bl_pool_keep_none(p);
+	c = p->kept ? p->kept : pick_to_sleep(p);
+	*ret = NULL;
+	p->kept = NULL;
+	p->keep = !c;
+	return take_to_sleep(p, c, &p->watchers, ret, err);
+}
+
+void bl_pool_keep_none(struct bl_pool *p)
+{
+	struct bl_conn *c = p->kept;
+
+	p->keep = false;
+	p->kept = NULL;
+	if (c)
+		bl_pool_put(p, c);
+}
+
+void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c)
+{
+	c->at_bell = !is_reserve(p, c);
+	p->at_bells++;
+}
+
+void bl_pool_bell_over(struct bl_pool *p)
+{
+	p->at_bells--;
+}
+
+void bl_pool_watch_over(struct bl_pool *p)
+{
+	p->watchers--;
+}
+
+/* ---- all of them, and any ------------------------------------------------------------------- */
 
 void bl_pool_ask(struct bl_pool *p, struct bl_conn *conn)
 {

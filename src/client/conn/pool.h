@@ -126,6 +126,14 @@ bl_time bl_conn_stalls(const struct bl_conn *conn);
 bl_time bl_conn_idle_max(const struct bl_conn *conn);
 bl_time bl_conn_stale_at(const struct bl_conn *conn);
 
+/* As it is given back: its host has answered, or gave no answer in time, or said that it takes no
+ * writes. */
+void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *conn);
+
+/* An idle connection that is likely to be of no use costs less now than when a statement is sent.
+ */
+void bl_conn_leave_if_useless(const struct bl_pool *p, struct bl_conn *conn);
+
 /* Is another one idle, or does it move? */
 bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
