@@ -72,6 +72,11 @@ bl_time bl_earlier(bl_time a, bl_time b)
 	return a < b ? a : b;
 }
 
+bl_time bl_later(bl_time a, bl_time b)
+{
+	return a > b ? a : b;
+}
+
 int bl_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;

@@ -27,6 +27,7 @@ void bl_sleep(bl_time ns); /* or a little less, after a signal */
 void bl_sleep_until(bl_time deadline);
 bool bl_passed(bl_time deadline);
 bl_time bl_earlier(bl_time a, bl_time b);
+bl_time bl_later(bl_time a, bl_time b);
 
 /* A condition variable to be used with bl_cond_wait_until alone. 0 or an errno. */
 int bl_cond_init(pthread_cond_t *cond);

@@ -17,7 +17,7 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	bl_owner_full(owner, &b->process, call->owner_full);
 	bl_bell_name(call->bell, b->bell_seed, key);
 	call->deadline = bl_deadline_in_ms(wait_ms);
-	call->io_deadline = call->deadline > io_deadline ? call->deadline : io_deadline;
+	call->io_deadline = bl_later(call->deadline, io_deadline);
 	/* In this order: a stop that comes in between is seen by the one or by the other. */
 	call->wakes = atomic_load(&b->wakes);
 	call->wakes -= atomic_load(&b->stopped);

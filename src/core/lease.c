@@ -24,9 +24,8 @@ bl_time bl_lease_due(bl_time sent, uint32_t lease_ms)
 bl_time bl_lease_give_up(bl_time now, bl_time expires, uint32_t lease_ms)
 {
 	bl_time a_third_left = expires - lease_ms * BL_NS_PER_MS / 3;
-	bl_time half_way = now + (expires - now) / 2;
 
-	return a_third_left > half_way ? a_third_left : half_way;
+	return bl_later(a_third_left, now + (expires - now) / 2);
 }
 
 bl_time bl_lease_early(uint32_t lease_ms)

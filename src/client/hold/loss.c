@@ -156,13 +156,12 @@ static void cut(struct bizlock *b)
 static bl_time cut_late(struct bizlock *b)
 {
 	struct bl_renewer *r = &b->renewer;
-	bl_time next = bl_pool_cut_late(&b->pool), wanted, soon = bl_now() + CUT_NS;
+	bl_time next = bl_pool_cut_late(&b->pool);
 
 	if (!r->worker.at_work || !r->at)
 		return next;
-	wanted = r->at->answer_by;
 	next = bl_earlier(next, bl_session_cut_late(r->at, r->socket));
-	return bl_earlier(next, wanted > soon ? wanted : soon);
+	return bl_earlier(next, bl_later(r->at->answer_by, bl_now() + CUT_NS));
 }
 
 /* Cuts off what has to be. When to look again. */

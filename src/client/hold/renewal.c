@@ -20,11 +20,6 @@
 /* How long one round may wait for rows, but for the last one. */
 #define QUEUES_NS (250 * BL_NS_PER_MS)
 
-static bl_time later(bl_time a, bl_time b)
-{
-	return a > b ? a : b;
-}
-
 /* What an item stands for, if it is still there. */
 static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 {
@@ -53,10 +48,11 @@ static bl_time patience(struct bizlock *b, const struct bl_hold *queues)
 		bl_time end = h == queues ? now + QUEUE_NS : now;
 
 		if (waits_for_this(h, now))
-			give_up = bl_earlier(give_up, later(end, bl_lease_give_up(now, h->expires,
-			                                                          h->lease_ms)));
+			give_up = bl_earlier(
+			        give_up,
+			        bl_later(end, bl_lease_give_up(now, h->expires, h->lease_ms)));
 	}
-	return later(give_up, least);
+	return bl_later(give_up, least);
 }
 
 static void set_patience(struct bizlock *b)

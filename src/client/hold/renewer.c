@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rnd.h"
 #include "base/thread.h"
 #include "core/backoff.h"
 #include "core/lease.h"
@@ -15,11 +14,6 @@
 /* How long it may do nothing but try to connect. */
 #define PREPARE_NS (1000 * BL_NS_PER_MS)
 
-static bl_time later(bl_time a, bl_time b)
-{
-	return a > b ? a : b;
-}
-
 /* Is a call at work on it that may shorten its lease, or give it away? */
 static bool is_taken(const struct bl_hold *h)
 {
@@ -30,7 +24,8 @@ static bl_time due_at(const struct bizlock *b, const struct bl_hold *h, bl_time 
 {
 	if (h->state != BL_HOLD_HELD || h->due == BL_NEVER || bl_token_ended(h->thread))
 		return BL_NEVER;
-	return later(b->renewer.not_before, is_taken(h) ? later(h->due, now + BUSY_NS) : h->due);
+	return bl_later(b->renewer.not_before,
+	                is_taken(h) ? bl_later(h->due, now + BUSY_NS) : h->due);
 }
 
 static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
@@ -61,7 +56,7 @@ static bl_time half_way(const struct bl_hold *h)
 
 static bl_time prepare_at(const struct bl_renewer *r, const struct bl_hold *first)
 {
-	return r->own || !first ? BL_NEVER : later(half_way(first), r->unprepared);
+	return r->own || !first ? BL_NEVER : bl_later(half_way(first), r->unprepared);
 }
 
 /* A second at a time, for a hold with a shorter lease may come meanwhile; the next one goes on with
@@ -96,7 +91,7 @@ static void renewer_failed(struct bizlock *b, const struct bl_err *err)
 	bl_count(&b->numbers,
 	         err->code == BIZLOCK_DB ? BL_COUNT_RENEW_REFUSED : BL_COUNT_RENEW_UNREACHED);
 	r->failure = *err;
-	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_rnd_next(&b->jitter));
+	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_random(b));
 }
 
 static bool make_room(struct bl_renewer *r, size_t n)

@@ -68,11 +68,9 @@ static bl_time hope_until(const struct bl_contest *c)
 
 	if (held_here(c->client, &c->call->key) < limit)
 		return 0;
-	for (; h; h = bl_held_next_of_key(h)) {
-		bl_time one = is_of_its_kind(c, h) ? handoff_until(c->client, h) : 0;
-
-		until = one > until ? one : until;
-	}
+	for (; h; h = bl_held_next_of_key(h))
+		if (is_of_its_kind(c, h))
+			until = bl_later(until, handoff_until(c->client, h));
 	return until;
 }
 

@@ -21,12 +21,11 @@
 
 static bl_time clean_at(const struct bizlock *b, const struct bl_hold *h)
 {
-	bl_time when = h->due;
 	bool rings = h->state == BL_HOLD_LOST && h->bell;
 
 	if ((h->state != BL_HOLD_ORPHAN && !rings) || h->busy)
 		return BL_NEVER;
-	return when > b->janitor.not_before ? when : b->janitor.not_before;
+	return bl_later(h->due, b->janitor.not_before);
 }
 
 struct bl_hold *bl_orphans_next(const struct bizlock *b, bl_time *ret_when)

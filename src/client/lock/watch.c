@@ -245,11 +245,6 @@ static void sleep_at_all(struct bizlock *b, bl_time until)
 	}
 }
 
-static bl_time later(bl_time a, bl_time b)
-{
-	return a > b ? a : b;
-}
-
 /* Until there is something to do. */
 static void rest(struct bizlock *b)
 {
@@ -269,7 +264,7 @@ static void rest(struct bizlock *b)
 	}
 	if (watch->fresh)
 		until = bl_earlier(until,
-		                   later(watch->fresh->since + GATHER_NS, watch->not_before));
+		                   bl_later(watch->fresh->since + GATHER_NS, watch->not_before));
 	watch->worker.at = until;
 	if (at_once || watch->worker.stop)
 		return;

@@ -73,9 +73,8 @@ static int keep_on(struct reaper *r)
 
 static int pause_between(struct reaper *r, int64_t took_us)
 {
-	bl_time asked = bl_deadline_in_ms(r->opts->pause_ms);
 	bl_time needed = bl_now() + bl_pace_rest_us(took_us) * 1000;
-	bl_time end = asked > needed ? asked : needed;
+	bl_time end = bl_later(bl_deadline_in_ms(r->opts->pause_ms), needed);
 	int rc = keep_on(r);
 
 	while (rc == BIZLOCK_OK && !bl_passed(end)) {
