@@ -134,7 +134,7 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	/* A short level within a long lease renews nothing, and must not put off who does. */
 	if (shorter && expires <= h->expires)
 		return;
-	h->expires = bl_earlier(expires > h->expires ? expires : h->expires, h->until);
+	h->expires = bl_earlier(bl_later(expires, h->expires), h->until);
 	h->due = is_renewed(b, h) ? bl_lease_due(sent, (uint32_t)(sure_us / 1000)) : BL_NEVER;
 	h->upkeep = BL_UPKEEP_GOOD;
 	bl_worker_by(&b->loss_watch.worker, h->expires);
@@ -254,21 +254,14 @@ struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 	                       .bell = call->client->bells ? call->bell : NULL};
 }
 
-uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *hold)
+/* A row may have fence 0. */
+uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *hold)
 {
 	const struct bl_hold *h = bl_held_of_key(&b->held, &hold->key);
 
 	while (h && (h->fence == 0 || strcmp(h->owner.name, hold->owner.name) != 0))
 		h = bl_held_next_of_key(h);
-	return h ? h->fence : 0;
-}
-
-/* A row may have fence 0. */
-uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *h)
-{
-	uint64_t twin = bl_hold_twin(b, h);
-
-	return twin ? twin : UINT64_MAX;
+	return h ? h->fence : UINT64_MAX;
 }
 
 /* ---- its loss ---------------------------------------------------------------------------- */

@@ -76,12 +76,9 @@ static inline bool bl_hold_unknown(const struct bl_hold *h)
 	return h->state == BL_HOLD_ORPHAN && h->unsure && h->fence == 0;
 }
 
-/* The fence of another row of the same owner and key, or 0: a thread with the same number had
- * it, and has ended. */
-uint64_t bl_hold_twin(const struct bizlock *b, const struct bl_hold *h);
-
-/* The fence of the one row of the owner that a sweep leaves: the twin's, or none that there is. */
-uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *h);
+/* The fence of the one row of the owner that a sweep leaves, or one that no row has: a thread with
+ * the same number had that row, and has ended. */
+uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *hold);
 
 /* Both set the error and return it. lost: also makes a HELD one LOST, and names who has the
  * lock now; for that it asks the server, with the mutex free. */
