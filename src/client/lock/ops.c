@@ -12,7 +12,6 @@
 
 #include "client/lock/op.h"
 #include "client/lock/op_bells.h"
-#include "client/lock/op_times.h"
 #include "store/batch.h"
 
 /* No signal comes with an interrupt while the thread is kept waiting by a server. */
@@ -34,11 +33,98 @@ void bl_ops_interrupt(struct bl_ops *ops)
 	errno = kept;
 }
 
+/* ---- those that wait for a time, in order: a heap ------------------------------------------- */
+
+/* Room for n of them. false: no memory. */
+static bool reserve_timed(struct bl_ops *ops, size_t n)
+{
+	size_t size = ops->timed_size ? ops->timed_size : 64;
+	struct bizlock_op **timed;
+
+	if (n <= ops->timed_size)
+		return true;
+	while (size < n)
+		size *= 2;
+	timed = realloc(ops->timed, size * sizeof(struct bizlock_op *));
+	if (!timed)
+		return false;
+	ops->timed = timed;
+	ops->timed_size = size;
+	return true;
+}
+
+/* Places are counted from 1, so that those below i are 2i and 2i + 1. */
+static void set_place(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+{
+	ops->timed[at - 1] = op;
+	op->at = at;
+}
+
+static void sift_up(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+{
+	while (at > 1 && ops->timed[at / 2 - 1]->until > op->until) {
+		set_place(ops, at, ops->timed[at / 2 - 1]);
+		at /= 2;
+	}
+	set_place(ops, at, op);
+}
+
+static void sift_down(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+{
+	for (size_t below; (below = 2 * at) <= ops->timed_count; at = below) {
+		if (below < ops->timed_count &&
+		    ops->timed[below]->until < ops->timed[below - 1]->until)
+			below++;
+		if (ops->timed[below - 1]->until >= op->until)
+			break;
+		set_place(ops, at, ops->timed[below - 1]);
+	}
+	set_place(ops, at, op);
+}
+
+/* For op->until. */
+static void add_timed(struct bl_ops *ops, struct bizlock_op *op)
+{
+	sift_up(ops, ++ops->timed_count, op);
+}
+
+/* If it is there. */
+static void remove_timed(struct bl_ops *ops, struct bizlock_op *op)
+{
+	size_t at = op->at;
+	struct bizlock_op *last;
+
+	if (at == 0)
+		return;
+	op->at = 0;
+	last = ops->timed[--ops->timed_count];
+	if (last == op)
+		return;
+	sift_down(ops, at, last);
+	sift_up(ops, last->at, last);
+}
+
+static bl_time first_time(const struct bl_ops *ops)
+{
+	return ops->timed_count ? ops->timed[0]->until : BL_NEVER;
+}
+
+/* Takes out the first one whose time has come. NULL: none. */
+static struct bizlock_op *take_due(struct bl_ops *ops)
+{
+	struct bizlock_op *op = ops->timed_count ? ops->timed[0] : NULL;
+
+	if (!op || !bl_passed(op->until))
+		return NULL;
+	remove_timed(ops, op);
+	return op;
+}
+
 /* ---- their lines ---------------------------------------------------------------------------- */
 
 static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
 {
-	bl_times_remove(ops, op);
+	remove_timed(ops, op);
 	op->state = BL_OP_READY;
 	op->next = NULL;
 	*ops->ready_last = op;
@@ -83,7 +169,7 @@ static void park(struct bl_ops *ops, struct bizlock_op *op)
 	else if (op->sleeper)
 		bl_op_bells_begin(op);
 	else if (op->until != BL_NEVER)
-		bl_times_add(ops, op);
+		add_timed(ops, op);
 }
 
 static void add_to_all(struct bl_ops *ops, struct bizlock_op *op)
@@ -166,7 +252,7 @@ static void rest(struct bizlock *b)
 {
 	struct bl_ops *ops = &b->ops;
 	struct pollfd fd = {.fd = ops->wake_fd, .events = POLLIN};
-	int64_t ms = bl_left_ms(bl_earlier(bl_times_first(ops), bl_now() + TICK_NS));
+	int64_t ms = bl_left_ms(bl_earlier(first_time(ops), bl_now() + TICK_NS));
 	eventfd_t ignored;
 
 	ops->asleep = true;
@@ -187,7 +273,7 @@ static void *run_always(void *arg)
 	bl_lock(b);
 	while (!ops->worker.stop || ops->count > 0) {
 		tell_interrupts(b);
-		while ((op = bl_times_due(ops)) != NULL)
+		while ((op = take_due(ops)) != NULL)
 			make_ready(ops, op);
 		if (!ops->ready) {
 			rest(b);
@@ -223,9 +309,8 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 	int rc;
 
 	bl_lock(b);
-	rc = bl_times_reserve(ops, ops->count + 1)
-	             ? start_thread(b, err)
-	             : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = reserve_timed(ops, ops->count + 1) ? start_thread(b, err)
+	                                        : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
 		op->m.call.err = &ops->err;
 		op->request.note = op->request.note ? op->note : NULL;
