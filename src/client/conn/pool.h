@@ -37,7 +37,7 @@ struct bl_conn {
 	bool jobs_were_first; /* when it was given back last */
 	struct bl_jobs jobs;
 	unsigned expected;              /* how many of its last batch may come back to its line */
-	bl_time expected_until;         /* by then: see gather.h */
+	bl_time expected_until;         /* by then: see combine.c */
 	struct bl_gathering *gathering; /* NULL: nobody waits for that */
 	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
 	bl_time connected_at, lent_at;
