@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "client/client.h"
+#include "client/conn/retry.h"
 #include "client/hold/hold.h"
 #include "core/backoff.h"
 #include "store/errclass.h"
@@ -170,56 +171,39 @@ static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct
 	return rc;
 }
 
+struct closing {
+	struct bizlock *b;
+	struct bl_item *items; /* room for what goes by one statement */
+};
+
 /* The doorbells go with their connections. What may have to be waited for comes last. */
-static int release_on(struct bizlock *b, struct bl_session *s, struct bl_item *items)
+static int release_all(struct bl_session *s, void *arg, struct bl_err *err)
 {
-	int rc = drop_all(b, s, false, items);
+	const struct closing *c = arg;
+	int rc = drop_all(c->b, s, false, c->items);
 
+	(void)err; /* nobody is told */
 	if (rc == BIZLOCK_OK)
-		rc = drop_all(b, s, true, items);
+		rc = drop_all(c->b, s, true, c->items);
 	if (rc == BIZLOCK_OK)
-		rc = drop_singles(b, s);
-	return rc == BIZLOCK_OK ? close_unknown(b, s) : rc;
-}
-
-/* On one connection, whichever can be had. */
-static int release_once(struct bizlock *b, struct bl_item *items, struct bl_patience patience)
-{
-	struct bl_err ignored;
-	struct bl_conn *conn;
-	int rc;
-
-	bl_lock(b);
-	rc = bl_pool_take(&b->pool, patience, &conn, &ignored);
-	bl_unlock(b);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = release_on(b, &conn->session, items);
-	bl_lock(b);
-	bl_pool_put(&b->pool, conn);
-	bl_unlock(b);
-	return rc;
-}
-
-static struct bl_item *make_items(struct bizlock *b)
-{
-	size_t n = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
-
-	return n ? calloc(n, sizeof(struct bl_item)) : NULL;
+		rc = drop_singles(c->b, s);
+	return rc == BIZLOCK_OK ? close_unknown(c->b, s) : rc;
 }
 
 /* No call is inside any more, but the loss watch still runs: it may have to cut us off. */
-static void close_holds(struct bizlock *b, struct bl_patience patience)
+static void close_holds(struct bizlock *b, bl_time end)
 {
-	struct bl_item *items = make_items(b);
-	int rc = items ? BIZLOCK_CONN : BIZLOCK_OK;
+	size_t n = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
+	struct closing c = {b, n > 0 ? calloc(n, sizeof(struct bl_item)) : NULL};
+	int rc = c.items ? BIZLOCK_CONN : BIZLOCK_OK;
+	struct bl_err ignored;
 
-	for (unsigned i = 0; rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(patience.end); i++) {
-		rc = release_once(b, items, patience);
+	for (unsigned i = 0; rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(end); i++) {
+		rc = bl_run_once(b, end, release_all, &c, &ignored);
 		if (rc != BIZLOCK_OK)
 			pause_before(b, i);
 	}
-	free(items);
+	free(c.items);
 }
 
 static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
@@ -241,7 +225,7 @@ static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
 	bl_watch_stop(b);
-	close_holds(b, (struct bl_patience){.end = deadline});
+	close_holds(b, deadline);
 	bl_loss_watch_stop(b);
 	while ((op = bl_ops_take_done(b)) != NULL)
 		answer(b, op);

@@ -40,7 +40,7 @@ int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *a
 	return rc;
 }
 
-static bool may_heal(const struct bl_err *err)
+bool bl_may_heal(const struct bl_err *err)
 {
 	enum bl_class class = bl_classify(err->native);
 
@@ -61,7 +61,7 @@ bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt
 	struct bizlock *b = call->client;
 	bool again = may_be_momentary(call, tried);
 
-	if (may_heal(call->err))
+	if (bl_may_heal(call->err))
 		again = b->state != BL_CLIENT_CLOSING && !bl_call_interrupted(call);
 	if (!again || bl_passed(call->io_deadline))
 		return false;
@@ -74,7 +74,7 @@ int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc)
 {
 	if (rc != BIZLOCK_OK && tried->repeated)
 		return call->err->code = BIZLOCK_UNKNOWN;
-	if (rc != BIZLOCK_OK && may_heal(call->err) && bl_call_interrupted(call))
+	if (rc != BIZLOCK_OK && bl_may_heal(call->err) && bl_call_interrupted(call))
 		return bl_call_check(call);
 	return rc;
 }
@@ -126,9 +126,9 @@ int bl_look(struct bl_call *call, struct bl_row *ret)
 	return bl_read(call, look_at_row, &l);
 }
 
-static int read_once(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err)
+int bl_run_once(struct bizlock *b, bl_time end, bl_statement *fn, void *arg, struct bl_err *err)
 {
-	struct bl_patience patience = {.end = bl_deadline_in_ms(b->config.io_timeout_ms)};
+	struct bl_patience patience = {.end = end};
 	struct bl_conn *conn;
 	int rc;
 
@@ -146,10 +146,11 @@ static int read_once(struct bizlock *b, bl_statement *fn, void *arg, struct bl_e
 
 int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err)
 {
-	int rc = read_once(b, fn, arg, err);
+	int64_t ms = b->config.io_timeout_ms;
+	int rc = bl_run_once(b, bl_deadline_in_ms(ms), fn, arg, err);
 
 	if (rc != BIZLOCK_CONN)
 		return rc;
 	bl_count_retry(&b->numbers, err);
-	return read_once(b, fn, arg, err);
+	return bl_run_once(b, bl_deadline_in_ms(ms), fn, arg, err);
 }

@@ -26,8 +26,10 @@ int bl_read(struct bl_call *call, bl_statement *fn, void *arg);
 /* The row of the call's key. */
 int bl_look(struct bl_call *call, struct bl_row *ret);
 
-/* For reads that are no call on a key: on any connection, and once more if that one turns out to
- * have been closed while it was idle. The mutex is free. CONN, TIMEOUT, NOMEM, DB. */
+/* For what is no call on a key; with the mutex free. once: on any connection that can be had until
+ * `end`. twice: for reads, and once more if that connection turns out to have been closed while it
+ * was idle. CONN, TIMEOUT, NOMEM, DB. */
+int bl_run_once(struct bizlock *b, bl_time end, bl_statement *fn, void *arg, struct bl_err *err);
 int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
 
 /* ---- the parts, for calls that choose their connections ------------------------------- */
@@ -41,6 +43,9 @@ int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *a
 /* After a try that failed: pauses and answers true if another one may do better. BUSY means that
  * the row is locked, and is given a moment, because a statement of bizlock's own may have it. */
 bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt);
+
+/* May another try of what failed so do better? */
+bool bl_may_heal(const struct bl_err *err);
 
 /* How the call answers in the end, when the last try has answered rc. */
 int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc);
