@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/conn/retry.h"
 #include "client/lock/acquire.h"
 #include "client/lock/release.h"
 #include "client/lock/shared.h"
 #include "core/backoff.h"
-#include "store/errclass.h"
 #include "store/schema.h"
 
 /* When to look again at a hold that another call of the owner is at work on. */
@@ -58,25 +58,17 @@ static int release_ended(struct bizlock_op *op, bool last, int rc)
 	return rc;
 }
 
-static bool may_heal(int rc, const struct bl_err *err)
-{
-	enum bl_class class = bl_classify(err->native);
-
-	if (rc == BIZLOCK_DB)
-		return class == BL_CLASS_RETRY || class == BL_CLASS_STOPPED;
-	return rc == BIZLOCK_CONN || rc == BIZLOCK_UNKNOWN || rc == BIZLOCK_TIMEOUT;
-}
-
-int bl_op_release(struct bizlock_op *op, bool maybe)
+int bl_op_release(struct bizlock_op *op)
 {
 	struct bl_call *call = &op->m.call;
+	bool may_heal;
 	int rc;
 
 	call->io_deadline = bl_earlier(op->patience, bl_now() + RELEASE_NS);
-	op->maybe |= maybe;
 	rc = bl_release_last(call, op->m.hold, op->maybe);
 	op->maybe |= rc == BIZLOCK_UNKNOWN;
-	if (may_heal(rc, call->err) && !bl_passed(op->patience) &&
+	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err);
+	if (rc != BIZLOCK_OK && may_heal && !bl_passed(op->patience) &&
 	    call->client->state == BL_CLIENT_OPEN) {
 		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
 		return BL_PARKED;
@@ -92,7 +84,7 @@ static int release_step(struct bizlock_op *op)
 	bool busy;
 
 	if (op->m.hold) /* it has tried before */
-		return bl_op_release(op, false);
+		return bl_op_release(op);
 	op->m.hold = bl_hold_begin_now(call, &busy);
 	if (busy && bl_passed(call->io_deadline))
 		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
@@ -105,7 +97,7 @@ static int release_step(struct bizlock_op *op)
 	if (release_suits_batch(call, op->m.hold))
 		return BL_AGAIN;
 	if (op->m.hold->state == BL_HOLD_HELD && op->m.hold->depth == 1)
-		return bl_op_release(op, false);
+		return bl_op_release(op);
 	busy = op->m.hold->depth > 1;
 	return release_ended(op, !busy, bl_release_level(call, op->m.hold));
 }

@@ -35,7 +35,7 @@ struct bizlock_op {
 	struct bl_goal *goal;
 	enum bl_op_phase phase;
 	bl_time began, patience; /* patience: until when it may try again */
-	bool maybe;              /* a release's: a try without an answer may have done it */
+	bool maybe; /* a release's: a try without an answer, or a batch, may have done it */
 	unsigned pauses;
 
 	bizlock_done *done;
@@ -64,9 +64,8 @@ void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl
 /* By what it waits for. */
 void bl_op_wake(struct bizlock_op *op);
 
-/* A release at its last level, alone: what bl_op_step() answers. maybe: a batch may have done it.
- */
-int bl_op_release(struct bizlock_op *op, bool maybe);
+/* A release at its last level, alone: what bl_op_step() answers. */
+int bl_op_release(struct bizlock_op *op);
 
 /* What bl_op_step() has answered, or how it has ended. */
 void bl_op_settle(struct bizlock_op *op, int rc);

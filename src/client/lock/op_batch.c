@@ -23,12 +23,6 @@ struct op_batch {
 
 /* ---- one by one ---------------------------------------------------------------------------- */
 
-/* maybe: a batch may have removed it. */
-static void release_alone(struct op_batch *batch, struct bizlock_op *op, bool maybe)
-{
-	batch->ended(op, bl_op_release(op, maybe));
-}
-
 static void go_on(struct op_batch *batch, struct bizlock_op *op, int rc)
 {
 	rc = bl_contest_go_on(&op->contest, rc);
@@ -43,7 +37,7 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 	bl_err_clear(batch->err);
 	batch->b->ops.row = (struct bl_row){.found = false};
 	if (op->releases)
-		release_alone(batch, op, false);
+		batch->ended(op, bl_op_release(op));
 	else
 		go_on(batch, op, bl_attempt_answer(&op->contest, &none));
 }
@@ -77,7 +71,8 @@ static void answer(struct op_batch *batch, bool won)
 			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
 			batch->ended(op, BIZLOCK_OK);
 		} else {
-			release_alone(batch, op, job->entry.maybe);
+			op->maybe |= job->entry.maybe;
+			batch->ended(op, bl_op_release(op));
 		}
 	}
 }
@@ -112,7 +107,7 @@ static void run_none(struct op_batch *batch, int rc)
 		*batch->err = err;
 		batch->b->ops.row = (struct bl_row){.found = false};
 		if (op->releases)
-			release_alone(batch, op, false);
+			batch->ended(op, bl_op_release(op));
 		else if (rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline))
 			batch->ended(op, BL_AGAIN);
 		else
@@ -126,7 +121,6 @@ static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret
 {
 	struct bl_patience patience = {
 	        .end = bl_now() + CONN_NS, .bells = (unsigned)batch->n, .open = true};
-
 	struct bl_ops *ops = &batch->b->ops;
 	bl_time start = bl_now();
 	int rc;
