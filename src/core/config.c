@@ -12,15 +12,16 @@ enum kind { TEXT, HOSTS, PREFIX, LIST, NUMBER, CHOICE }; /* the last two are uin
 
 struct option {
 	const char *name;
+	size_t offset; /* in struct bl_config */
 	enum kind kind;
-	size_t offset;       /* in struct bl_config */
 	uint32_t min, max;   /* NUMBER: both included */
 	const char *initial; /* NULL: not given */
 	const char *const
 	        *words; /* CHOICE: the value is the index. LIST: of these; NULL: of names */
 };
 
-#define AT(field) offsetof(struct bl_config, field)
+/* An option has the name of its field. */
+#define FIELD(name) #name, offsetof(struct bl_config, name)
 
 static const char *const ssl_modes[] = {"preferred", "disabled",        "required",
                                         "verify_ca", "verify_identity", NULL};
@@ -30,48 +31,40 @@ static const char *const switches[] = {"off", "on", NULL};
 
 /* Order and names as in bizlock.h, by bizlock_set(). */
 static const struct option options[BL_OPT_COUNT] = {
-        [BL_OPT_HOST] = {"host", HOSTS, AT(host), 0, 0, NULL, NULL},
-        [BL_OPT_PORT] = {"port", NUMBER, AT(port), 1, 65535, NULL, NULL},
-        [BL_OPT_SOCKET] = {"socket", TEXT, AT(socket), 0, 0, NULL, NULL},
-        [BL_OPT_USER] = {"user", TEXT, AT(user), 0, 0, NULL, NULL},
-        [BL_OPT_PASSWORD] = {"password", TEXT, AT(password), 0, 0, NULL, NULL},
-        [BL_OPT_DATABASE] = {"database", TEXT, AT(database), 0, 0, NULL, NULL},
-        [BL_OPT_DEFAULTS_FILE] = {"defaults_file", TEXT, AT(defaults_file), 0, 0, NULL, NULL},
-        [BL_OPT_DEFAULTS_GROUP] = {"defaults_group", TEXT, AT(defaults_group), 0, 0, "bizlock",
-                                   NULL},
-        [BL_OPT_DEFAULTS_GROUP_SUFFIX] = {"defaults_group_suffix", TEXT, AT(defaults_group_suffix),
-                                          0, 0, "", NULL},
-        [BL_OPT_SSL_MODE] = {"ssl_mode", CHOICE, AT(ssl_mode), 0, 0, "preferred", ssl_modes},
-        [BL_OPT_SSL_CA] = {"ssl_ca", TEXT, AT(ssl_ca), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_CERT] = {"ssl_cert", TEXT, AT(ssl_cert), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_KEY] = {"ssl_key", TEXT, AT(ssl_key), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_CAPATH] = {"ssl_capath", TEXT, AT(ssl_capath), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_CRL] = {"ssl_crl", TEXT, AT(ssl_crl), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_CRLPATH] = {"ssl_crlpath", TEXT, AT(ssl_crlpath), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_CIPHER] = {"ssl_cipher", TEXT, AT(ssl_cipher), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_FP] = {"ssl_fp", TEXT, AT(ssl_fp), 0, 0, NULL, NULL},
-        [BL_OPT_SSL_FPLIST] = {"ssl_fplist", TEXT, AT(ssl_fplist), 0, 0, NULL, NULL},
-        [BL_OPT_TLS_VERSION] = {"tls_version", LIST, AT(tls_version), 0, 0, NULL, tls_versions},
-        [BL_OPT_TLS_CIPHERSUITES] = {"tls_ciphersuites", TEXT, AT(tls_ciphersuites), 0, 0, NULL,
-                                     NULL},
-        [BL_OPT_AUTH_PLUGINS] = {"auth_plugins", LIST, AT(auth_plugins), 0, 0, "", NULL},
-        [BL_OPT_TABLE_PREFIX] = {"table_prefix", PREFIX, AT(table_prefix), 0, 0, "", NULL},
-        [BL_OPT_LEASE_MS] = {"lease_ms", NUMBER, AT(lease_ms), BIZLOCK_LEASE_MIN_MS,
-                             BIZLOCK_LEASE_MAX_MS, "30000", NULL},
-        [BL_OPT_RENEW] = {"renew", CHOICE, AT(renew), 0, 0, "on", switches},
-        [BL_OPT_MAX_HOLD_MS] = {"max_hold_ms", NUMBER, AT(max_hold_ms), 0, UINT32_MAX, "0", NULL},
-        [BL_OPT_RELEASE_ON_CLOSE] = {"release_on_close", CHOICE, AT(release_on_close), 0, 0, "on",
-                                     switches},
-        [BL_OPT_CONNECT_TIMEOUT_MS] = {"connect_timeout_ms", NUMBER, AT(connect_timeout_ms), 1,
-                                       600000, "5000", NULL},
-        [BL_OPT_OPEN_WAIT_MS] = {"open_wait_ms", NUMBER, AT(open_wait_ms), 0, UINT32_MAX, "0",
-                                 NULL},
-        [BL_OPT_IO_TIMEOUT_MS] = {"io_timeout_ms", NUMBER, AT(io_timeout_ms), 1, 600000, "10000",
-                                  NULL},
-        [BL_OPT_MAX_CONNECTIONS] = {"max_connections", NUMBER, AT(max_connections), 1, 1000, "16",
-                                    NULL},
-        [BL_OPT_QUEUE] = {"queue", CHOICE, AT(queue), 0, 0, "auto", queue_modes},
-        [BL_OPT_COMBINE] = {"combine", CHOICE, AT(combine), 0, 0, "on", switches},
+        [BL_OPT_HOST] = {FIELD(host), HOSTS, 0, 0, NULL, NULL},
+        [BL_OPT_PORT] = {FIELD(port), NUMBER, 1, 65535, NULL, NULL},
+        [BL_OPT_SOCKET] = {FIELD(socket), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_USER] = {FIELD(user), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_PASSWORD] = {FIELD(password), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_DATABASE] = {FIELD(database), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_DEFAULTS_FILE] = {FIELD(defaults_file), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_DEFAULTS_GROUP] = {FIELD(defaults_group), TEXT, 0, 0, "bizlock", NULL},
+        [BL_OPT_DEFAULTS_GROUP_SUFFIX] = {FIELD(defaults_group_suffix), TEXT, 0, 0, "", NULL},
+        [BL_OPT_SSL_MODE] = {FIELD(ssl_mode), CHOICE, 0, 0, "preferred", ssl_modes},
+        [BL_OPT_SSL_CA] = {FIELD(ssl_ca), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CERT] = {FIELD(ssl_cert), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_KEY] = {FIELD(ssl_key), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CAPATH] = {FIELD(ssl_capath), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CRL] = {FIELD(ssl_crl), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CRLPATH] = {FIELD(ssl_crlpath), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_CIPHER] = {FIELD(ssl_cipher), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_FP] = {FIELD(ssl_fp), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_SSL_FPLIST] = {FIELD(ssl_fplist), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_TLS_VERSION] = {FIELD(tls_version), LIST, 0, 0, NULL, tls_versions},
+        [BL_OPT_TLS_CIPHERSUITES] = {FIELD(tls_ciphersuites), TEXT, 0, 0, NULL, NULL},
+        [BL_OPT_AUTH_PLUGINS] = {FIELD(auth_plugins), LIST, 0, 0, "", NULL},
+        [BL_OPT_TABLE_PREFIX] = {FIELD(table_prefix), PREFIX, 0, 0, "", NULL},
+        [BL_OPT_LEASE_MS] = {FIELD(lease_ms), NUMBER, BIZLOCK_LEASE_MIN_MS, BIZLOCK_LEASE_MAX_MS,
+                             "30000", NULL},
+        [BL_OPT_RENEW] = {FIELD(renew), CHOICE, 0, 0, "on", switches},
+        [BL_OPT_MAX_HOLD_MS] = {FIELD(max_hold_ms), NUMBER, 0, UINT32_MAX, "0", NULL},
+        [BL_OPT_RELEASE_ON_CLOSE] = {FIELD(release_on_close), CHOICE, 0, 0, "on", switches},
+        [BL_OPT_CONNECT_TIMEOUT_MS] = {FIELD(connect_timeout_ms), NUMBER, 1, 600000, "5000", NULL},
+        [BL_OPT_OPEN_WAIT_MS] = {FIELD(open_wait_ms), NUMBER, 0, UINT32_MAX, "0", NULL},
+        [BL_OPT_IO_TIMEOUT_MS] = {FIELD(io_timeout_ms), NUMBER, 1, 600000, "10000", NULL},
+        [BL_OPT_MAX_CONNECTIONS] = {FIELD(max_connections), NUMBER, 1, 1000, "16", NULL},
+        [BL_OPT_QUEUE] = {FIELD(queue), CHOICE, 0, 0, "auto", queue_modes},
+        [BL_OPT_COMBINE] = {FIELD(combine), CHOICE, 0, 0, "on", switches},
 };
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */

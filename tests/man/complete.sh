@@ -66,11 +66,11 @@ done <<<"$named"
 # ---- options of bizlock_set() -------------------------------------------------
 
 table=$(tr '\n' ' ' <"$root/src/core/config.c" |
-	grep -oE '\[BL_OPT_[A-Z_]+\] = +\{[^}]*\}' | sed 's/.*{//; s/}//')
+	grep -oE '\[BL_OPT_[A-Z_]+\] = +\{[^}]*\}' | sed 's/.*{FIELD(\([a-z_]*\))/"\1"/; s/}//')
 some "$table" "option in src/core/config.c"
 items=$(section "$pages/bizlock_set.3" DESCRIPTION | awk '
 	/^\.It/ { printf "\n" } { sub(/^\.It/, "It"); printf "%s ", $0 }')
-while IFS=, read -r option _ _ _ _ initial _; do
+while IFS=, read -r option _ _ _ initial _; do
 	option=$(tr -d '" ' <<<"$option")
 	initial=$(tr -d '" ' <<<"$initial")
 	item=$(grep -E "^It .*\bCm $option\b" <<<"$items") || {
