@@ -63,14 +63,11 @@ static bl_time prepare_at(const struct bl_renewer *r, const struct bl_hold *firs
  * the same dial (store/race.h). */
 static void prepare(struct bizlock *b, bl_time due)
 {
-	struct bl_worker *w = &b->renewer.worker;
 	bl_time until = bl_earlier(due, bl_now() + PREPARE_NS);
 
-	w->at_work = true;
 	bl_unlock(b);
 	bl_renewal_prepare(b, until);
 	bl_lock(b);
-	w->at_work = false;
 	b->renewer.unprepared = bl_passed(until) ? until : due; /* late, or refused */
 }
 
@@ -161,12 +158,10 @@ static void renew_due(struct bizlock *b, const struct bl_hold *first)
 	int rc;
 
 	bl_err_clear(&err);
-	r->worker.at_work = true;
 	bl_unlock(b);
 	rc = n == 0 ? bl_err_set(&err, BIZLOCK_NOMEM, "out of memory")
 	            : bl_renewal_run(b, n, lease_ms, &err);
 	bl_lock(b);
-	r->worker.at_work = false;
 	if (rc == BIZLOCK_OK)
 		r->failures = 0;
 	else
@@ -191,12 +186,16 @@ static void *renew_always(void *arg)
 		if (!h)
 			b->pool.reserve = false;
 		w->at = bl_earlier(due, prepare_at(&b->renewer, h));
-		if (w->at > bl_now())
+		if (w->at > bl_now()) {
 			bl_worker_sleep(w, &b->mu);
-		else if (due > bl_now())
+			continue;
+		}
+		w->at_work = true;
+		if (due > bl_now())
 			prepare(b, due);
 		else
 			renew_due(b, h);
+		w->at_work = false;
 	}
 	bl_unlock(b);
 	return NULL;
