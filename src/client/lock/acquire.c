@@ -115,8 +115,9 @@ int bl_acquire_try(struct bl_call *call, bool once, bl_time end, struct bl_hold 
 	return begin_anew(call, once, end, ret);
 }
 
-void bl_acquire_end(struct bizlock *b, struct bl_hold *h)
+void bl_acquire_end(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
+	h->unsure |= h->state == BL_HOLD_ACQUIRING && unsure;
 	if (h->state != BL_HOLD_ACQUIRING)
 		bl_hold_done(b, h);
 	else if (h->unsure || h->bell)
@@ -332,25 +333,19 @@ void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
 	count_grant(&b->numbers, ret, began);
 }
 
-static void grant_all(struct acquisition *a, bizlock_grant *ret, bl_time began)
+/* Grants each, if all were acquired, and is done with their holds. */
+static void end_all(struct acquisition *a, int rc, bl_time began, bizlock_grant *ret)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		const struct bl_member *m = &a->members[i];
 
-		bl_acquire_granted(a->b, m, a->request, began, &ret[m->index]);
+		if (rc == BIZLOCK_OK)
+			bl_acquire_granted(a->b, m, a->request, began, &ret[m->index]);
+		if (m->hold)
+			bl_acquire_end(a->b, m->hold, a->contest.unsure);
 	}
-}
-
-static void end_all(struct acquisition *a)
-{
-	for (size_t i = 0; i < a->n; i++) {
-		struct bl_hold *h = a->members[i].hold;
-
-		if (!h)
-			continue;
-		h->unsure |= h->state == BL_HOLD_ACQUIRING && a->contest.unsure;
-		bl_acquire_end(a->b, h);
-	}
+	if (rc != BIZLOCK_OK)
+		bl_acquire_refused(a->b, rc);
 }
 
 int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
@@ -380,11 +375,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 		} while (rc == BL_AGAIN);
 	else
 		rc = bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
-	if (rc == BIZLOCK_OK)
-		grant_all(&a, ret, began);
-	else
-		bl_acquire_refused(b, rc);
-	end_all(&a);
+	end_all(&a, rc, began, ret);
 	bl_unlock(b);
 	if (n > 1) {
 		free(a.contest.members);

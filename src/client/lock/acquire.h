@@ -31,7 +31,7 @@ void bl_acquire_refused(struct bizlock *b, int rc);
 /* The hold of a member is new: what is to be taken for it. */
 void bl_acquire_aim(struct bl_member *m, const struct bl_request *request);
 
-/* Done with it. One that was not obtained ends; if its row may be there, as an orphan. */
-void bl_acquire_end(struct bizlock *b, struct bl_hold *h);
+/* Done with it. One that was not obtained ends; if its row may be there (unsure), as an orphan. */
+void bl_acquire_end(struct bizlock *b, struct bl_hold *h, bool unsure);
 
 #endif

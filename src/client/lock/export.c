@@ -164,8 +164,7 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 		settle_import(b, h, ticket, sent);
 		bl_hold_grant(h, ticket->lease_ms, false, ret);
 	}
-	h->unsure |= rc == BIZLOCK_UNKNOWN;
-	bl_acquire_end(b, h);
+	bl_acquire_end(b, h, rc == BIZLOCK_UNKNOWN);
 	bl_unlock(b);
 	return rc;
 }

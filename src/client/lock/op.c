@@ -230,10 +230,8 @@ static int acquire_end(struct bizlock_op *op, int rc)
 		bl_acquire_granted(b, &op->m, &op->request, op->began, &op->grant);
 	else
 		bl_acquire_refused(b, rc);
-	if (!op->m.hold)
-		return rc;
-	h->unsure |= h->state == BL_HOLD_ACQUIRING && c->unsure;
-	bl_acquire_end(b, h);
+	if (op->m.hold)
+		bl_acquire_end(b, h, c->unsure);
 	op->m.hold = NULL;
 	return rc;
 }
