@@ -65,20 +65,13 @@ static int drop_by(struct bl_call *call, struct bl_drop *drop, struct bl_conn *c
 	return rc;
 }
 
-static int drop_alone(struct bl_call *call, struct bl_drop *drop)
+/* past: the connection of the doorbell does not move. The row can go through any, and others want
+ * it. The doorbell stays where it is for now. New contenders go past it; those that sleep at it
+ * wake when it is given back, later. */
+static int drop_alone(struct bl_call *call, struct bl_drop *drop, bool past)
 {
 	struct bl_conn *conn;
-	int rc = lend_with(call, &drop->bell, &conn);
-
-	return rc == BIZLOCK_OK ? drop_by(call, drop, conn) : rc;
-}
-
-/* The row can go through any connection, and others want it. The doorbell stays where it is for
- * now. New contenders go past it; those that sleep at it wake when it is given back, later. */
-static int drop_past(struct bl_call *call, struct bl_drop *drop)
-{
-	struct bl_conn *conn;
-	int rc = bl_lend(call, &conn);
+	int rc = past ? bl_lend(call, &conn) : lend_with(call, &drop->bell, &conn);
 
 	return rc == BIZLOCK_OK ? drop_by(call, drop, conn) : rc;
 }
@@ -101,13 +94,13 @@ static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 		drop->tried.sent = job.sent;
 		return BIZLOCK_OK;
 	case BL_COMBINED_STALLS:
-		return drop_past(call, drop);
+		return drop_alone(call, drop, true);
 	case BL_COMBINED_FAILED:
 		return call->err->code;
 	case BL_COMBINED_NOT_DONE:
 		break;
 	}
-	return drop_alone(call, drop);
+	return drop_alone(call, drop, false);
 }
 
 /* A row that a transaction has fenced would keep the whole batch waiting. */
@@ -125,7 +118,7 @@ int bl_drop(struct bl_call *call, struct bl_drop *drop)
 	int rc;
 
 	do {
-		rc = may_combine(drop) ? drop_combined(call, drop) : drop_alone(call, drop);
+		rc = may_combine(drop) ? drop_combined(call, drop) : drop_alone(call, drop, false);
 	} while (rc != BIZLOCK_OK && bl_try_again(call, &drop->tried, attempt++));
 	return bl_tried_rc(call, &drop->tried, rc);
 }
