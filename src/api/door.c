@@ -10,7 +10,6 @@ static _Thread_local struct {
 	struct bl_err err;
 } last;
 
-/* Where the call at hand writes its error. */
 struct bl_err *bl_door_error(void)
 {
 	static _Thread_local struct bl_err scratch;
@@ -19,7 +18,6 @@ struct bl_err *bl_door_error(void)
 	return &scratch;
 }
 
-/* The last look at the client, which bl_door_leave() may let go away. */
 int bl_door_finish(const bizlock *b, const char *what, struct bl_err *err, int rc)
 {
 	if (rc == BIZLOCK_OK)

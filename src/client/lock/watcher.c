@@ -162,7 +162,6 @@ static void forget_fences(struct bl_watcher *w, bl_time now)
 		w->doubt = BL_NEVER;
 }
 
-/* Its answer is there, or will not come. */
 void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 {
 	enum bl_watch_end end = BL_WATCH_OVER;
@@ -189,7 +188,6 @@ void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers)
 	w->distance = bl_earlier(2 * w->distance, LONGEST_NS);
 }
 
-/* Another connection has to wake it. If none can be had soon, it wakes by itself. */
 void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 {
 	struct bl_patience patience = {.end = bl_now() + SHORTEST_NS};
@@ -206,7 +204,6 @@ void bl_watcher_call(struct bizlock *b, struct bl_watcher *w)
 	}
 }
 
-/* CONN: none can be had; the time to ask again is noted. */
 int bl_watcher_open(struct bizlock *b)
 {
 	struct bl_watch *watch = &b->watch;
