@@ -150,28 +150,22 @@ static void give_back(struct bizlock *b)
 	bl_unlock(b);
 }
 
-static bl_time patience_unlocked(struct bizlock *b)
-{
-	bl_time until;
-
-	bl_lock(b);
-	until = patience(b, NULL);
-	bl_unlock(b);
-	return until;
-}
-
 /* Its own could not be made in time, or was lost since: then one that is there comes first. But
  * after a failure those of the pool may be as dead as the last one was. */
 static int obtain_session(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
+	bl_time until;
 	int rc;
 
 	if (r->session.mysql && is_useless(b))
 		leave_own(b);
 	if (r->session.mysql || (r->failures == 0 && borrow(b, 0)))
 		return BIZLOCK_OK;
-	rc = make_own(b, patience_unlocked(b), err);
+	bl_lock(b);
+	until = patience(b, NULL);
+	bl_unlock(b);
+	rc = make_own(b, until, err);
 	return rc == BIZLOCK_OK || borrow(b, bl_now() + BORROW_NS) ? BIZLOCK_OK : rc;
 }
 
