@@ -48,7 +48,7 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	rc = bl_door_in(b, "acquire_start", err, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note, err);
+	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note);
 	if (op) {
 		op->request = bl_args_request(&o, &b->config);
 		op->patience = bl_acquire_patience(&op->m.call, o.wait_ms == 0);
@@ -70,7 +70,7 @@ int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizloc
 	rc = bl_door_in(b, "release_start", err, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	op = bl_op_new(b, &checked, &who, 0, NULL, err);
+	op = bl_op_new(b, &checked, &who, 0, NULL);
 	if (op) {
 		op->releases = true;
 		op->patience = op->m.call.io_deadline;

@@ -18,15 +18,14 @@
 #define RELEASE_NS (2 * BL_MOMENT_NS)
 
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
-                             const struct bl_owner *owner, int64_t wait_ms, const char *note,
-                             struct bl_err *err)
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note)
 {
 	size_t size = note ? strlen(note) + 1 : 0;
 	struct bizlock_op *op = calloc(1, sizeof(*op) + size);
 
 	if (!op)
 		return NULL;
-	bl_call_begin(&op->m.call, b, key, owner, wait_ms, err);
+	bl_call_begin(&op->m.call, b, key, owner, wait_ms, &b->ops.err);
 	if (note)
 		memcpy(op->note, note, size);
 	op->began = bl_now();

@@ -46,10 +46,9 @@ struct bizlock_op {
 	char note[];
 };
 
-/* NOMEM: NULL. note: NULL or text; err: the thread's. The rest is the caller's. */
+/* NULL: no memory. note: NULL or text. The rest is the caller's. */
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
-                             const struct bl_owner *owner, int64_t wait_ms, const char *note,
-                             struct bl_err *err);
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note);
 void bl_op_free(struct bizlock_op *op); /* takes NULL */
 
 /* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in

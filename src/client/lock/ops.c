@@ -312,7 +312,6 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 	rc = reserve_timed(ops, ops->count + 1) ? start_thread(b, err)
 	                                        : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
-		op->m.call.err = &ops->err;
 		op->request.note = op->request.note ? op->note : NULL;
 		add_to_all(ops, op);
 		make_ready(ops, op);
