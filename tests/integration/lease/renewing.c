@@ -293,25 +293,34 @@ Test(renewing, of_a_hold_that_ends_is_for_its_owner_to_ask_for)
 	cr_assert_gt(bizlock_left_ms(b, KEY("k"), NULL), 300000);
 }
 
-/* Those that end at about the same time do not go one by one. */
+/* Those that end at about the same time do not go one by one, although the last lease of each has a
+ * length of its own. A round renews all that are due within a sixth of a lease: that makes ten
+ * rounds at the most, and the renewer connects. The holds have no doorbells: each would be given
+ * back when its hold is lost, by the more packets the slower the machine is. The ends are set by
+ * levels that need no statement, and so are near each other on any machine. */
 Test(renewing, of_many_that_end_is_not_one_by_one)
 {
-	enum { HOLDS = LOSSES_MAX };
+	enum { HOLDS = LOSSES_MAX, APART_MS = 2 };
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, OPTIONS("max_hold_ms", "6000"));
-	int64_t took = -now_ms();
+	bizlock *b = client_through(p, NULL);
+	bizlock_acquire_opts opts =
+	        OPTS(.lease_ms = 4000, .flags = BIZLOCK_NO_QUEUE | BIZLOCK_LOCAL_REENTRY);
 	unsigned packets;
-	char id[16];
+	char ids[HOLDS][8];
 
 	losses_watch(&losses, b);
 	for (int i = 0; i < HOLDS; i++) {
-		snprintf(id, sizeof(id), "k%d", i);
-		expect(OK, b, acquire_renewed(b, id, .lease_ms = 4000));
+		snprintf(ids[i], sizeof(ids[i]), "k%d", i);
+		expect(OK, b, bizlock_acquire(b, KEY(ids[i]), &opts, NULL));
 	}
-	took += now_ms(); /* the longer, the further are their ends apart */
 	packets = proxy_packets(p);
+	for (int i = 0; i < HOLDS; i++) {
+		opts.max_hold_ms = MAX_HOLD_MS + i * APART_MS;
+		expect(OK, b, bizlock_acquire(b, KEY(ids[i]), &opts, NULL));
+	}
 	eventually(losses.count >= HOLDS);
-	cr_assert_lt(proxy_packets(p) - packets, HOLDS / 2 + took / 50);
+	packets = proxy_packets(p) - packets;
+	cr_assert_lt(packets, HOLDS / 2, "%u packets", packets);
 	proxy_stop(p);
 }
 
