@@ -233,3 +233,12 @@ long long watcher(const struct world *w)
 	                 " WHERE DB = '%s' AND " WATCHES,
 	                 w->schema);
 }
+
+long long watchers_for(const struct world *w, unsigned ms)
+{
+	return db_number(w->admin,
+	                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+	                 " WHERE DB = '%s' AND " WATCHES
+	                 " AND 1000 * SUBSTRING_INDEX(INFO, 'SLEEP(', -1) > %u",
+	                 w->schema, ms);
+}

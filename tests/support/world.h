@@ -84,4 +84,7 @@ long long shared_sleepers(const struct world *w);
 long long watchers(const struct world *w);
 long long watcher(const struct world *w);
 
+/* How many are in a sleep that lasts longer than this, from its beginning to its end. */
+long long watchers_for(const struct world *w, unsigned ms);
+
 #endif
