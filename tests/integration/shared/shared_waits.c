@@ -75,25 +75,47 @@ Test(shared_waits, the_last_of_the_others_wakes_who_wants_it_alone)
 	expect(OK, other, give(other, "w"));
 }
 
-/* A thousand sleeps of a second each would be too many. */
+/* One that is not woken sleeps for most of a second. */
+#define WAKE_MS 300
+
+/* For how long `other` waits to have the lock alone, in ms, from when the holder leaves it. */
+static int64_t waits_behind(bizlock *holder, int (*leaves)(bizlock *), bizlock *other)
+{
+	int64_t left;
+	struct call x;
+
+	wait_for(&x, other, "w", ALONE, 0, -1);
+	is_first_in_line();
+	left = now_ms();
+	expect(OK, holder, leaves(holder));
+	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
+	expect(OK, other, give(other, "w"));
+	return x.ended - left;
+}
+
+static int gives_slot(bizlock *b)
+{
+	return give(b, "r");
+}
+
+static int64_t waits_behind_sharer(bizlock *b, bizlock *other)
+{
+	expect(OK, b, take(b, "r", SHARED, 0));
+	return waits_behind(b, gives_slot, other);
+}
+
+/* Each time it is a client that has never slept in vain: after a few such sleeps it would poll. */
 Test(shared_waits, it_is_woken_and_does_not_poll)
 {
-	enum { TIMES = 30 };
-	bizlock *b = client(NULL), *other = client(NULL);
-	int64_t began = now_ms(), rounds = 0;
+	enum { TIMES = 6 };
+	bizlock *b = client(NULL);
+	int64_t waited = 0, rounds = 0;
 
 	for (int i = 0; i < TIMES; i++) {
-		struct call x;
-
 		rounds += round_ms(b);
-		expect(OK, b, take(b, "r", SHARED, 0));
-		wait_for(&x, other, "w", ALONE, 0, -1);
-		is_first_in_line();
-		expect(OK, b, give(b, "r"));
-		cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
-		expect(OK, other, give(other, "w"));
+		waited += waits_behind_sharer(b, client(NULL));
 	}
-	cr_assert_lt(now_ms() - began, TIMES * 700 + STEPS * rounds);
+	cr_assert_lt(waited, TIMES * WAKE_MS + STEPS * rounds, "%lld ms", (long long)waited);
 	/* With MariaDB's lock of sleepers a connection of the pool would cost all releases more. */
 	cr_assert_eq(db_number(world.admin,
 	                       "SELECT COUNT(*) FROM information_schema.processlist WHERE DB = "
@@ -101,39 +123,27 @@ Test(shared_waits, it_is_woken_and_does_not_poll)
 	             0);
 }
 
-/* The packets of a release of two locks that have no doorbells, while somebody waits for the first.
- */
-static unsigned release_both(bizlock *holder, struct proxy *proxy, bizlock *other)
-{
-	const bizlock_key keys[] = {KEY("k"), KEY("k2")};
-	unsigned before;
-	struct call x;
+static const bizlock_key both[] = {{"test", "k"}, {"test", "k2"}};
 
-	expect(OK, holder,
-	       bizlock_acquire_all(holder, keys, 2,
-	                           &OPTS(.flags = BIZLOCK_NO_QUEUE, .lease_ms = LEASE_MS), NULL));
-	wait_for(&x, other, "w", ALONE, 0, -1);
-	is_first_in_line();
-	before = proxy_packets(proxy);
-	expect(OK, holder, bizlock_release_all(holder, keys, 2, NULL));
-	before = proxy_packets(proxy) - before;
-	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
-	expect(OK, other, give(other, "w"));
-	return before;
+static int gives_both(bizlock *b)
+{
+	return bizlock_release_all(b, both, 2, NULL);
 }
 
-/* After the packet of the release another one asks who sleeps, and one ends the sleep. Now and then
- * the first in line is awake at that time. */
+/* Again with a client that has never slept in vain. */
 Test(shared_waits, a_release_of_several_without_doorbells_wakes_it)
 {
-	struct proxy *proxy = proxy_start(&world.at, "127.0.0.1");
-	bizlock *holder = client_through(proxy, NULL), *other = client(NULL);
-	unsigned packets = 0;
+	enum { TIMES = 6 };
+	const bizlock_acquire_opts opts = OPTS(.flags = BIZLOCK_NO_QUEUE, .lease_ms = LEASE_MS);
+	bizlock *holder = client(NULL);
+	int64_t waited = 0, rounds = 0;
 
-	for (int i = 0; i < 10 && packets < 3; i++)
-		packets = release_both(holder, proxy, other);
-	cr_assert_geq(packets, 3);
-	proxy_stop(proxy);
+	for (int i = 0; i < TIMES; i++) {
+		rounds += round_ms(holder);
+		expect(OK, holder, bizlock_acquire_all(holder, both, 2, &opts, NULL));
+		waited += waits_behind(holder, gives_both, client(NULL));
+	}
+	cr_assert_lt(waited, TIMES * WAKE_MS + STEPS * rounds, "%lld ms", (long long)waited);
 }
 
 /* Each time it is a client that has never slept in vain, and so would sleep for a second. */
@@ -166,7 +176,7 @@ Test(shared_waits, those_that_leave_together_wake_it)
 		waited += now_ms();
 		expect(OK, other, give(other, "w"));
 	}
-	cr_assert_lt(waited, TIMES * 300 + STEPS * rounds);
+	cr_assert_lt(waited, TIMES * WAKE_MS + STEPS * rounds, "%lld ms", (long long)waited);
 	crew_end(&c);
 }
 
@@ -281,7 +291,7 @@ Test(shared_waits, where_nobody_may_wake_it_it_polls)
 {
 	enum { TIMES = 30 };
 	bizlock *b, *other = client(NULL);
-	int64_t began, rounds = 0;
+	int64_t waited = 0, rounds = 0;
 
 	db_run(world.admin,
 	       "CREATE USER '%s'@'%%' IDENTIFIED BY 'some.Word-7', '%s'@'localhost' IDENTIFIED BY"
@@ -289,19 +299,11 @@ Test(shared_waits, where_nobody_may_wake_it_it_polls)
 	       " '%s'@'localhost'",
 	       world.schema, world.schema, world.schema, world.schema, world.schema);
 	b = client(OPTIONS("user", world.schema, "password", "some.Word-7"));
-	began = now_ms();
 	for (int i = 0; i < TIMES; i++) {
-		struct call x;
-
 		rounds += round_ms(other);
-		expect(OK, b, take(b, "r", SHARED, 0));
-		wait_for(&x, other, "w", ALONE, 0, -1);
-		is_first_in_line();
-		expect(OK, b, give(b, "r"));
-		cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
-		expect(OK, other, give(other, "w"));
+		waited += waits_behind_sharer(b, other);
 	}
-	cr_assert_lt(now_ms() - began, TIMES * 500 + STEPS * rounds);
+	cr_assert_lt(waited, TIMES * WAKE_MS + STEPS * rounds, "%lld ms", (long long)waited);
 	db_run(world.admin, "DROP USER '%s'@'%%', '%s'@'localhost'", world.schema, world.schema);
 }
 
