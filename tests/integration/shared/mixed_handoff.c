@@ -1,72 +1,27 @@
 /* Threads of one client hand a lock on, while another client wants it in the other way. */
 #define _GNU_SOURCE 1
-#include <stdio.h>
-
 #include "cr_shared.h"
 
 TestSuite(mixed_handoff, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* ---- a line that was there before ---------------------------------------------------------- */
 
-enum { LINE = 24, RUN = 1 + 16 /* one that was at the server, and hand-offs */ };
-
-/* NULL: the other one has it, if there is one. */
-static struct call *next_holder(struct call *line, const bool *released, const struct call *other)
-{
-	for (int64_t end = now_ms() + PATIENCE_MS; pause_before(end);) {
-		for (int i = 0; i < LINE; i++)
-			if (!released[i] && atomic_load(&line[i].done))
-				return &line[i];
-		if (other && atomic_load(&other->done))
-			return NULL;
-	}
-	die("nobody has it");
-}
-
-/* The next one of the line, in whichever order, gives its slot back, and *fence is its fence.
- * False: the other one has the lock. */
-static bool gives_back(struct call *line, bool *released, const struct call *other, uint64_t *fence)
-{
-	struct call *holder = next_holder(line, released, other);
-
-	if (!holder)
-		return false;
-	expect_got(holder);
-	released[holder - line] = true;
-	*fence = holder->grant.fence;
-	expect(OK, holder->b, release_as(holder->b, holder->opts.owner));
-	return true;
-}
-
-/* The first of the line is at the server already, and the other one behind it. */
 Test(mixed_handoff, one_that_wants_it_alone_has_its_turn_before_a_long_line_of_sharers)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
-	struct call line[LINE], stranger;
-	char owners[LINE][8];
-	bool released[LINE] = {false};
-	uint64_t fence = 0;
+	struct long_line line;
 	int before = 0;
 
-	expect(OK, b, try_as(b, "a", S, 1, NULL));
-	for (int i = 0; i < LINE; i++) {
-		snprintf(owners[i], sizeof(owners[i]), "n%d", i);
-		wait_as(&line[i], b, owners[i], S, 1);
-		call_blocks(&line[i]);
-	}
-	eventually(shared_sleepers(&world) == 1);
-	wait_as(&stranger, other, "o", X, 0);
-	eventually(doorbell_waiters(&world) == 1);
-	expect(OK, b, release_as(b, "a"));
-	while (gives_back(line, released, &stranger, &fence))
+	long_line_begin(&line, b, other, X, 0);
+	while (long_line_goes_on(&line, false))
 		before++;
 	cr_assert_leq(before, RUN);
-	expect_got(&stranger);
-	cr_assert_gt(stranger.grant.fence, fence);
+	expect_got(&line.stranger);
+	cr_assert_gt(line.stranger.grant.fence, line.fence);
 	expect(OK, other, release_as(other, "o"));
 	for (; before < LINE; before++) {
-		gives_back(line, released, NULL, &fence);
-		cr_assert_gt(fence, stranger.grant.fence);
+		long_line_goes_on(&line, true);
+		cr_assert_gt(line.fence, line.stranger.grant.fence);
 	}
 	cr_assert_eq(rows_where("owner <> ''"), 0);
 }

@@ -8,26 +8,11 @@ TestSuite(shared_handoff, .init = world_begin, .fini = world_end, .timeout = 240
 
 /* A run of hand-offs ends after 250 ms. A machine on which that is over before a release makes
  * these tests weaker. */
-static void ask_for(struct call *call, bizlock *b, const char *owner, uint32_t flags,
-                    uint32_t limit)
-{
-	call_prepare(call, b, "k", .wait_ms = -1, .owner = owner);
-	call->opts.flags = flags;
-	call->opts.limit = limit;
-	call->opts.lease_ms = LEASE_MS;
-	call_go(call);
-}
-
 static void wait_for(struct call *call, bizlock *b, const char *owner, uint32_t flags,
                      uint32_t limit)
 {
-	ask_for(call, b, owner, flags, limit);
+	wait_as(call, b, owner, flags, limit);
 	call_blocks(call);
-}
-
-static void got_it(struct call *call)
-{
-	cr_assert_eq(call_join(call), BIZLOCK_OK, "%s", call->errmsg);
 }
 
 static bool has_slot(const char *owner, unsigned slot)
@@ -49,8 +34,8 @@ struct pair {
 static void until_released(struct pair *p)
 {
 	proxy_hold_replies(p->proxy, false);
-	got_it(&p->release);
-	got_it(&p->next);
+	expect_got(&p->release);
+	expect_got(&p->next);
 }
 
 /* The one that waits is parked, and knows nothing yet: so no statement but that of the release can
@@ -98,11 +83,11 @@ Test(shared_handoff, one_statement_releases_and_acquires)
 
 static void goes_before(struct call *alone, bizlock *other, struct call next[2], bizlock *b)
 {
-	got_it(alone);
+	expect_got(alone);
 	cr_assert(!atomic_load(&next[0].done) && !atomic_load(&next[1].done));
 	expect(OK, other, release_as(other, "w"));
 	for (int i = 0; i < 2; i++) {
-		got_it(&next[i]);
+		expect_got(&next[i]);
 		cr_assert_gt(next[i].grant.fence, alone->grant.fence);
 		expect(OK, b, release_as(b, next[i].opts.owner));
 	}
@@ -116,9 +101,9 @@ Test(shared_handoff, another_client_that_waits_to_be_alone_is_not_kept_out)
 
 	expect(OK, b, try_as(b, "a1", S, 2, NULL));
 	expect(OK, b, try_as(b, "a2", S, 2, NULL));
-	ask_for(&alone, other, "w", X, 0);
+	wait_as(&alone, other, "w", X, 0);
 	eventually(rows_where("slot = 0 AND " LIVE) == 1);
-	ask_for(&next[0], b, "n0", S, 2);
+	wait_as(&next[0], b, "n0", S, 2);
 	wait_for(&next[1], b, "n1", S, 2);
 	expect(OK, b, release_as(b, "a1"));
 	expect(OK, b, release_as(b, "a2"));
@@ -135,7 +120,7 @@ static void all_have_their_turn(struct call **calls, int n)
 		for (int i = 0; i < n; i++) {
 			if (given[i] || !atomic_load(&calls[i]->done))
 				continue;
-			got_it(calls[i]);
+			expect_got(calls[i]);
 			expect(OK, calls[i]->b, release_as(calls[i]->b, calls[i]->opts.owner));
 			given[i] = true;
 			left--;
@@ -153,14 +138,14 @@ static bool comes_meanwhile(bizlock *b, bizlock *other)
 
 	expect(OK, b, try_as(b, "a1", S, 2, NULL));
 	expect(OK, b, try_as(b, "a2", S, 2, NULL));
-	ask_for(&next[0], b, "n0", S, 2);
+	wait_as(&next[0], b, "n0", S, 2);
 	wait_for(&next[1], b, "n1", S, 2);
 	call_prepare(&release, b, "k", .owner = "a2");
 	db_run(world.admin, "START TRANSACTION");
 	db_run(world.admin, "SELECT * FROM biz_lock WHERE slot = 2 FOR UPDATE");
 	call_start_release(&release);
 	call_blocks_or_ends(&release);
-	ask_for(&alone, other, "w", X, 0);
+	wait_as(&alone, other, "w", X, 0);
 	eventually(rows_where("slot = 0 AND " LIVE) == 1 || atomic_load(&release.done));
 	db_run(world.admin, "COMMIT");
 	rc = call_join(&release);
@@ -194,10 +179,10 @@ Test(shared_handoff, nobody_is_let_past_one_of_the_same_client)
 	wait_for(&alone, b, "w", X, 0);
 	wait_for(&next, b, "n", S, 1);
 	expect(OK, b, release_as(b, "a"));
-	got_it(&alone);
+	expect_got(&alone);
 	steadily(!atomic_load(&next.done), 50);
 	expect(OK, b, release_as(b, "w"));
-	got_it(&next);
+	expect_got(&next);
 	expect(OK, b, release_as(b, "n"));
 }
 
@@ -213,7 +198,7 @@ Test(shared_handoff, no_more_than_its_limit_hold_it)
 	expect(OK, b, release_as(b, "a"));
 	steadily(!atomic_load(&next.done), 200);
 	expect(OK, other, release_as(other, "o"));
-	got_it(&next);
+	expect_got(&next);
 	expect(OK, b, release_as(b, "n"));
 }
 
@@ -229,57 +214,25 @@ Test(shared_handoff, those_of_another_limit_ask_the_server)
 	expect(OK, b, release_as(b, "a2"));
 	steadily(!atomic_load(&next.done), 200);
 	expect(OK, b, release_as(b, "a1"));
-	got_it(&next);
+	expect_got(&next);
 	cr_assert_eq(next.grant.slot, 1);
 	expect(OK, b, release_as(b, "n"));
 }
 
 /* ---- a run of hand-offs ends ------------------------------------------------------------- */
 
-enum { LINE = 24, RUN = 1 + 16 /* one that was at the server, and hand-offs */ };
-
-/* NULL: the other one has it. */
-static struct call *next_holder(struct call *line, const bool *released, const struct call *other)
-{
-	for (;;) {
-		for (int i = 0; i < LINE; i++)
-			if (!released[i] && atomic_load(&line[i].done))
-				return &line[i];
-		if (atomic_load(&other->done))
-			return NULL;
-		pause_ms(1);
-	}
-}
-
-/* The first of the line is at the server already, and the other one behind it. */
 Test(shared_handoff, another_client_has_its_turn_before_a_long_line)
 {
 	bizlock *b = client(NULL), *other = client(NULL);
-	struct call line[LINE], stranger, *holder;
-	char owners[LINE][8];
-	bool released[LINE] = {false};
+	struct long_line line;
 	int before = 0;
 
-	expect(OK, b, try_as(b, "a", S, 1, NULL));
-	for (int i = 0; i < LINE; i++) {
-		snprintf(owners[i], sizeof(owners[i]), "n%d", i);
-		wait_for(&line[i], b, owners[i], S, 1);
-	}
-	eventually(shared_sleepers(&world) == 1);
-	ask_for(&stranger, other, "o", S, 1);
-	eventually(doorbell_waiters(&world) == 1);
-	expect(OK, b, release_as(b, "a"));
-	while ((holder = next_holder(line, released, &stranger)) != NULL) {
-		released[holder - line] = true;
+	long_line_begin(&line, b, other, S, 1);
+	while (long_line_goes_on(&line, false))
 		before++;
-		expect(OK, b, release_as(b, holder->opts.owner));
-	}
 	cr_assert_leq(before, RUN);
+	expect_got(&line.stranger);
 	expect(OK, other, release_as(other, "o"));
-	got_it(&stranger);
-	for (int i = 0; i < LINE; i++) {
-		got_it(&line[i]);
-		if (!released[i])
-			expect(OK, b, release_as(b, owners[i]));
-	}
+	for (; before < LINE; before++)
+		long_line_goes_on(&line, true);
 }
