@@ -153,7 +153,7 @@ static void read_row_0(const struct batch *b, MYSQL_ROW row)
 {
 	for (size_t i = 0; i < b->n; i++)
 		if (bl_batch_acquires(b->entries[i]) && has_name(b->entries[i], row[0], row[1]))
-			b->entries[i]->before = strtoull(row[3], NULL, 10);
+			b->entries[i]->before = bl_rows_u64(row[3]);
 	if (!row[2] || row[2][0] != '0')
 		leave_out(b, row[0], row[1]);
 }
@@ -173,7 +173,7 @@ void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 
 /* ---- the look behind the rows -------------------------------------------------------------- */
 
-enum { LOOK_COLUMNS = 6 };
+enum { LOOK_COLUMNS = 3 + BL_ROW_COLUMNS };
 
 /* At slots 0, and at the last row, or at all. */
 static void add_look(struct batch *b, bool all)
@@ -181,11 +181,10 @@ static void add_look(struct batch *b, bool all)
 	struct bl_buf *text = &b->s->text;
 	bool last = true;
 
-	bl_buf_adds(text, "SELECT biz_id, biz_type, slot, fence, owner, "
-	                  "TIMESTAMPDIFF(MICROSECOND, " NOW ", timeout)");
+	bl_buf_adds(text, "SELECT biz_id, biz_type, slot, " ROW_READ);
 	if (!all && b->compound)
 		bl_buf_adds(text, "," BL_BATCH_FENCES);
-	bl_buf_addf(text, " FROM %s FORCE INDEX (PRIMARY)", b->s->sql->table);
+	bl_buf_addf(text, " FROM %s AS l FORCE INDEX (PRIMARY)", b->s->sql->table);
 	add_slots_0(b, bl_batch_inserts);
 	for (size_t i = b->n; i-- > 0;) {
 		const struct bl_entry *e = b->entries[i];
@@ -211,12 +210,10 @@ static void note_slot_0(const struct bl_row *row, struct bl_shared_seen *seen)
 
 static void read_row(const struct batch *b, MYSQL_ROW at)
 {
-	struct bl_row row = {.found = true,
-	                     .fence = strtoull(at[3], NULL, 10),
-	                     .left_us = bl_lock_within(bl_rows_number(at[5]))};
-	uint32_t slot = (uint32_t)strtoul(at[2], NULL, 10);
+	uint32_t slot = bl_rows_u32(at[2]);
+	struct bl_row row;
 
-	snprintf(row.owner, sizeof(row.owner), "%s", at[4]);
+	bl_row_read(at + 3, &row);
 	for (size_t i = 0; i < b->n; i++) {
 		struct bl_entry *e = b->entries[i];
 
@@ -237,7 +234,7 @@ static void read_look(struct batch *b, struct bl_rows *rows, bool with_fences)
 	MYSQL_ROW row;
 
 	while (rows->columns == columns && (row = bl_rows_next(rows)) != NULL) {
-		if (row[0] && row[1] && row[2] && row[3] && row[4])
+		if (row[0] && row[1])
 			read_row(b, row);
 		if (with_fences)
 			bl_batch_read_fences(b, row + LOOK_COLUMNS);

@@ -385,23 +385,33 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
 	return rc;
 }
 
-static int find_once(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
-                     struct bl_err *err)
+/* Of the rows of the key's lock for which the rest of the text holds, *ret_slot is the first. */
+static int ask_slot(struct bl_session *s, struct bl_key *key, bool *ret_found, struct bl_err *err)
 {
 	int64_t next = 0;
 	int rc;
 
-	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
-	bl_sql_key(&s->text, key);
-	bl_buf_addf(&s->text, " AND owner <> '' AND fence + 0 = %" PRIu64 " LIMIT 1", fence);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
+	bl_buf_adds(&s->text, " ORDER BY slot LIMIT 1");
+	rc = bl_session_ask_text(s, NULL, &next, err);
 	*ret_found = rc == BIZLOCK_OK && next > 0;
 	if (*ret_found)
 		key->slot = (uint32_t)(next - 1);
 	return rc;
+}
+
+static void begin_to_ask_slot(struct bl_session *s, const struct bl_key *key)
+{
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
+	bl_sql_key(&s->text, key);
+}
+
+static int find_once(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
+                     struct bl_err *err)
+{
+	begin_to_ask_slot(s, key);
+	bl_buf_addf(&s->text, " AND owner <> '' AND fence + 0 = %" PRIu64, fence);
+	return ask_slot(s, key, ret_found, err);
 }
 
 int bl_shared_find(struct bl_session *s, struct bl_key *key, uint64_t fence, bool *ret_found,
@@ -421,30 +431,22 @@ int bl_shared_sweep(struct bl_session *s, struct bl_ref hold, bool *ret_matched,
 {
 	struct bl_key key = *hold.key;
 	struct bl_ref row = {.key = &key, .owner = hold.owner, .fence = hold.fence};
-	int64_t next = 0;
-	int rc;
+	int rc = BIZLOCK_OK;
 
 	*ret_matched = false;
-	do {
-		bool matched = false;
+	for (uint32_t from = 0; rc == BIZLOCK_OK; from = key.slot + 1) {
+		bool found, matched = false;
 
-		bl_buf_reset(&s->text);
-		bl_buf_addf(&s->text, "SELECT slot + 1 FROM %s", s->sql->table);
-		bl_sql_key(&s->text, hold.key);
+		begin_to_ask_slot(s, hold.key);
 		bl_buf_addf(&s->text,
-		            " AND slot >= %" PRId64 " AND fence <> %" PRIu64 " AND owner = ", next,
+		            " AND slot >= %" PRIu32 " AND fence <> %" PRIu64 " AND owner = ", from,
 		            hold.fence);
 		bl_sql_literal(&s->text, "_ascii", hold.owner, strlen(hold.owner));
-		bl_buf_adds(&s->text, " ORDER BY slot LIMIT 1");
-		if (s->text.failed)
-			return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-		next = 0;
-		rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &next, err);
-		if (rc != BIZLOCK_OK || next == 0)
+		rc = ask_slot(s, &key, &found, err);
+		if (!found)
 			return rc;
-		key.slot = (uint32_t)next - 1;
 		rc = bl_lock_sweep_row(s, row, &matched, err);
 		*ret_matched |= matched;
-	} while (rc == BIZLOCK_OK);
+	}
 	return rc;
 }

@@ -32,9 +32,7 @@ void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const 
 		bl_buf_addf(&s->text, "SELECT IS_USED_LOCK('%s')", wish->bell);
 	else
 		bl_buf_adds(&s->text, "SELECT 0");
-	bl_buf_addf(&s->text, ", l.slot, l.fence, l.owner, l.reentrant, l.bell, "
-	                      "TIMESTAMPDIFF(MICROSECOND, " NOW
-	                      ", l.timeout), l.taken_from, @bizlock_before, l.owner = ");
+	bl_buf_adds(&s->text, ", l.slot, " ROW_READ ", l.taken_from, @bizlock_before, l.owner = ");
 	bl_shared_add_owner(s, wish);
 	bl_buf_addf(&s->text, " FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM %s", s->sql->table);
 	bl_sql_key(&s->text, wish->key);
@@ -52,20 +50,6 @@ struct judging {
 	uint32_t sharing;               /* others that have a slot */
 	struct bl_row soonest, longest; /* of them, by their leases */
 };
-
-static struct bl_row row_of(MYSQL_ROW row)
-{
-	struct bl_row ret = {.found = true,
-	                     .fence = row[2] ? strtoull(row[2], NULL, 10) : 0,
-	                     .depth = row[4] ? (uint32_t)strtoul(row[4], NULL, 10) : 0,
-	                     .bell = row[5] ? strtoull(row[5], NULL, 10) : 0,
-	                     .left_us = bl_lock_within(bl_rows_number(row[6])),
-	                     .took_over = row[7] && strcmp(row[7], "0") != 0};
-	size_t len = row[3] ? strnlen(row[3], BL_OWNER_MAX) : 0;
-
-	memcpy(ret.owner, row[3] ? row[3] : "", len);
-	return ret;
-}
 
 static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row)
 {
@@ -124,14 +108,16 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
 
 	*ret = (struct bl_shared_seen){.mine = false};
 	while ((row = bl_rows_next(rows)) != NULL) {
-		struct bl_row one = row_of(row);
+		uint32_t slot = bl_rows_u32(row[1]);
+		struct bl_row one;
 
-		one.shares = row[1] && strcmp(row[1], "0") != 0;
-		bell_by = row[0] ? strtoull(row[0], NULL, 10) : 0;
-		ret->before = row[8] ? strtoull(row[8], NULL, 10) : 0;
+		bl_row_read(row + 2, &one);
+		one.took_over = bl_rows_u64(row[7]) != 0;
+		one.shares = slot > 0;
+		bell_by = bl_rows_u64(row[0]);
+		ret->before = bl_rows_u64(row[8]);
 		if (row[1])
-			note_row(&j, (uint32_t)strtoul(row[1], NULL, 10), &one,
-			         row[9] && row[9][0] == '1');
+			note_row(&j, slot, &one, row[9] && row[9][0] == '1');
 	}
 	if (ret->in_way.left_us <= 0 && wish->exclusive && j.sharing > 0)
 		ret->in_way = j.longest;
@@ -159,15 +145,13 @@ static int probe(struct bl_session *s, const struct bl_wish *wish,
 	}
 	bl_sql_end_keys(&s->text);
 	bl_buf_adds(&s->text, " FOR UPDATE SKIP LOCKED");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, 1, &rows, err);
+	rc = bl_session_query_text(s, 1, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*ret = 0;
 	while ((row = bl_rows_next(rows)) != NULL)
 		for (size_t i = 0; row[0] && i < dead->count; i++)
-			if (strtoul(row[0], NULL, 10) == dead->rows[i].slot)
+			if (bl_rows_u32(row[0]) == dead->rows[i].slot)
 				*ret |= UINT64_C(1) << i;
 	bl_rows_free(rows);
 	return rc;
@@ -185,9 +169,7 @@ static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bo
 	bl_buf_reset(&s->text);
 	bl_sql_drop(s->sql, &s->text, &key, NULL, fence, bl_sql_rest_of_others(&key));
 	bl_buf_adds(&s->text, " AND " OVER " AND owner <> ''");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_run(s, s->text.data, s->text.len, &affected, err);
+	rc = bl_session_run_text(s, &affected, err);
 	seen->took_over |= held && (affected > 0 || (rc == BIZLOCK_CONN && bl_may_have_run(err)));
 	seen->uncleared |= affected == 0;
 	return rc;
@@ -237,9 +219,7 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_sha
 		return rc;
 	bl_buf_reset(&s->text);
 	bl_shared_add_look(s, wish, NULL);
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_query(s, s->text.data, BL_SHARED_COLUMNS, &rows, err);
+	rc = bl_session_query_text(s, BL_SHARED_COLUMNS, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_shared_judge(wish, rows, ret, probes ? &dead : NULL);

@@ -17,9 +17,7 @@ static int take_name(struct bl_session *s, const char *bell, bool *ret, struct b
 	bl_watch_add_name(&s->text, "SELECT IF(IS_USED_LOCK", BL_WATCH_FIRST, bell, "");
 	bl_watch_add_name(&s->text, "=CONNECTION_ID(),1,GET_LOCK", BL_WATCH_FIRST, bell, ",0");
 	bl_buf_adds(&s->text, ")");
-	if (s->text.failed)
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_session_ask(s, s->text.data, s->text.len, NULL, &got, err);
+	rc = bl_session_ask_text(s, NULL, &got, err);
 	*ret = got == 1;
 	return rc;
 }
@@ -34,8 +32,7 @@ static void free_names(struct bl_session *s, const char *bell)
 	bl_watch_add_name(&s->text, "DO RELEASE_LOCK", BL_WATCH_FIRST, bell, "");
 	if (s->sql->mariadb)
 		bl_buf_adds(&s->text, ",RELEASE_LOCK('" BL_SLEEP_LOCK "')");
-	if (s->text.failed ||
-	    bl_session_run(s, s->text.data, s->text.len, NULL, &ignored) != BIZLOCK_OK)
+	if (bl_session_run_text(s, NULL, &ignored) != BIZLOCK_OK)
 		bl_session_leave(s);
 }
 

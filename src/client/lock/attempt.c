@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "client/conn/combine.h"
-#include "client/lock/attempt_parts.h"
 #include "client/lock/shared.h"
 #include "core/lease.h"
 #include "store/errclass.h"

@@ -6,7 +6,6 @@
 
 #include "client/conn/retry.h"
 #include "client/lock/attempt.h"
-#include "client/lock/attempt_parts.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 #include "store/shared.h"

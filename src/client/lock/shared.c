@@ -2,19 +2,20 @@
 
 #include "client/conn/combine.h"
 #include "client/hold/slots.h"
+#include "client/lock/attempt.h"
 #include "client/lock/drop.h"
-#include "client/lock/shared_parts.h"
+#include "client/lock/sleep.h"
 #include "core/lease.h"
 #include "store/errclass.h"
 
-bool bl_shared_wants_exclusive(const struct bl_contest *c)
+static bool wants_exclusive(const struct bl_contest *c)
 {
 	return !(c->request->flags & BIZLOCK_SHARED);
 }
 
 bool bl_shared_without_limit(const struct bl_contest *c)
 {
-	return !bl_shared_wants_exclusive(c) && !c->request->limit;
+	return !wants_exclusive(c) && !c->request->limit;
 }
 
 /* That nobody woke it may be chance, but not three times in a row, nor in one of four cases: it may
@@ -27,23 +28,24 @@ bool bl_shared_polls(const struct bizlock *b)
 	return b->server.several_primaries || b->overslept >= TOO_MANY;
 }
 
-struct bl_hold *bl_shared_hold_of(const struct bl_contest *c)
+static struct bl_hold *hold_of(const struct bl_contest *c)
 {
 	return c->members[0]->hold;
 }
 
-struct bl_wish bl_shared_wish_of(const struct bl_contest *c)
+static struct bl_wish wish_of(const struct bl_contest *c)
 {
-	bool asks = c->wait.bells || (c->client->bells && !bl_shared_wants_exclusive(c));
+	bool asks = c->wait.bells || (c->client->bells && !wants_exclusive(c));
 
 	return (struct bl_wish){.key = &c->call->key,
 	                        .owner = c->call->owner_full,
 	                        .bell = asks ? c->call->bell : NULL,
-	                        .exclusive = bl_shared_wants_exclusive(c),
+	                        .exclusive = wants_exclusive(c),
 	                        .limit = c->request->limit};
 }
 
-struct bl_ref bl_shared_own_row(struct bl_contest *c)
+/* Its row, as seen last. */
+static struct bl_ref own_row(struct bl_contest *c)
 {
 	c->call->key.slot = c->others.slot;
 	return (struct bl_ref){.key = &c->call->key,
@@ -70,7 +72,7 @@ static int win(struct bl_contest *c)
 	goal->took_over = c->took_over;
 	if (c->others.slot > 0)
 		*header_of(c) = c->others.trace;
-	bl_shared_hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
+	hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
 	return bl_attempt_won(c);
 }
 
@@ -84,8 +86,8 @@ uint32_t bl_shared_place_ms(const struct bl_contest *c)
 /* As win(); but a contender that wants the lock alone outwaits a rival at the doorbell first. */
 static int win_on(struct bl_contest *c, struct bl_conn *conn)
 {
-	int rc = bl_shared_wants_exclusive(c) ? bl_attempt_outwait_rival(c, conn, c->others.fence)
-	                                      : BIZLOCK_OK;
+	int rc = wants_exclusive(c) ? bl_attempt_outwait_rival(c, conn, c->others.fence)
+	                            : BIZLOCK_OK;
 
 	return rc == BIZLOCK_OK ? win(c) : rc;
 }
@@ -93,7 +95,7 @@ static int win_on(struct bl_contest *c, struct bl_conn *conn)
 /* Somebody has the lock exclusively, or waits for it: back in line. */
 static int retreat(struct bl_contest *c, struct bl_conn *conn)
 {
-	struct bl_ref own = bl_shared_own_row(c);
+	struct bl_ref own = own_row(c);
 	bool matched;
 	int rc;
 
@@ -113,7 +115,7 @@ static bool is_alone(const struct bl_contest *c)
 
 static bool is_newest(const struct bl_contest *c)
 {
-	if (!bl_shared_wants_exclusive(c))
+	if (!wants_exclusive(c))
 		return c->others.trace > 0 && c->others.trace == c->others.before &&
 		       c->others.trace < c->others.fence;
 	return c->others.drawn && !c->has_place;
@@ -124,7 +126,7 @@ static bool is_newest(const struct bl_contest *c)
 static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 {
 	const struct bl_shared_seen had = c->others;
-	struct bl_wish wish = bl_shared_wish_of(c);
+	struct bl_wish wish = wish_of(c);
 	bl_time sent = bl_now();
 	int rc;
 
@@ -151,7 +153,7 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
  * thread of its client, which waits for that owner, who waits for the row to go. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
-	bool shares = !bl_shared_wants_exclusive(c);
+	bool shares = !wants_exclusive(c);
 	int rc = draw_once(c, conn);
 
 	if (shares && rc == BL_AGAIN && c->others.mine && is_alone(c))
@@ -168,7 +170,7 @@ static int judge(struct bl_contest *c, struct bl_conn *conn)
 	int rc = BL_AGAIN;
 
 	c->took_over |= c->others.took_over;
-	c->stays = c->others.mine && bl_shared_wants_exclusive(c);
+	c->stays = c->others.mine && wants_exclusive(c);
 	if (!c->others.mine)
 		return BL_AGAIN;
 	c->unsure = true;
@@ -215,9 +217,9 @@ static bool can_ring(const struct bl_contest *c, const struct bl_conn *conn)
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
                                     bool past)
 {
-	if (bl_shared_hold_of(c)->bell && bl_shared_hold_of(c)->bell == conn->id)
+	if (hold_of(c)->bell && hold_of(c)->bell == conn->id)
 		return BL_BELL_OURS;
-	if (past || (!c->wait.bells && bl_shared_wants_exclusive(c)))
+	if (past || (!c->wait.bells && wants_exclusive(c)))
 		return BL_BELL_NONE;
 	return bl_shared_without_limit(c) || !c->wait.bells || !can_ring(c, conn) ? BL_BELL_PASS
 	                                                                          : BL_BELL_RING;
@@ -240,7 +242,7 @@ static void avoid_slot(struct bl_contest *c)
 /* The hold has the slot now, or a row may be in it. */
 static void end_slot(struct bl_contest *c, int rc)
 {
-	bool used = c->unsure || (rc == BIZLOCK_OK && bl_shared_hold_of(c)->key.slot == c->slot);
+	bool used = c->unsure || (rc == BIZLOCK_OK && hold_of(c)->key.slot == c->slot);
 
 	if (!used)
 		bl_slots_give_back(c->client, c->slot);
@@ -250,7 +252,7 @@ static void end_slot(struct bl_contest *c, int rc)
 static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell bell, bool stays)
 {
 	struct bl_claim claim = bl_attempt_claim(c);
-	struct bl_shared_go go = {.wish = bl_shared_wish_of(c),
+	struct bl_shared_go go = {.wish = wish_of(c),
 	                          .claim = &claim,
 	                          .bell = bell,
 	                          .slot = bl_shared_without_limit(c) ? any_slot(c) : 0};
@@ -258,7 +260,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	int rc;
 
 	/* One that cannot wait until the others have left must not send newcomers into the line. */
-	go.stay = stays && bl_shared_wants_exclusive(c) && !c->request->once &&
+	go.stay = stays && wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	c->has_place = go.stay || (c->has_place && c->stays);
 	if (go.stay)
@@ -269,20 +271,20 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	bl_lock(c->client);
 	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
 	if (rc != BIZLOCK_OK && go.bell == BL_BELL_OURS && !conn->session.gone) {
-		bl_shared_hold_of(c)->bell = 0; /* given back with the error */
+		hold_of(c)->bell = 0; /* given back with the error */
 		conn->bells--;
 	}
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (go.bell == BL_BELL_RING &&
-	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && bl_shared_wants_exclusive(c))))
+	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && wants_exclusive(c))))
 		bl_attempt_note_bells(c, conn);
 	if (took == BL_TOOK_SLOT || (took == BL_TOOK_ALL && go.slot && !c->others.mine))
 		avoid_slot(c);
 	if (took != BL_TOOK_ALL)
 		return BL_AGAIN;
-	if (go.bell == BL_BELL_OURS && !bl_shared_wants_exclusive(c)) {
-		bl_shared_hold_of(c)->bell = 0; /* given back by the same packet */
+	if (go.bell == BL_BELL_OURS && !wants_exclusive(c)) {
+		hold_of(c)->bell = 0; /* given back by the same packet */
 		conn->bells--;
 	}
 	*c->row = c->others.in_way;
@@ -343,7 +345,7 @@ static int combine(struct bl_contest *c)
 
 int bl_shared_attempt(struct bl_contest *c, bool past)
 {
-	uint64_t bell = bl_shared_hold_of(c)->bell;
+	uint64_t bell = hold_of(c)->bell;
 	struct bl_conn *conn;
 	int rc;
 
@@ -353,7 +355,7 @@ int bl_shared_attempt(struct bl_contest *c, bool past)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	/* If the doorbell is gone, a new look decides whether to go without it. */
-	if (bell == bl_shared_hold_of(c)->bell)
+	if (bell == hold_of(c)->bell)
 		rc = go_on(c, conn, bell_for(c, conn, past), true);
 	else
 		rc = BL_AGAIN;
@@ -395,8 +397,8 @@ int bl_shared_pass(struct bl_contest *c)
 
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 {
-	struct bl_wish wish = bl_shared_wish_of(c);
-	bool first = bl_shared_hold_of(c)->bell || !c->wait.bells || c->past || c->stays ||
+	struct bl_wish wish = wish_of(c);
+	bool first = hold_of(c)->bell || !c->wait.bells || c->past || c->stays ||
 	             bl_shared_without_limit(c);
 	enum bl_shared_how how = first ? BL_SHARED_CLEAR : BL_SHARED_PROBE;
 	int rc;
@@ -413,7 +415,7 @@ int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn)
 	if (rc == BIZLOCK_OK) {
 		c->blocker = c->members[0];
 		*c->row = c->others.in_way;
-		c->stays = c->others.mine && bl_shared_wants_exclusive(c);
+		c->stays = c->others.mine && wants_exclusive(c);
 		if (c->stays && !c->has_place) { /* its row may have the lease of a hold still */
 			c->has_place = true;
 			c->sent = 0;
@@ -451,25 +453,130 @@ int bl_shared_adopt(struct bl_contest *c)
 	return rc;
 }
 
+/* ---- the first in line waits until the others have left -------------------------------------- */
+
+/* A sleep that nobody ends costs no more than this. */
+#define SLEEP_MS 1000
+
+/* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
+static int renew_place(struct bl_contest *c, struct bl_conn *conn)
+{
+	struct bl_ref own = own_row(c);
+	bl_time sent = bl_now();
+	bool matched = false;
+	int rc;
+
+	if (sent < bl_lease_due(c->sent, bl_shared_place_ms(c)))
+		return BIZLOCK_OK;
+	c->has_place = true;
+	bl_unlock(c->client);
+	rc = bl_lock_renew(&conn->session, own, bl_shared_place_ms(c), &matched, c->call->err);
+	bl_lock(c->client);
+	if (rc == BIZLOCK_OK && matched)
+		c->sent = sent;
+	return rc;
+}
+
+/* A shorter sleep proves nothing: a wake-up takes a moment, too. */
+#define PROOF_NS (100 * BL_NS_PER_MS)
+
+static int64_t sleep_ms(const struct bl_contest *c, bl_time until)
+{
+	int64_t most = bl_shared_polls(c->client) ? BL_SHARED_POLL_MS : SLEEP_MS;
+	int64_t ms = bl_left_ms(until);
+
+	if (c->stays && most > bl_shared_place_ms(c) / 6)
+		most = bl_shared_place_ms(c) / 6;
+	return ms < most ? ms : most;
+}
+
+static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
+{
+	struct bl_wish wish = wish_of(c);
+	int64_t ms = sleep_ms(c, until);
+	enum bl_heard heard;
+	bl_time proof;
+	int rc;
+
+	wish.exclusive = c->stays; /* or it waits for slot 0 first */
+	bl_conn_quiet(conn);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_unlock(c->client);
+	proof = bl_now() + PROOF_NS;
+	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
+	                     c->call->err);
+	bl_lock(c->client);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	c->overslept = heard == BL_HEARD_NONE && bl_passed(proof) && c->row->left_us > ms * 1000;
+	if (heard == BL_HEARD_RING && c->client->overslept > 0 && !bl_shared_polls(c->client))
+		c->client->overslept--;
+	return BL_AGAIN;
+}
+
+/* The first in line sleeps in a statement, on the connection that has its doorbell, while enough
+ * connections are left for other calls. A client without watchers has no choice. */
+static bool may_sleep_on(const struct bl_contest *c, const struct bl_conn *conn)
+{
+	const struct bl_pool *pool = &c->client->pool;
+	uint64_t bell = hold_of(c)->bell;
+
+	return !c->op && c->row->left_us > 0 && bell && bell == conn->id &&
+	       (bl_pool_has_room_at_bells(pool, false) || bl_pool_watchers_max(pool) == 0);
+}
+
+int bl_shared_outwait(struct bl_contest *c, bl_time until)
+{
+	bool asleep = false;
+	struct bl_conn *conn;
+	int rc;
+
+	if (c->row->left_us <= 0 && !c->stays)
+		return bl_contest_pause(c, until);
+	if (wants_exclusive(c) && !c->stays && !c->others.exclusively && !c->request->once)
+		return bl_shared_attempt(c, false);
+	rc = bl_attempt_borrow(c, &conn);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->stays)
+		rc = renew_place(c, conn);
+	if (rc == BIZLOCK_OK && may_sleep_on(c, conn)) {
+		asleep = true;
+		bl_pool_bell_begins(&c->client->pool, conn);
+		rc = sleep_on(c, conn, until);
+		bl_pool_bell_over(&c->client->pool);
+	}
+	bl_pool_put(&c->client->pool, conn);
+	if (asleep)
+		bl_watch_promote(c->client);
+	if (rc != BIZLOCK_OK || asleep)
+		return rc;
+	if (c->op)
+		return bl_contest_sleep(c, until);
+	if (c->row->left_us > 0 && hold_of(c)->bell && !bl_shared_polls(c->client))
+		return bl_contest_watch(c, until);
+	return bl_contest_pause(c, bl_earlier(until, bl_now() + BL_SHARED_POLL_MS * BL_NS_PER_MS));
+}
+
 /* ---- the end ------------------------------------------------------------------------------- */
 
 void bl_shared_leave(struct bl_contest *c, int rc)
 {
-	struct bl_hold *h = bl_shared_hold_of(c);
+	struct bl_hold *h = hold_of(c);
 	struct bl_err kept = *c->call->err;
 
 	end_slot(c, rc);
 	if (rc != BIZLOCK_OK && c->stays) {
-		struct bl_drop drop = {.hold = h,
-		                       .ref = bl_shared_own_row(c),
-		                       .rest_us = BL_ROW_STAYS,
-		                       .bell = h->bell};
+		struct bl_drop drop = {
+		        .hold = h, .ref = own_row(c), .rest_us = BL_ROW_STAYS, .bell = h->bell};
 
 		/* The row may have a newer fence than the one that was seen. */
 		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK ||
 		            (!drop.matched && bl_drop_unknown(c->call, h) != BIZLOCK_OK);
 		h->bell = drop.bell;
-	} else if (h->bell && (rc != BIZLOCK_OK || !bl_shared_wants_exclusive(c))) {
+	} else if (h->bell && (rc != BIZLOCK_OK || !wants_exclusive(c))) {
 		bl_drop_bell(c->call, &h->bell);
 	}
 	*c->call->err = kept;
