@@ -40,6 +40,10 @@
 /* Longer than a statement of bizlock's own keeps a row locked, on a busy machine. */
 #define BL_MOMENT_NS (100 * BL_NS_PER_MS)
 
+/* A tool that puts a copy in a table's place leaves none there for a moment, or lets a statement
+ * fail that came in between. */
+#define BL_SWAP_NS (500 * BL_NS_PER_MS)
+
 enum bl_next {
 	BL_NEXT_TRY,      /* go for the row, and for the doorbell */
 	BL_NEXT_TRY_PAST, /* go for the row alone */

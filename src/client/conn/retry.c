@@ -47,8 +47,19 @@ bool bl_may_heal(const struct bl_err *err)
 	return err->code == BIZLOCK_CONN || class == BL_CLASS_RETRY || class == BL_CLASS_STOPPED;
 }
 
+bool bl_may_be_swapped(const struct bl_err *err, bl_time *since)
+{
+	if (bl_classify(err->native) != BL_CLASS_MISSING)
+		return false;
+	if (!*since)
+		*since = bl_now();
+	return !bl_passed(*since + BL_SWAP_NS);
+}
+
 static bool may_be_momentary(const struct bl_call *call, struct bl_tried *tried)
 {
+	if (bl_may_be_swapped(call->err, &tried->missing_at))
+		return true;
 	if (call->err->code != BIZLOCK_BUSY)
 		return false;
 	if (!tried->fenced_at)

@@ -10,10 +10,11 @@ typedef int bl_statement(struct bl_session *s, void *arg, struct bl_err *err);
 
 /* What became of a statement, over all its tries. All zero to begin with. */
 struct bl_tried {
-	bool repeated;     /* a try whose reply was lost may have done it already */
-	bl_time sent;      /* before the try that was answered; 0: nothing was sent */
-	bl_time fenced_at; /* when the row was first found fenced; 0: it was not */
-	bool stalls;       /* what has it locked may be a commit that the cluster keeps waiting */
+	bool repeated;      /* a try whose reply was lost may have done it already */
+	bl_time sent;       /* before the try that was answered; 0: nothing was sent */
+	bl_time fenced_at;  /* when the row was first found fenced; 0: it was not */
+	bl_time missing_at; /* the same of its table: bl_may_be_swapped() */
+	bool stalls;        /* what has it locked may be a commit that the cluster keeps waiting */
 };
 
 /* On any connection. UNKNOWN: sent, and never answered. CONN: never sent. CANCELLED: its wait
@@ -46,6 +47,9 @@ bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt
 
 /* May another try of what failed so do better? */
 bool bl_may_heal(const struct bl_err *err);
+
+/* Is the table missing, but not for long? *since: when it was first found so; 0 before that. */
+bool bl_may_be_swapped(const struct bl_err *err, bl_time *since);
 
 /* How the call answers in the end, when the last try has answered rc. */
 int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc);

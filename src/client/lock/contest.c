@@ -79,6 +79,8 @@ static int survive(struct bl_contest *c, int rc)
 	bool over =
 	        conn && c->request->once ? ++c->failures >= TRY_FAILURES : bl_passed(c->wait.end);
 
+	if (bl_may_be_swapped(err, &c->missing_at))
+		return bl_contest_pause(c, c->missing_at + BL_SWAP_NS);
 	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
 		return rc;
 	if (!conn && bl_waited_in_vain(err))
@@ -275,7 +277,7 @@ static bool wants_batch(const struct bl_contest *c)
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
 {
-	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
+	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB || rc == BIZLOCK_SCHEMA) {
 		if (rc != BL_AGAIN)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)

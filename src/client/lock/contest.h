@@ -43,6 +43,7 @@ struct bl_contest {
 	bl_time sent;   /* OK: when the statement that took the rows was about to be sent */
 	uint64_t floor; /* the largest fence that this client had had by then, where fences have to
 	                   be larger; else 0 */
+	bl_time missing_at; /* when the table was first found missing, 0: it was not */
 	bool in_vain; /* a statement waited for a lock of the server's, of a row or of its table; */
 	bool locked;  /* the table is locked: only a read gets through, if anything does */
 	bool unsure;  /* rows of ours may be there, although we do not hold them */

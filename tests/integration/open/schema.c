@@ -1,5 +1,6 @@
 /* The tables: which of them bizlock_open() accepts, and what bizlock_migrate() changes. */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <stdio.h>
 
 #include "cr_test.h"
@@ -382,4 +383,45 @@ Test(schema, tables_that_were_dropped_are_told_with_the_remedy)
 	expect_advice(b);
 	expect(SCHEMA, b, bizlock_reap(b, NULL, NULL));
 	expect_advice(b);
+}
+
+/* ---- a table in whose place another one is put ----------------------------------------------- */
+
+static void *acquire_task(void *b)
+{
+	expect(OK, b, acquire_as(b, "k", "task"));
+	return NULL;
+}
+
+static void *release_task(void *b)
+{
+	expect(OK, b, bizlock_release(b, KEY("k"), "task", NULL));
+	return NULL;
+}
+
+/* It is away until the first answer says so. */
+static void waits_for_table(struct proxy *p, bizlock *b, void *(*call)(void *b))
+{
+	pthread_t thread;
+	unsigned packets;
+
+	db_run(world.admin, "RENAME TABLE biz_lock TO away");
+	packets = proxy_packets(p);
+	cr_assert_eq(pthread_create(&thread, NULL, call, b), 0);
+	eventually(proxy_packets(p) > packets + 1);
+	db_run(world.admin, "RENAME TABLE away TO biz_lock");
+	pthread_join(thread, NULL);
+}
+
+Test(schema, a_table_that_is_away_for_a_moment_is_waited_for)
+{
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b;
+
+	world_migrate(&world);
+	b = client_through(p, NULL);
+	works(b);
+	waits_for_table(p, b, acquire_task);
+	waits_for_table(p, b, release_task);
+	proxy_stop(p);
 }
