@@ -203,6 +203,8 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 	ops->done_last = &op->next;
 	ops->done_count++;
 	bl_loss_ask_dispatch(b);
+	if (ops->worker.stop) /* the thread of requests waits until all are done */
+		bl_ops_interrupt(ops);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
