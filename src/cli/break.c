@@ -1,7 +1,6 @@
 /* bizlock break: frees a lock in place of its holder. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,13 +54,12 @@ static int ask(const struct cli *c, const struct options *o, const char *holder)
 	if (fgets(answer, sizeof(answer), stdin) && strcspn(answer, "\n") == 1 &&
 	    strchr("yY", answer[0]))
 		return CLI_GO_ON;
-	cli_say("left as it is");
-	return CLI_NO;
+	return cli_give_up(CLI_NO, "left as it is");
 }
 
 static int break_it(const struct cli *c, const struct options *o, const struct cli_lock *lock)
 {
-	char holder[640], *safe;
+	char holder[640];
 	int code, rc;
 
 	describe(lock, holder, sizeof(holder));
@@ -69,15 +67,11 @@ static int break_it(const struct cli *c, const struct options *o, const struct c
 	if (code != CLI_GO_ON)
 		return code;
 	rc = bizlock_break(c->lock, cli_key(c), o->fence ? o->fence : lock->fence);
-	if (rc == BIZLOCK_LOST) {
-		cli_say("%s", bizlock_errmsg(c->lock));
-		return CLI_NO;
+	if (rc != BIZLOCK_OK) {
+		code = cli_failed(c, rc);
+		return rc == BIZLOCK_LOST ? CLI_NO : code;
 	}
-	if (rc != BIZLOCK_OK)
-		return cli_failed(c, rc);
-	safe = cli_safe(holder);
-	printf("broken: %s\n", safe ? safe : "");
-	free(safe);
+	cli_print("broken: %s", holder);
 	return CLI_DONE;
 }
 
@@ -104,14 +98,12 @@ int cli_break(struct cli *c)
 	if (code != CLI_GO_ON)
 		return code;
 	rc = bizlock_look(c->lock, cli_key(c), cli_locks_keep, &locks);
-	if (rc != BIZLOCK_OK) {
+	if (rc != BIZLOCK_OK)
 		code = cli_failed(c, rc);
-	} else if (locks.count == 0) {
-		cli_say("%s/%s: nobody holds it", c->argv[0], c->argv[1]);
-		code = CLI_NO;
-	} else {
+	else if (locks.count == 0)
+		code = cli_give_up(CLI_NO, "%s/%s: nobody holds it", c->argv[0], c->argv[1]);
+	else
 		code = break_one(c, &o, &locks);
-	}
 	cli_locks_free(&locks);
 	return code;
 }

@@ -83,10 +83,14 @@ int cli_failed(const struct cli *c, int rc);
 
 /* ---- speaking -------------------------------------------------------------- */
 
-/* A line on stderr, control characters made visible. */
+/* A line on stdout, or on stderr; control characters are made visible. */
+__attribute__((format(printf, 1, 2))) void cli_print(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
-/* The same, with a hint at --help. CLI_USAGE. */
+/* Says why, and returns the code. */
+__attribute__((format(printf, 2, 3))) int cli_give_up(enum cli_exit code, const char *format, ...);
+
+/* The same for CLI_USAGE, with a hint at --help. */
 __attribute__((format(printf, 2, 3))) int cli_misused(const struct cli *c, const char *format, ...);
 
 /* Text of strangers in a form that can do a terminal no harm: control characters,

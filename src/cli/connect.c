@@ -30,8 +30,7 @@ const struct cli_option cli_connection_options[] = {
 
 int cli_failed(const struct cli *c, int rc)
 {
-	cli_say("%s", bizlock_errmsg(c->lock));
-	return cli_exit_of(rc);
+	return cli_give_up(cli_exit_of(rc), "%s", bizlock_errmsg(c->lock));
 }
 
 int cli_password(struct cli *c)
@@ -42,10 +41,9 @@ int cli_password(struct cli *c)
 	if (!c->ask_password)
 		return CLI_GO_ON;
 	c->ask_password = false;
-	if (!cli_ask_secret("Password: ", &secret)) {
-		cli_say("the password could not be asked for: %s", strerror(errno));
-		return CLI_SYSTEM;
-	}
+	if (!cli_ask_secret("Password: ", &secret))
+		return cli_give_up(CLI_SYSTEM, "the password could not be asked for: %s",
+		                   strerror(errno));
 	rc = bizlock_set(c->lock, "password", secret);
 	explicit_bzero(secret, strlen(secret));
 	free(secret);

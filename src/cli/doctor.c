@@ -40,13 +40,9 @@ static const char *level_name(int level)
 
 static void print_finding(const bizlock_finding *f)
 {
-	char *text = cli_safe(f->text), *remedy = cli_safe(f->remedy);
-
-	printf("%-4s  %-15s %s\n", level_name(f->level), f->name, text ? text : "");
-	if (remedy && *remedy)
-		printf("      %-15s %s\n", "  remedy:", remedy);
-	free(text);
-	free(remedy);
+	cli_print("%-4s  %-15s %s", level_name(f->level), f->name, f->text);
+	if (*f->remedy)
+		cli_print("      %-15s %s", "  remedy:", f->remedy);
 }
 
 static bool add_finding(struct libscols_table *table, const bizlock_finding *f)

@@ -96,12 +96,11 @@ static int release(struct cli_exec *x, bool is_lost)
 	char name[256];
 	int rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 
-	if (is_lost || rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER) {
-		cli_say("%s was not safely held to the end (fence %" PRIu64
-		        "): its work may be half done",
-		        cli_exec_name(x, name), x->fence);
-		return CLI_LOST;
-	}
+	if (is_lost || rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER)
+		return cli_give_up(CLI_LOST,
+		                   "%s was not safely held to the end (fence %" PRIu64
+		                   "): its work may be half done",
+		                   cli_exec_name(x, name), x->fence);
 	if (rc != BIZLOCK_OK)
 		cli_failed(x->c, rc); /* it stays locked until the lease ends; the work is done */
 	return x->status;
@@ -158,19 +157,16 @@ static void lost(void *arg, bizlock_key key, uint64_t fence)
 
 /* A server that is full, or restarts, is waited for as the lock is. Without a limit it is not:
  * nobody would hear of a wrong address. */
-static bool wait_to_open(struct cli_exec *x)
+static int open_client(struct cli_exec *x)
 {
 	int64_t ms = x->o.wait_ms < UINT32_MAX ? x->o.wait_ms : UINT32_MAX;
-	char text[16];
+	char text[24];
 
 	x->began_ms = cli_exec_now_ms();
-	if (ms <= 0)
-		return true;
 	snprintf(text, sizeof(text), "%" PRId64, ms);
-	if (bizlock_set(x->c->lock, "open_wait_ms", text) == BIZLOCK_OK)
-		return true;
-	cli_say("%s", bizlock_errmsg(x->c->lock));
-	return false;
+	if (ms > 0 && bizlock_set(x->c->lock, "open_wait_ms", text) != BIZLOCK_OK)
+		return cli_give_up(CLI_SYSTEM, "%s", bizlock_errmsg(x->c->lock));
+	return cli_open(x->c);
 }
 
 static int prepare(struct cli_exec *x)
@@ -180,17 +176,14 @@ static int prepare(struct cli_exec *x)
 	if (code != CLI_GO_ON)
 		return code;
 	cli_inherited_note(&x->inherited);
-	if (!cli_guard_start(x, &x->guard)) {
-		cli_say("no process can be started: %s", strerror(errno));
-		return CLI_SYSTEM;
-	}
+	if (!cli_guard_start(x, &x->guard))
+		return cli_give_up(CLI_SYSTEM, "no process can be started: %s", strerror(errno));
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->wake < 0 || bizlock_set(x->c->lock, "renew", "on") != BIZLOCK_OK ||
-	    bizlock_on_lost(x->c->lock, lost, &x->wake) != BIZLOCK_OK) {
-		cli_say("%s", x->wake < 0 ? strerror(errno) : bizlock_errmsg(x->c->lock));
-		return CLI_SYSTEM;
-	}
-	code = wait_to_open(x) ? cli_open(x->c) : CLI_SYSTEM;
+	    bizlock_on_lost(x->c->lock, lost, &x->wake) != BIZLOCK_OK)
+		return cli_give_up(CLI_SYSTEM, "%s",
+		                   x->wake < 0 ? strerror(errno) : bizlock_errmsg(x->c->lock));
+	code = open_client(x);
 	return code == CLI_GO_ON ? cli_exec_refuse_nested(x) : code;
 }
 

@@ -209,10 +209,8 @@ int cli_exec_acquire(struct cli_exec *x)
 	a.opts.limit = (uint32_t)x->o.limit;
 	a.opts.owner = EXEC_OWNER;
 	a.opts.note = x->o.note;
-	if (pthread_create(&thread, NULL, acquire, &a) != 0) {
-		cli_say("no thread can be started");
-		return CLI_SYSTEM;
-	}
+	if (pthread_create(&thread, NULL, acquire, &a) != 0)
+		return cli_give_up(CLI_SYSTEM, "no thread can be started");
 	x->c->die_by = wait_for(x, &a);
 	pthread_join(thread, NULL);
 	if (x->c->die_by)

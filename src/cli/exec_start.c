@@ -193,11 +193,9 @@ static _Noreturn void become(const struct launch *l)
 /* The child is in its group, and waits. The guard is told of it before it begins. */
 static int release_child(struct cli_exec *x, const struct launch *l)
 {
-	if (cli_exec_rest_ms(x) <= 0) {
-		cli_say("%s/%s: the lock is lost; the command was not started", x->key.biz_type,
-		        x->key.biz_id);
-		return CLI_LOST;
-	}
+	if (cli_exec_rest_ms(x) <= 0)
+		return cli_give_up(CLI_LOST, "%s/%s: the lock is lost; the command was not started",
+		                   x->key.biz_type, x->key.biz_id);
 	if (x->tty.alone)
 		cli_tty_lend(&x->tty, x->child);
 	return write(l->go[1], "", 1) == 1 ? CLI_GO_ON : CLI_SYSTEM;
@@ -212,9 +210,8 @@ static int fork_child(struct cli_exec *x, struct launch *l)
 		become(l);
 	close(l->go[0]);
 	if (x->child < 0) {
-		cli_say("no process can be started: %s", strerror(errno));
 		close(l->go[1]);
-		return CLI_SYSTEM;
+		return cli_give_up(CLI_SYSTEM, "no process can be started: %s", strerror(errno));
 	}
 	setpgid(x->child, x->child); /* it does so, too: whoever is first */
 	code = release_child(x, l);
@@ -235,16 +232,14 @@ static bool share_ran(struct cli_exec *x)
 int cli_exec_start(struct cli_exec *x)
 {
 	struct launch l = {.x = x, .wrapper = getpid()};
-	int code = CLI_SYSTEM;
+	int code;
 
-	if (!share_ran(x) || !make_environment(x, &l.environment)) {
-		cli_say("out of memory");
-		code = CLI_INTERNAL;
-	} else if (pipe2(l.go, O_CLOEXEC) != 0) {
-		cli_say("no pipe can be made: %s", strerror(errno));
-	} else {
+	if (!share_ran(x) || !make_environment(x, &l.environment))
+		code = cli_give_up(CLI_INTERNAL, "out of memory");
+	else if (pipe2(l.go, O_CLOEXEC) != 0)
+		code = cli_give_up(CLI_SYSTEM, "no pipe can be made: %s", strerror(errno));
+	else
 		code = fork_child(x, &l);
-	}
 	free_environment(&l.environment);
 	return code;
 }

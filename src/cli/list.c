@@ -43,10 +43,8 @@ int cli_print_locks(const struct cli_locks *locks, bool json)
 	                           : cli_locks_text(locks, json ? CLI_FORM_JSON : CLI_FORM_TABLE,
 	                                            json ? 0 : width_of_output());
 
-	if (!text) {
-		cli_say("out of memory");
-		return CLI_INTERNAL;
-	}
+	if (!text)
+		return cli_give_up(CLI_INTERNAL, "out of memory");
 	if (*text)
 		printf("%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
 	free(text);

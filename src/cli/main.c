@@ -59,10 +59,8 @@ int main(int argc, char **argv)
 	cli_guard_files();
 	cli_mind_pipes(&c);
 	setlocale(LC_ALL, "");
-	if (bizlock_new(&c.lock) != BIZLOCK_OK) {
-		cli_say("%s", bizlock_errmsg(NULL));
-		return CLI_INTERNAL;
-	}
+	if (bizlock_new(&c.lock) != BIZLOCK_OK)
+		return cli_give_up(CLI_INTERNAL, "%s", bizlock_errmsg(NULL));
 	code = run(&c);
 	bizlock_close(c.lock);
 	code = cli_finish(&c, code);

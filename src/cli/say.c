@@ -1,4 +1,4 @@
-/* What a command says: lines on stderr, and whether its output arrived. */
+/* What a command says: lines without harm to a terminal, and whether its output arrived. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,16 +11,27 @@
 
 #include "cli/cli.h"
 
-static void say(const char *format, va_list args)
+#define SPEAKER "bizlock: " /* of lines on stderr */
+
+static void print_line(FILE *out, const char *before, const char *format, va_list args)
 {
 	char *text = NULL, *safe = NULL;
 
 	if (vasprintf(&text, format, args) < 0)
 		return;
 	safe = cli_safe(text);
-	fprintf(stderr, "bizlock: %s\n", safe ? safe : "out of memory");
+	fprintf(out, "%s%s\n", before, safe ? safe : "out of memory");
 	free(safe);
 	free(text);
+}
+
+void cli_print(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_line(stdout, "", format, args);
+	va_end(args);
 }
 
 void cli_say(const char *format, ...)
@@ -28,8 +39,18 @@ void cli_say(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	print_line(stderr, SPEAKER, format, args);
 	va_end(args);
+}
+
+int cli_give_up(enum cli_exit code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_line(stderr, SPEAKER, format, args);
+	va_end(args);
+	return code;
 }
 
 int cli_misused(const struct cli *c, const char *format, ...)
@@ -37,7 +58,7 @@ int cli_misused(const struct cli *c, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	print_line(stderr, SPEAKER, format, args);
 	va_end(args);
 	fprintf(stderr, "Try 'bizlock %s%s--help'.\n", c->command ? c->command->name : "",
 	        c->command ? " " : "");
@@ -79,6 +100,6 @@ int cli_finish(const struct cli *c, int code)
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}
-	cli_say("standard output: %s", errno ? strerror(errno) : "could not be written");
-	return CLI_OUTPUT;
+	return cli_give_up(CLI_OUTPUT, "standard output: %s",
+	                   errno ? strerror(errno) : "could not be written");
 }

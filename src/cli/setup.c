@@ -99,10 +99,8 @@ int cli_migrate(struct cli *c)
 	if (code != CLI_GO_ON)
 		return code;
 	all.out = open_memstream(&text, &size);
-	if (!all.out) {
-		cli_say("out of memory");
-		return CLI_INTERNAL;
-	}
+	if (!all.out)
+		return cli_give_up(CLI_INTERNAL, "out of memory");
 	code = migrate(c, &all);
 	if (fclose(all.out) == 0 && code <= CLI_NO)
 		fputs(text, stdout);
@@ -121,14 +119,10 @@ int cli_grants(struct cli *c)
 	if (code != CLI_GO_ON)
 		return code;
 	do {
-		char *more = realloc(text, size);
-
-		if (!more) {
-			free(text);
-			cli_say("out of memory");
-			return CLI_INTERNAL;
-		}
-		text = more;
+		free(text);
+		text = malloc(size);
+		if (!text)
+			return cli_give_up(CLI_INTERNAL, "out of memory");
 		rc = bizlock_grants(c->lock, c->argv[0], text, size, &need);
 		size = need + 1;
 	} while (rc == BIZLOCK_LIMIT);

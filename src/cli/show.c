@@ -19,65 +19,46 @@ const char cli_show_more[] =
         "Exits by 0 if the lock is held or resting, else by 1. Waiters are shown as far\n"
         "as the server lets this user see connections.\n";
 
-static void line(const char *name, const char *value)
-{
-	char *safe = cli_safe(value);
-
-	printf("%-9s %s\n", name, safe ? safe : "?");
-	free(safe);
-}
-
-static void number(const char *name, uint64_t value)
-{
-	printf("%-9s %" PRIu64 "\n", name, value);
-}
-
-static void duration(const char *name, int64_t ms, const char *more)
-{
-	char text[CLI_DURATION_SIZE];
-
-	printf("%-9s %s%s\n", name, cli_show_duration(ms < 0 ? -ms : ms, text), more);
-}
-
 static int show_waiter(void *arg, const bizlock_waiter *w)
 {
-	char text[160], waited[CLI_DURATION_SIZE] = "";
+	char waited[CLI_DURATION_SIZE] = "";
 	bool watches = w->waited_ms < 0;
 
 	(void)arg;
 	if (!watches)
 		cli_show_duration(w->waited_ms, waited);
-	snprintf(text, sizeof(text), "%.40s@%.60s%s%s, connection %" PRIu64, w->user, w->host,
-	         watches ? " watches" : " for ", waited, w->connection);
-	line("waiting", text);
+	cli_print("waiting   %.40s@%.60s%s%s, connection %" PRIu64, w->user, w->host,
+	          watches ? " watches" : " for ", waited, w->connection);
 	return 0;
 }
 
 static void show_lock(const struct cli_lock *lock)
 {
 	struct cli_owner o;
-	bool over = lock->left_ms <= 0;
+	char time[CLI_DURATION_SIZE];
+	int64_t left = lock->left_ms;
 
 	cli_owner_read(lock->owner, &o);
-	line("type", lock->biz_type);
-	line("id", lock->biz_id);
-	line("state", cli_lock_state(lock));
-	line("mode", cli_lock_mode(lock));
+	cli_print("type      %s", lock->biz_type);
+	cli_print("id        %s", lock->biz_id);
+	cli_print("state     %s", cli_lock_state(lock));
+	cli_print("mode      %s", cli_lock_mode(lock));
 	if (cli_lock_has_slot(lock)) {
-		number("slot", lock->slot);
-		number("limit", lock->limit);
+		cli_print("slot      %" PRIu32, lock->slot);
+		cli_print("limit     %" PRIu32, lock->limit);
 	}
 	if (*lock->owner) {
-		line("owner", lock->owner);
-		line("host", o.host);
-		line("pid", o.pid);
+		cli_print("owner     %s", lock->owner);
+		cli_print("host      %s", o.host);
+		cli_print("pid       %s", o.pid);
 	}
-	number("fence", lock->fence);
-	number("depth", lock->depth);
-	duration("held", lock->held_ms, "");
-	duration(*lock->owner ? "lease" : "rest", lock->left_ms, over ? " over" : " left");
+	cli_print("fence     %" PRIu64, lock->fence);
+	cli_print("depth     %" PRIu32, lock->depth);
+	cli_print("held      %s", cli_show_duration(llabs(lock->held_ms), time));
+	cli_print("%-9s %s %s", *lock->owner ? "lease" : "rest",
+	          cli_show_duration(llabs(left), time), left > 0 ? "left" : "over");
 	if (*lock->note)
-		line("note", lock->note);
+		cli_print("note      %s", lock->note);
 }
 
 /* One by one those that share it, with a line in between. */

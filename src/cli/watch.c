@@ -235,9 +235,7 @@ int cli_watch(struct cli *c)
 	code = cli_open(c);
 	if (code != CLI_GO_ON)
 		return code;
-	if (!begin(&w)) {
-		cli_say("no terminal: %s", strerror(errno));
-		return CLI_SYSTEM;
-	}
+	if (!begin(&w))
+		return cli_give_up(CLI_SYSTEM, "no terminal: %s", strerror(errno));
 	return watch(&w);
 }
