@@ -66,6 +66,9 @@ int cli_parse_first(struct cli *c);
 extern const struct cli_option cli_common_options[], cli_connection_options[];
 extern const struct cli_command cli_commands[]; /* up to one without a name */
 
+/* Sets c->command. CLI_GO_ON; CLI_USAGE: there is none of that name, which has been said. */
+int cli_choose(struct cli *c, const char *name);
+
 /* BIZ_TYPE and BIZ_ID, the first two words. */
 bizlock_key cli_key(const struct cli *c);
 
@@ -139,10 +142,6 @@ struct cli_near {
 
 struct cli_near cli_near_to(const char *word);
 void cli_near_try(struct cli_near *near, const char *name);
-
-/* NULL: there is none; then what is near. */
-const struct cli_command *cli_find_command(const char *name, struct cli_near *ret_near);
-int cli_unknown_command(const struct cli *c, const struct cli_near *near);
 
 /* From the terminal, without echo. *ret is to be wiped and freed. false: no terminal,
  * or the end of input; errno says why. */

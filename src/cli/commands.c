@@ -5,23 +5,23 @@
 
 static int help(struct cli *c)
 {
-	const char *topic;
-	struct cli_near near;
 	int code = cli_parse(c, NULL);
+	const char *topic;
 
 	if (code != CLI_GO_ON)
 		return code;
 	topic = c->argc > 0 ? c->argv[0] : "";
 	if (!*topic)
-		return cli_help_all(), CLI_DONE;
-	if (strcmp(topic, "connection") == 0)
-		return cli_help_connection(), CLI_DONE;
-	if (strcmp(topic, "exit-codes") == 0)
-		return cli_help_exits(), CLI_DONE;
-	c->command = cli_find_command(topic, &near);
-	if (c->command)
-		return cli_help(c->command), CLI_DONE;
-	return cli_unknown_command(c, &near);
+		cli_help_all();
+	else if (strcmp(topic, "connection") == 0)
+		cli_help_connection();
+	else if (strcmp(topic, "exit-codes") == 0)
+		cli_help_exits();
+	else if (cli_choose(c, topic) != CLI_GO_ON)
+		return CLI_USAGE;
+	else
+		cli_help(c->command);
+	return CLI_DONE;
 }
 
 /* In the order of the help. Their options stand in the files of the commands. */
@@ -47,22 +47,21 @@ const struct cli_command cli_commands[] = {
         {0},
 };
 
-const struct cli_command *cli_find_command(const char *name, struct cli_near *ret_near)
+int cli_choose(struct cli *c, const char *name)
 {
-	*ret_near = cli_near_to(name);
-	for (const struct cli_command *command = cli_commands; command->name; command++) {
-		if (strcmp(command->name, name) == 0)
-			return command;
-		cli_near_try(ret_near, command->name);
-	}
-	return NULL;
-}
+	struct cli_near near = cli_near_to(name);
 
-int cli_unknown_command(const struct cli *c, const struct cli_near *near)
-{
-	return cli_misused(c, "unknown command \"%s\"%s%s%s", near->word,
-	                   near->name ? ", did you mean \"" : "", near->name ? near->name : "",
-	                   near->name ? "\"?" : "");
+	c->command = NULL;
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		if (strcmp(command->name, name) == 0) {
+			c->command = command;
+			return CLI_GO_ON;
+		}
+		cli_near_try(&near, command->name);
+	}
+	return cli_misused(c, "unknown command \"%s\"%s%s%s", name,
+	                   near.name ? ", did you mean \"" : "", near.name ? near.name : "",
+	                   near.name ? "\"?" : "");
 }
 
 bizlock_key cli_key(const struct cli *c)

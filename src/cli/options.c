@@ -130,21 +130,6 @@ static int take_password(const struct parser *p, char *text)
 	                         "give -p alone to be asked, or put it into an option file");
 }
 
-static int take_help(const struct parser *p)
-{
-	if (p->c->command)
-		cli_help(p->c->command);
-	else
-		cli_help_all();
-	return CLI_DONE;
-}
-
-static int take_version(void)
-{
-	printf("bizlock %s, library %s\n", BIZLOCK_VERSION, bizlock_version());
-	return CLI_DONE;
-}
-
 static int take(const struct parser *p, const struct cli_option *o, char *text)
 {
 	switch (o->kind) {
@@ -164,11 +149,16 @@ static int take(const struct parser *p, const struct cli_option *o, char *text)
 	case CLI_PASSWORD:
 		return take_password(p, text);
 	case CLI_HELP:
-		return take_help(p);
+		if (p->c->command)
+			cli_help(p->c->command);
+		else
+			cli_help_all();
+		break;
 	case CLI_VERSION:
+		printf("bizlock %s, library %s\n", BIZLOCK_VERSION, bizlock_version());
 		break;
 	}
-	return take_version();
+	return CLI_DONE;
 }
 
 /* ---- mistakes ------------------------------------------------------------------ */
