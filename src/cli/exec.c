@@ -70,6 +70,7 @@ static int read_words(struct cli_exec *x)
 	if (own + 1 >= all)
 		return cli_misused(c, "exec: no command; it follows a \"--\"");
 	x->key = cli_key(c);
+	snprintf(x->name, sizeof(x->name), "%s/%s", x->key.biz_type, x->key.biz_id);
 	x->command = &argv[own + 1];
 	return CLI_GO_ON;
 }
@@ -93,14 +94,13 @@ static bool bury(struct cli_exec *x)
 
 static int release(struct cli_exec *x, bool is_lost)
 {
-	char name[256];
 	int rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 
 	if (is_lost || rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER)
 		return cli_give_up(CLI_LOST,
 		                   "%s was not safely held to the end (fence %" PRIu64
 		                   "): its work may be half done",
-		                   cli_exec_name(x, name), x->fence);
+		                   x->name, x->fence);
 	if (rc != BIZLOCK_OK)
 		cli_failed(x->c, rc); /* it stays locked until the lease ends; the work is done */
 	return x->status;
@@ -176,7 +176,7 @@ static int prepare(struct cli_exec *x)
 	if (code != CLI_GO_ON)
 		return code;
 	cli_inherited_note(&x->inherited);
-	if (!cli_guard_start(x, &x->guard))
+	if (!cli_guard_start(x->command, &x->guard))
 		return cli_give_up(CLI_SYSTEM, "no process can be started: %s", strerror(errno));
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->wake < 0 || bizlock_set(x->c->lock, "renew", "on") != BIZLOCK_OK ||
@@ -190,16 +190,15 @@ static int prepare(struct cli_exec *x)
 int cli_exec(struct cli *c)
 {
 	/* The library's thread may report a loss until the client is closed, which is later. */
-	static struct cli_exec x;
-	int code;
-
-	x = (struct cli_exec){
-	        .c = c,
+	static struct cli_exec x = {
 	        .o = {.wait_ms = -1, .busy_code = UINT64_MAX},
 	        .signals = -1,
 	        .wake = -1,
 	        .tty = {.fd = -1},
 	};
+	int code;
+
+	x.c = c;
 	code = prepare(&x);
 	if (code == CLI_GO_ON && !cli_exec_catch(&x, false))
 		code = CLI_SYSTEM;

@@ -26,18 +26,16 @@
 
 /* ---- the guard --------------------------------------------------------------- */
 
-struct cli_exec;
-
 struct cli_guard {
 	pid_t pid; /* 0: none */
 	int orders;
 };
 
-/* Before there are threads. false: errno. */
-bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret);
+/* Before there are threads. `command` are the last words of the command line. false: errno. */
+bool cli_guard_start(char **command, struct cli_guard *ret);
 
 /* Orders it to kill `group` at that time of CLOCK_BOOTTIME, unless another order comes first. */
-void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns);
+void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ms);
 
 /* Has it exit, or ends it. true: it has killed the group. When this returns, it kills nobody. */
 bool cli_guard_end(struct cli_guard *g);
@@ -69,8 +67,6 @@ struct cli_exec_options {
 	bool verbose, shared, exclusive;
 };
 
-uint32_t cli_exec_mode(const struct cli_exec_options *o); /* flags of bizlock_acquire() */
-
 #define EXEC_FILES_MAX 256
 
 /* What the command is to inherit: as it was before we began. */
@@ -83,6 +79,7 @@ struct cli_inherited {
 struct cli_exec {
 	struct cli *c;
 	bizlock_key key;
+	char name[BIZLOCK_TYPE_MAX + 1 + BIZLOCK_ID_MAX + 1]; /* the key, as we show it */
 	char **command;
 	struct cli_exec_options o;
 	struct cli_inherited inherited;
@@ -111,8 +108,7 @@ void cli_inherited_note(struct cli_inherited *ret);
 int cli_exec_refuse_nested(struct cli_exec *x);
 int cli_exec_acquire(struct cli_exec *x);
 
-int64_t cli_exec_now_ms(void);                                      /* CLOCK_BOOTTIME */
-const char *cli_exec_name(const struct cli_exec *x, char buf[256]); /* of the lock */
+int64_t cli_exec_now_ms(void); /* CLOCK_BOOTTIME */
 void cli_exec_wake(int fd);
 
 /* Starts the command; CLI_GO_ON or an exit code. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/exec.h"
@@ -22,23 +21,12 @@ struct acquisition {
 	atomic_bool done;
 };
 
-const char *cli_exec_name(const struct cli_exec *x, char buf[256])
-{
-	snprintf(buf, 256, "%s/%s", x->key.biz_type, x->key.biz_id);
-	return buf;
-}
-
 void cli_exec_wake(int fd)
 {
 	uint64_t one = 1;
 
 	if (write(fd, &one, sizeof(one)) < 0)
 		return; /* it is awake */
-}
-
-uint32_t cli_exec_mode(const struct cli_exec_options *o)
-{
-	return !o->exclusive && (o->shared || o->limit) ? BIZLOCK_SHARED : 0;
 }
 
 /* ---- nested execs ------------------------------------------------------------------- */
@@ -61,28 +49,26 @@ static bool is_outer(const char *owner)
 struct sight {
 	const struct cli_exec *x;
 	bool outer;
-	bool seen;
 };
 
 static int look(void *arg, const bizlock_info *info)
 {
 	struct sight *s = arg;
-	char name[256], left[CLI_DURATION_SIZE];
+	const struct cli_exec *x = s->x;
+	char left[CLI_DURATION_SIZE];
 
 	if (info->left_ms <= 0 || s->outer)
 		return 0;
 	s->outer = is_outer(info->owner);
-	s->seen = true;
 	if (s->outer)
 		cli_say("%s is held by the exec that runs this one (fence %" PRIu64
 		        "): waiting for it would never end",
-		        cli_exec_name(s->x, name), info->fence);
-	else if (s->x->o.verbose && *info->owner)
-		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s",
-		        cli_exec_name(s->x, name), info->owner, info->fence,
-		        cli_show_duration(info->left_ms, left));
-	else if (s->x->o.verbose)
-		cli_say("%s is at rest for another %s", cli_exec_name(s->x, name),
+		        x->name, info->fence);
+	else if (x->o.verbose && *info->owner)
+		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s", x->name,
+		        info->owner, info->fence, cli_show_duration(info->left_ms, left));
+	else if (x->o.verbose)
+		cli_say("%s is at rest for another %s", x->name,
 		        cli_show_duration(info->left_ms, left));
 	return 0;
 }
@@ -165,21 +151,13 @@ static int not_acquired(const struct cli_exec *x, const struct acquisition *a)
 	return cli_exit_of(a->rc);
 }
 
-int64_t cli_exec_now_ms(void)
+static int acquired(const struct cli_exec *x, const bizlock_grant *grant)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int acquired(const struct cli_exec *x, const bizlock_grant *grant, int64_t waited_ms)
-{
-	char name[256], waited[CLI_DURATION_SIZE];
+	char waited[CLI_DURATION_SIZE];
 
 	if (x->o.verbose)
-		cli_say("%s acquired after %s, fence %" PRIu64 "%s", cli_exec_name(x, name),
-		        cli_show_duration(waited_ms, waited), grant->fence,
+		cli_say("%s acquired after %s, fence %" PRIu64 "%s", x->name,
+		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), grant->fence,
 		        grant->flags & BIZLOCK_TOOK_OVER ? "; its last holder never released it"
 		                                         : "");
 	return CLI_GO_ON;
@@ -205,7 +183,7 @@ int cli_exec_acquire(struct cli_exec *x)
 	a.opts.wait_ms = wait_left_ms(x);
 	a.opts.lease_ms = (uint32_t)x->o.lease_ms;
 	a.opts.min_hold_ms = (uint32_t)x->o.min_hold_ms;
-	a.opts.flags = cli_exec_mode(&x->o);
+	a.opts.flags = x->o.shared || x->o.limit ? BIZLOCK_SHARED : 0;
 	a.opts.limit = (uint32_t)x->o.limit;
 	a.opts.owner = EXEC_OWNER;
 	a.opts.note = x->o.note;
@@ -216,8 +194,7 @@ int cli_exec_acquire(struct cli_exec *x)
 	if (x->c->die_by)
 		code = 128 + x->c->die_by;
 	else
-		code = a.rc == BIZLOCK_OK ? acquired(x, &a.grant, cli_exec_now_ms() - x->began_ms)
-		                          : not_acquired(x, &a);
+		code = a.rc == BIZLOCK_OK ? acquired(x, &a.grant) : not_acquired(x, &a);
 	free(a.message);
 	return code;
 }

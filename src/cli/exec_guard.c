@@ -17,7 +17,7 @@
 #define LEAVE_MS 1000 /* to exit; a machine that is late may take some of it */
 
 struct order {
-	int64_t kill_at_ns;
+	int64_t kill_at_ms;
 	pid_t group; /* 0: exit */
 };
 
@@ -34,8 +34,8 @@ static _Noreturn void guard(int orders, int timer)
 		poll(fds, 2, -1);
 		got = read(orders, &next, sizeof(next)); /* a newer order comes before the clock */
 		if (got == (ssize_t)sizeof(next)) {
-			struct itimerspec at = {.it_value = {next.kill_at_ns / 1000000000,
-			                                     next.kill_at_ns % 1000000000}};
+			struct itimerspec at = {.it_value = {next.kill_at_ms / 1000,
+			                                     next.kill_at_ms % 1000 * 1000000}};
 
 			order = next;
 			if (order.group == 0)
@@ -54,11 +54,11 @@ static _Noreturn void guard(int orders, int timer)
 /* "pkill bizlock", by name or by command line, must not find the guard. If it were killed with
  * the wrapper, the command's children would stay at work without the lock. The words of the
  * command line lie in a row in memory, from the program's name to the command's last word. */
-static void change_name(const struct cli_exec *x, pid_t wrapper)
+static void change_name(char **command, pid_t wrapper)
 {
-	char *from = program_invocation_name, *last = x->command[0];
+	char *from = program_invocation_name, *last = command[0];
 
-	for (char **word = x->command; *word; word++)
+	for (char **word = command; *word; word++)
 		last = *word;
 	prctl(PR_SET_NAME, "exec-guard");
 	if (last > from) {
@@ -70,12 +70,12 @@ static void change_name(const struct cli_exec *x, pid_t wrapper)
 }
 
 /* Out of reach of signals to the wrapper's group and terminal, and with nobody's files open. */
-static _Noreturn void become_guard(const struct cli_exec *x, pid_t wrapper, int orders)
+static _Noreturn void become_guard(char **command, pid_t wrapper, int orders)
 {
 	sigset_t all;
 	int timer;
 
-	change_name(x, wrapper);
+	change_name(command, wrapper);
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
@@ -88,7 +88,7 @@ static _Noreturn void become_guard(const struct cli_exec *x, pid_t wrapper, int 
 	guard(0, timer);
 }
 
-bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret)
+bool cli_guard_start(char **command, struct cli_guard *ret)
 {
 	pid_t wrapper = getpid();
 	int ends[2], why;
@@ -97,7 +97,7 @@ bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret)
 		return false;
 	ret->pid = fork();
 	if (ret->pid == 0)
-		become_guard(x, wrapper, ends[0]);
+		become_guard(command, wrapper, ends[0]);
 	why = errno;
 	close(ends[0]);
 	ret->orders = ends[1];
@@ -110,9 +110,9 @@ bool cli_guard_start(const struct cli_exec *x, struct cli_guard *ret)
 }
 
 /* A guard that cannot be told is stuck or gone; then the wrapper alone ends the command. */
-void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ns)
+void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ms)
 {
-	struct order order = {kill_at_ns > 1 ? kill_at_ns : 1, group};
+	struct order order = {kill_at_ms > 1 ? kill_at_ms : 1, group};
 
 	if (g->pid && write(g->orders, &order, sizeof(order)) < 0)
 		return;

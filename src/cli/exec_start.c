@@ -194,8 +194,8 @@ static _Noreturn void become(const struct launch *l)
 static int release_child(struct cli_exec *x, const struct launch *l)
 {
 	if (cli_exec_rest_ms(x) <= 0)
-		return cli_give_up(CLI_LOST, "%s/%s: the lock is lost; the command was not started",
-		                   x->key.biz_type, x->key.biz_id);
+		return cli_give_up(CLI_LOST, "%s: the lock is lost; the command was not started",
+		                   x->name);
 	if (x->tty.alone)
 		cli_tty_lend(&x->tty, x->child);
 	return write(l->go[1], "", 1) == 1 ? CLI_GO_ON : CLI_SYSTEM;

@@ -54,12 +54,12 @@ bool cli_exec_catch(struct cli_exec *x, bool running)
 
 /* ---- the lease -------------------------------------------------------------------- */
 
-static int64_t boottime_ns(void)
+int64_t cli_exec_now_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int64_t kill_margin(const struct cli_exec *x)
@@ -71,36 +71,32 @@ static int64_t kill_margin(const struct cli_exec *x)
 
 int64_t cli_exec_rest_ms(const struct cli_exec *x)
 {
-	int64_t now = boottime_ns(); /* read first: an end that is too early does no harm */
+	int64_t now = cli_exec_now_ms(); /* read first: an end that is too early does no harm */
 	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
 
-	if (x->ending && rest > x->kill_at_ms - now / 1000000)
-		rest = x->kill_at_ms -
-		       now / 1000000; /* renewed too late: it was told to end by then */
-	cli_guard_order(&x->guard, x->child, now + (rest > 0 ? rest : 0) * 1000000);
+	if (x->ending && rest > x->kill_at_ms - now)
+		rest = x->kill_at_ms - now; /* renewed too late: it was told to end by then */
+	cli_guard_order(&x->guard, x->child, now + (rest > 0 ? rest : 0));
 	return rest;
 }
 
 static void send(const struct cli_exec *x, int number)
 {
 	if (kill(-x->child, number) != 0 && errno == EPERM)
-		cli_say("%s/%s: the command has changed its user and cannot be reached",
-		        x->key.biz_type, x->key.biz_id);
+		cli_say("%s: the command has changed its user and cannot be reached", x->name);
 }
 
 static void tell_to_end(struct cli_exec *x, int64_t rest)
 {
 	x->ending = true;
-	x->kill_at_ms = boottime_ns() / 1000000 + rest;
+	x->kill_at_ms = cli_exec_now_ms() + rest;
 	if (bizlock_last_renewal(x->c->lock, x->key, EXEC_OWNER) != BIZLOCK_OK)
 		cli_say("%s", bizlock_errmsg(x->c->lock));
 	if (rest > 0)
-		cli_say("%s/%s: the lock could not be renewed; the command has %" PRId64
-		        " ms to end",
-		        x->key.biz_type, x->key.biz_id, rest);
+		cli_say("%s: the lock could not be renewed; the command has %" PRId64 " ms to end",
+		        x->name, rest);
 	else
-		cli_say("%s/%s: the lock is lost; the command is killed", x->key.biz_type,
-		        x->key.biz_id);
+		cli_say("%s: the lock is lost; the command is killed", x->name);
 	send(x, SIGTERM);
 	send(x, SIGCONT); /* a process that is stopped cannot obey */
 }
