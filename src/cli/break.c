@@ -91,10 +91,8 @@ int cli_break(struct cli *c)
 {
 	struct options o = {0};
 	struct cli_locks locks = {0};
-	int code = cli_parse(c, &o), rc;
+	int code = cli_begin(c, &o), rc;
 
-	if (code == CLI_GO_ON)
-		code = cli_open(c);
 	if (code != CLI_GO_ON)
 		return code;
 	rc = bizlock_look(c->lock, cli_key(c), cli_locks_keep, &locks);

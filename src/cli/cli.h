@@ -78,7 +78,10 @@ bizlock_key cli_key(const struct cli *c);
  * exit code. */
 int cli_open(struct cli *c);
 
-/* Only the first part: for what needs no open client. */
+/* Reads the options as cli_parse() does, and opens the client. */
+int cli_begin(struct cli *c, void *ret);
+
+/* Asks for the password: for what needs no open client. */
 int cli_password(struct cli *c);
 
 /* Says what the library says about its failed call; returns the exit code. */

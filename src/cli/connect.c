@@ -62,3 +62,10 @@ int cli_open(struct cli *c)
 	code = cli_failed(c, rc);
 	return rc == BIZLOCK_INVALID ? CLI_CONFIG : code;
 }
+
+int cli_begin(struct cli *c, void *ret)
+{
+	int code = cli_parse(c, ret);
+
+	return code == CLI_GO_ON ? cli_open(c) : code;
+}

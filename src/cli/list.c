@@ -55,10 +55,8 @@ int cli_list(struct cli *c)
 {
 	struct options o = {0};
 	struct cli_locks locks = {0};
-	int code = cli_parse(c, &o), rc;
+	int code = cli_begin(c, &o), rc;
 
-	if (code == CLI_GO_ON)
-		code = cli_open(c);
 	if (code != CLI_GO_ON)
 		return code;
 	locks.stale_only = o.stale;

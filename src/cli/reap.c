@@ -177,10 +177,8 @@ static int reap(struct cli *c, struct reaping *r)
 int cli_reap(struct cli *c)
 {
 	struct reaping r = {.o = {.older_than_ms = 3600000, .batch = 500}};
-	int code = cli_parse(c, &r.o);
+	int code = cli_begin(c, &r.o);
 
-	if (code == CLI_GO_ON)
-		code = cli_open(c);
 	if (code != CLI_GO_ON)
 		return code;
 	r.bar = isatty(STDERR_FILENO) && !r.o.quiet;

@@ -98,10 +98,8 @@ int cli_show(struct cli *c)
 {
 	struct options o = {false};
 	struct cli_locks locks = {0};
-	int code = cli_parse(c, &o), rc;
+	int code = cli_begin(c, &o), rc;
 
-	if (code == CLI_GO_ON)
-		code = cli_open(c);
 	if (code != CLI_GO_ON)
 		return code;
 	rc = bizlock_look(c->lock, cli_key(c), cli_locks_keep, &locks);
