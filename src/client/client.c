@@ -219,8 +219,7 @@ void bl_client_stop(struct bizlock *b, bool on)
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
 	bl_lock(b);
-	b->loss_watch.fn = fn;
-	b->loss_watch.arg = arg;
+	bl_loss_tell_to(b, fn, arg);
 	if (b->state == BL_CLIENT_OPEN)                 /* before that, the watch is open's alone */
 		bl_worker_by(&b->loss_watch.worker, 0); /* of what was lost before */
 	bl_unlock(b);

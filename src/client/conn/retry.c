@@ -59,7 +59,7 @@ bool bl_may_be_swapped(const struct bl_err *err, bl_time *since)
 static bool may_be_momentary(const struct bl_call *call, struct bl_tried *tried)
 {
 	if (bl_may_be_swapped(call->err, &tried->missing_at))
-		return true;
+		return call->client->state != BL_CLIENT_CLOSING;
 	if (call->err->code != BIZLOCK_BUSY)
 		return false;
 	if (!tried->fenced_at)

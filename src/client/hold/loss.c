@@ -73,6 +73,20 @@ void bl_loss_forget(struct bizlock *b, struct bl_hold *h)
 		bl_hold_free(h);
 }
 
+void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg)
+{
+	struct bl_loss_watch *w = &b->loss_watch;
+	struct bl_hold *next;
+
+	for (struct bl_hold *h = fn ? NULL : w->first; h; h = next) {
+		next = h->untold_next;
+		if (h->gone || h->state == BL_HOLD_ORPHAN)
+			bl_loss_forget(b, h);
+	}
+	w->fn = fn;
+	w->arg = arg;
+}
+
 /* Nothing may be assumed of the line after each call: the mutex was free. How many calls. */
 static unsigned tell_each(struct bizlock *b)
 {

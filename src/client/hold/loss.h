@@ -28,6 +28,9 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 void bl_loss_note(struct bizlock *b, struct bl_hold *h);
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
+/* From here on `fn` is told, or nobody: of what has ended before it was set nobody is. */
+void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg);
+
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */
 

@@ -185,6 +185,7 @@ static int look(struct bl_contest *c)
 	int rc = c->seen && c->row->left_us > 0 ? BIZLOCK_OK : bl_attempt_look(c);
 
 	c->seen = c->alone = false;
+	c->missing_at = rc == BIZLOCK_OK ? 0 : c->missing_at;
 	if (rc != BIZLOCK_OK || c->row->left_us <= 0)
 		return rc;
 	if (leads_others(c)) {
@@ -253,17 +254,20 @@ static void look_at_home(struct bl_contest *c)
 {
 	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
 	bl_time now = bl_now();
+	uint64_t bell = 0;
 
 	while (h && (h->state != BL_HOLD_HELD || h->key.slot > 0 || h->expires <= now))
 		h = bl_held_next_of_key(h);
 	if (!h)
 		return;
+	if (bl_pool_find(&c->client->pool, h->bell)) /* or it has gone with its connection */
+		bell = h->bell;
 	*c->row = (struct bl_row){.found = true,
 	                          .fence = h->fence,
 	                          .depth = h->depth,
 	                          .left_us = (h->expires - now) / 1000,
-	                          .bell = h->bell,
-	                          .bell_by = h->bell};
+	                          .bell = bell,
+	                          .bell_by = bell};
 	bl_owner_full(&h->owner, &c->client->process, c->row->owner);
 	c->seen = true;
 }
@@ -277,7 +281,7 @@ static bool wants_batch(const struct bl_contest *c)
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
 {
-	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB || rc == BIZLOCK_SCHEMA) {
+	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
 		if (rc != BL_AGAIN)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
