@@ -31,6 +31,15 @@ void bl_worker_stop(struct bl_worker *w, pthread_mutex_t *mu)
 	w->running = false;
 }
 
+void bl_worker_join(struct bl_worker *w)
+{
+	if (!w->running || !w->ends)
+		return;
+	pthread_join(w->thread, NULL);
+	pthread_cond_destroy(&w->wake);
+	*w = (struct bl_worker){.running = false};
+}
+
 /* Once it is to stop, its condition may be destroyed at any time: another thread that is still to
  * stop must not signal it. */
 void bl_worker_by(struct bl_worker *w, bl_time when)

@@ -12,6 +12,7 @@
 struct bl_worker {
 	pthread_t thread;
 	bool running, stop;
+	bool ends;    /* the thread will not take the mutex again */
 	bool at_work; /* and may let go of the mutex with something half done */
 	pthread_cond_t wake;
 	bl_time at; /* when it looks next */
@@ -25,6 +26,9 @@ void bl_worker_stop_soon(struct bl_worker *w);
 
 /* Mutex free; returns when the thread has ended. Takes one that does not run. */
 void bl_worker_stop(struct bl_worker *w, pthread_mutex_t *mu);
+
+/* With the mutex held: joins a thread that ends, so that another one can be started. */
+void bl_worker_join(struct bl_worker *w);
 
 /* With the mutex held: there will be something to do at `when`. */
 void bl_worker_by(struct bl_worker *w, bl_time when);

@@ -251,7 +251,7 @@ static bool await_open(struct bizlock *b)
 static bool forked_whole(struct bizlock *b)
 {
 	return b->calls == 0 && !b->renewer.worker.at_work && !b->janitor.worker.at_work &&
-	       !b->watch.worker.at_work && !b->ops.worker.at_work && b->ops.asleep_at_bells == 0 &&
+	       !b->watch.worker.at_work && b->ops.at_work + b->ops.at_bells == 0 &&
 	       pthread_mutex_trylock(&b->mu) == 0;
 }
 

@@ -14,10 +14,10 @@
  *     as long as the network does, and costs nobody a lease;
  *   - the watch thread (lock/watch.c) is there once more keys were waited for than connections
  *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
- *   - the request thread (lock/ops.c) is there once bizlock_async.h was used. It is the thread of
- *     all requests: none of them waits, and so one that waits keeps no other one waiting;
- *   - sleepers (lock/op_bells.c) sleep at the doorbells of hot keys for requests, as long as
- *     connections are left for that: each for one request at a time.
+ *   - the request thread (lock/ops.c) is there once bizlock_async.h was used. It runs all requests:
+ *     none of them waits, and so one that waits keeps no other one waiting. While a server keeps it
+ *     waiting, another one takes its place; and others sleep at the doorbells of hot keys, each for
+ *     one request, as long as connections are left for that.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
@@ -53,9 +53,8 @@
  *   a wait (lock/watch.h)          is its thread's or request's, and a watcher's meanwhile:
  *                                  whoever leaves it last frees it. Watchers are the watch
  *                                  thread's own.
- *   a request (lock/op.h)          is the request thread's while it RUNS, and a sleeper's while
- *                                  it SLEEPS. Whoever cancels or wakes it meanwhile only leaves a
- *                                  note.
+ *   a request (lock/op.h)          is one request thread's while it RUNS or SLEEPS. Whoever
+ *                                  cancels or wakes it meanwhile only leaves a note.
  *   a job (conn/jobs.h)            is its thread's own, too. From RUNS until its event is set, it
  *                                  belongs to the thread that runs the batch, and its own waits.
  *

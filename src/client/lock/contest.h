@@ -32,6 +32,7 @@ struct bl_contest {
 	struct bl_place place;
 	struct bl_watch_wait *watched; /* by a watcher, or NULL */
 	struct bl_conn *conn;          /* on which it sleeps at a doorbell, or NULL */
+	bool crowded;                  /* none could be had for that: it is to be watched */
 	bl_time parked_until;          /* BL_PARKED: until then, or until it is woken */
 	bool seen;                     /* a batch has looked for it, */
 	bool alone;                    /* or had no use for it */

@@ -25,11 +25,17 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
 
 	if (!op)
 		return NULL;
-	bl_call_begin(&op->m.call, b, key, owner, wait_ms, &b->ops.err);
+	bl_call_begin(&op->m.call, b, key, owner, wait_ms, NULL);
 	if (note)
 		memcpy(op->note, note, size);
 	op->began = bl_now();
 	return op;
+}
+
+void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch)
+{
+	op->m.call.err = &scratch->err;
+	op->contest.row = &scratch->row;
 }
 
 void bl_op_free(struct bizlock_op *op)
@@ -66,7 +72,8 @@ int bl_op_release(struct bizlock_op *op)
 	call->io_deadline = bl_earlier(op->patience, bl_now() + RELEASE_NS);
 	rc = bl_release_last(call, op->m.hold, op->maybe);
 	op->maybe |= rc == BIZLOCK_UNKNOWN;
-	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err);
+	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err) ||
+	           bl_may_be_swapped(call->err, &op->missing_at);
 	if (rc != BIZLOCK_OK && may_heal && !bl_passed(op->patience) &&
 	    call->client->state == BL_CLIENT_OPEN) {
 		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
@@ -141,7 +148,7 @@ static void prepare_contest(struct bizlock_op *op)
 	                         .in_queue = !op->request.once,
 	                         .op = op,
 	                         .place = {.woken = on_place},
-	                         .row = &op->m.call.client->ops.row,
+	                         .row = c->row,
 	                         .members = &op->member,
 	                         .goals = &op->goal,
 	                         .n = 1};
@@ -186,7 +193,7 @@ int bl_op_step(struct bizlock_op *op)
 	struct bl_call *call = &op->m.call;
 
 	bl_err_clear(call->err);
-	call->client->ops.row = (struct bl_row){.found = false};
+	*op->contest.row = (struct bl_row){.found = false};
 	/* As if an interrupt had come. That of a close may have come just before it was started. */
 	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
 		call->wakes = atomic_load(&call->client->wakes) - 1;

@@ -10,7 +10,7 @@ enum bl_op_state {
 	BL_OP_READY,  /* in the line of those that are to be run */
 	BL_OP_RUNS,   /* the thread is at work on it */
 	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
-	BL_OP_SLEEPS, /* at the doorbell, by a thread of op_bells.h */
+	BL_OP_SLEEPS, /* at the doorbell, by a thread of its own */
 	BL_OP_DONE    /* its `done` is to be called */
 };
 
@@ -23,10 +23,10 @@ struct bizlock_op {
 	struct bizlock_op *before, *after; /* of all that are not DONE */
 	enum bl_op_state state;
 	bool releases, cancelled;
-	bool again;                    /* it was woken while it ran, or slept */
-	struct bl_op_sleeper *sleeper; /* that it sleeps by, or is to sleep by; or NULL */
-	size_t at;                     /* among those with a time, from 1 on; 0: it has none */
-	bl_time until;                 /* that time */
+	bool again;    /* it was woken while it ran, or slept */
+	bool sleeps;   /* once it is parked: at the doorbell */
+	size_t at;     /* among those with a time, from 1 on; 0: it has none */
+	bl_time until; /* that time */
 
 	struct bl_member m;
 	struct bl_request request; /* an acquisition's */
@@ -35,6 +35,7 @@ struct bizlock_op {
 	struct bl_goal *goal;
 	enum bl_op_phase phase;
 	bl_time began, patience; /* patience: until when it may try again */
+	bl_time missing_at;      /* a release's: bl_may_be_swapped() */
 	bool maybe; /* a release's: a try without an answer, or a batch, may have done it */
 	unsigned pauses;
 
@@ -51,14 +52,17 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
                              const struct bl_owner *owner, int64_t wait_ms, const char *note);
 void bl_op_free(struct bizlock_op *op); /* takes NULL */
 
+/* A thread is at work on it from here on. */
+void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
+
 /* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
  * a batch. Else how it has ended, which bl_op_end() is to be told. */
 int bl_op_step(struct bizlock_op *op);
 
 /* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
  * bl_op_step() would answer now. */
-void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl_err *err,
-                 void (*ended)(struct bizlock_op *op, int rc));
+void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
+                 struct bl_op_scratch *scratch, void (*ended)(struct bizlock_op *op, int rc));
 
 /* By what it waits for. */
 void bl_op_wake(struct bizlock_op *op);

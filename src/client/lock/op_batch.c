@@ -13,7 +13,8 @@ typedef void bl_op_ended(struct bizlock_op *op, int rc);
 
 struct op_batch {
 	struct bizlock *b;
-	struct bl_err *err; /* of each request */
+	struct bl_err *err; /* of each request, */
+	struct bl_row *row; /* and what it sees */
 	bl_op_ended *ended;
 	struct bizlock_op *ops[BL_BATCH_MAX];
 	struct bl_job jobs[BL_BATCH_MAX];
@@ -35,7 +36,7 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 	struct bl_job none = {.state = BL_JOB_ALONE};
 
 	bl_err_clear(batch->err);
-	batch->b->ops.row = (struct bl_row){.found = false};
+	*batch->row = (struct bl_row){.found = false};
 	if (op->releases)
 		batch->ended(op, bl_op_release(op));
 	else
@@ -50,7 +51,9 @@ static struct bl_job release_job(const struct bizlock_op *op)
 	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
 }
 
-/* Those that have won come first: what the others send now takes time, in which leases run. */
+/* Those that have won come first: what the others send now takes time, in which leases run. Those
+ * that the batch has done nothing for are ready again, to go alone: by this thread, or by another
+ * one if this one gets stuck. */
 static void answer(struct op_batch *batch, bool won)
 {
 	struct bl_err err = *batch->err;
@@ -63,16 +66,20 @@ static void answer(struct op_batch *batch, bool won)
 		if (done != won)
 			continue;
 		*batch->err = err;
-		batch->b->ops.row = batch->rows[i];
-		if (!op->releases) {
+		*batch->row = batch->rows[i];
+		if (!op->releases && job->state == BL_JOB_DONE) {
 			go_on(batch, op, bl_attempt_answer(&op->contest, job));
+		} else if (!op->releases) {
+			op->contest.unsure |= job->entry.maybe;
+			op->contest.alone = true;
+			batch->ended(op, BL_AGAIN);
 		} else if (done) {
 			op->m.hold->bell = 0;
 			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
 			batch->ended(op, BIZLOCK_OK);
 		} else {
 			op->maybe |= job->entry.maybe;
-			batch->ended(op, bl_op_release(op));
+			batch->ended(op, BL_AGAIN);
 		}
 	}
 }
@@ -105,7 +112,7 @@ static void run_none(struct op_batch *batch, int rc)
 		struct bizlock_op *op = batch->ops[i];
 
 		*batch->err = err;
-		batch->b->ops.row = (struct bl_row){.found = false};
+		*batch->row = (struct bl_row){.found = false};
 		if (op->releases)
 			batch->ended(op, bl_op_release(op));
 		else if (rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline))
@@ -162,14 +169,15 @@ static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, 
 	return others;
 }
 
-void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl_err *err,
-                 bl_op_ended *ended)
+void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
+                 struct bl_op_scratch *scratch, bl_op_ended *ended)
 {
 	struct op_batch batch;
 	struct bl_conn *conn;
 
 	batch.b = b;
-	batch.err = err;
+	batch.err = &scratch->err;
+	batch.row = &scratch->row;
 	batch.ended = ended;
 	while (n > 0) {
 		uint64_t bell;
@@ -181,7 +189,7 @@ void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n, struct bl
 				go_alone(&batch, batch.ops[i]);
 			continue;
 		}
-		bl_err_clear(err);
+		bl_err_clear(batch.err);
 		rc = take_conn(&batch, bell, &conn);
 		if (rc == BIZLOCK_OK && conn)
 			run(&batch, conn);

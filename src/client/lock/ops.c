@@ -1,6 +1,15 @@
-/* The thread that runs requests. It takes those that are ready, as far as each goes without a wait;
- * what wants to go to the server together goes in batches. The others are parked: a time wakes
- * them, or who hands a lock over, or a watcher. */
+/* The threads that run requests. One takes those that are ready, as far as each goes without a
+ * wait; what wants to go to the server together goes in batches. The others are parked: a time
+ * wakes them, or who hands a lock over, or a watcher.
+ *
+ * A statement may take as long as a network or a locked table does. So while the first thread is at
+ * work, and there are other requests, a second one stands by. When all that are at work have been
+ * so for a while, it takes what is ready, and the next one stands by.
+ *
+ * The server gives a doorbell in the order in which connections came to it, and those that are
+ * watched come behind them all: beside processes that sleep there, a request would get a hot key
+ * (conn/yields.h) once in many seconds. So one of the threads sleeps there for it, and goes for the
+ * row when it is rung. While a request RUNS or SLEEPS, it is that thread's. */
 #include "client/lock/ops.h"
 
 #include <errno.h>
@@ -11,8 +20,14 @@
 #include <unistd.h>
 
 #include "client/lock/op.h"
-#include "client/lock/op_bells.h"
+#include "client/lock/sleep.h"
 #include "store/batch.h"
+
+/* Who has been at work for so long waits for a server that does not answer. */
+#define STUCK_NS (10 * BL_NS_PER_MS)
+
+/* What stands by for so long with nothing to do ends. */
+#define IDLE_NS (1000 * BL_NS_PER_MS)
 
 /* No signal comes with an interrupt while the thread is kept waiting by a server. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
@@ -104,11 +119,6 @@ static void remove_timed(struct bl_ops *ops, struct bizlock_op *op)
 	sift_up(ops, last->at, last);
 }
 
-static bl_time first_time(const struct bl_ops *ops)
-{
-	return ops->timed_count ? ops->timed[0]->until : BL_NEVER;
-}
-
 /* Takes out the first one whose time has come. NULL: none. */
 static struct bizlock_op *take_due(struct bl_ops *ops)
 {
@@ -135,7 +145,7 @@ static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
 	bl_ops_interrupt(ops);
 }
 
-static struct bizlock_op *take_ready(struct bl_ops *ops)
+static struct bizlock_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratch)
 {
 	struct bizlock_op *op = ops->ready;
 
@@ -146,6 +156,7 @@ static struct bizlock_op *take_ready(struct bl_ops *ops)
 		ops->ready_last = &ops->ready;
 	op->state = BL_OP_RUNS;
 	op->again = false;
+	bl_op_use(op, scratch);
 	return op;
 }
 
@@ -157,17 +168,55 @@ void bl_op_wake(struct bizlock_op *op)
 		op->again = true;
 }
 
+static void *run_always(void *arg);
+
+/* One that has nothing to do, and its thread; not the first. NULL: no thread can be started. */
+static struct bl_ops_worker *find_idle(struct bl_ops *ops)
+{
+	struct bl_ops_worker *w = ops->workers + 1;
+	struct bl_err ignored;
+
+	while (w < ops->workers + ops->size && (w->since || w->op))
+		w++;
+	if (w == ops->workers + ops->size)
+		return NULL;
+	bl_worker_join(&w->worker);
+	if (w->worker.running || bl_worker_start(&w->worker, run_always, w, &ignored) == BIZLOCK_OK)
+		return w;
+	return NULL;
+}
+
+static void let_one_stand_by(struct bl_ops *ops)
+{
+	struct bl_ops_worker *w = find_idle(ops);
+
+	if (w)
+		bl_worker_by(&w->worker, bl_now() + STUCK_NS);
+}
+
+static bool let_one_sleep(struct bl_ops *ops, struct bizlock_op *op)
+{
+	struct bl_ops_worker *w = ops->stop ? NULL : find_idle(ops);
+
+	if (!w)
+		return false;
+	op->state = BL_OP_SLEEPS;
+	w->op = op;
+	bl_worker_by(&w->worker, 0);
+	return true;
+}
+
 static void park(struct bl_ops *ops, struct bizlock_op *op)
 {
+	bool sleeps = op->sleeps && !op->again;
+
 	op->state = BL_OP_PARKED;
-	op->m.call.err = &ops->err;
-	op->contest.row = &ops->row;
-	if (op->again)
-		bl_op_bells_leave(op);
-	if (op->again)
+	op->sleeps = false;
+	if (sleeps && let_one_sleep(ops, op))
+		return;
+	op->contest.crowded |= sleeps; /* no thread can be had */
+	if (op->again || sleeps)
 		make_ready(ops, op);
-	else if (op->sleeper)
-		bl_op_bells_begin(op);
 	else if (op->until != BL_NEVER)
 		add_timed(ops, op);
 }
@@ -203,7 +252,7 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 	ops->done_last = &op->next;
 	ops->done_count++;
 	bl_loss_ask_dispatch(b);
-	if (ops->worker.stop) /* the thread of requests waits until all are done */
+	if (ops->stop) /* the first worker waits until all are done */
 		bl_ops_interrupt(ops);
 }
 
@@ -222,24 +271,27 @@ void bl_op_settle(struct bizlock_op *op, int rc)
 	}
 }
 
-static void tell_interrupts(struct bizlock *b)
+static void wake_all(struct bl_ops *ops)
 {
-	struct bl_ops *ops = &b->ops;
-	unsigned wakes = atomic_load(&b->wakes);
-
-	if (wakes == ops->wakes)
-		return;
-	ops->wakes = wakes;
 	for (struct bizlock_op *op = ops->all; op; op = op->after)
 		bl_op_wake(op);
 }
 
-static void run_ready(struct bizlock *b)
+static void tell_interrupts(struct bizlock *b)
+{
+	unsigned wakes = atomic_load(&b->wakes);
+
+	if (wakes != b->ops.wakes)
+		wake_all(&b->ops);
+	b->ops.wakes = wakes;
+}
+
+static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 {
 	struct bizlock_op *batch[BL_BATCH_MAX], *op;
 	size_t n = 0;
 
-	while (n < BL_BATCH_MAX && (op = take_ready(&b->ops)) != NULL) {
+	while (n < BL_BATCH_MAX && (op = take_ready(&b->ops, scratch)) != NULL) {
 		int rc = bl_op_step(op);
 
 		if (rc == BL_AGAIN)
@@ -247,19 +299,61 @@ static void run_ready(struct bizlock *b)
 		else
 			bl_op_settle(op, rc);
 	}
-	bl_op_batch(b, batch, n, &b->ops.err, bl_op_settle);
+	bl_op_batch(b, batch, n, scratch, bl_op_settle);
+}
+
+/* ---- the first worker, and those that stand by or sleep -------------------------------------- */
+
+/* Half of the connections are for other calls; one worker more ends what waits if no connection can
+ * be had. */
+static bool may_begin(const struct bizlock *b)
+{
+	const struct bl_ops *ops = &b->ops;
+	bool all = ops->at_work <= b->pool.size / 2;
+
+	for (unsigned i = 0; i < ops->size; i++)
+		all &= !ops->workers[i].since || bl_passed(ops->workers[i].since + STUCK_NS);
+	return all;
+}
+
+static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
+{
+	struct bizlock_op *op = w->op;
+	int rc;
+
+	b->ops.at_bells++;
+	if (b->ops.at_work) /* it may be this one that stood by */
+		let_one_stand_by(&b->ops);
+	bl_op_use(op, &w->scratch);
+	bl_err_clear(&w->scratch.err);
+	rc = bl_contest_sleep_at_bell(&op->contest, op->until);
+	op->until = op->contest.parked_until;
+	bl_op_settle(op, rc == BIZLOCK_CANCELLED ? BL_AGAIN : rc);
+	w->op = NULL; /* not sooner: its end may send, too */
+	b->ops.at_bells--;
+}
+
+/* until: when it ends, if there is nothing to do. */
+static void stand_by(struct bizlock *b, struct bl_ops_worker *w, bl_time until)
+{
+	w->worker.ends = !b->ops.at_work && bl_passed(until);
+	w->worker.at = b->ops.at_work ? bl_now() + STUCK_NS : until;
+	if (!w->worker.ends)
+		bl_worker_sleep(&w->worker, &b->mu);
 }
 
 static void rest(struct bizlock *b)
 {
 	struct bl_ops *ops = &b->ops;
 	struct pollfd fd = {.fd = ops->wake_fd, .events = POLLIN};
-	int64_t ms = bl_left_ms(bl_earlier(first_time(ops), bl_now() + TICK_NS));
+	bl_time until = bl_now() + (ops->ready ? STUCK_NS : TICK_NS);
 	eventfd_t ignored;
 
+	if (ops->timed_count)
+		until = bl_earlier(until, ops->timed[0]->until);
 	ops->asleep = true;
 	bl_unlock(b);
-	poll(&fd, 1, (int)ms);
+	poll(&fd, 1, (int)bl_left_ms(until));
 	bl_lock(b);
 	ops->asleep = false;
 	if (fd.revents)
@@ -268,38 +362,66 @@ static void rest(struct bizlock *b)
 
 static void *run_always(void *arg)
 {
-	struct bizlock *b = arg;
+	struct bl_ops_worker *w = arg;
+	struct bizlock *b = w->client;
 	struct bl_ops *ops = &b->ops;
+	bl_time until = bl_now() + IDLE_NS;
 	struct bizlock_op *op;
 
 	bl_lock(b);
-	while (!ops->worker.stop || ops->count > 0) {
+	while (!w->worker.ends && (!ops->stop || ops->count > 0)) {
 		tell_interrupts(b);
 		while ((op = take_due(ops)) != NULL)
 			make_ready(ops, op);
-		if (!ops->ready) {
+		if (w->op) {
+			sleep_for_request(b, w);
+			until = bl_now() + IDLE_NS;
+		} else if (ops->ready && may_begin(b)) {
+			w->since = bl_now();
+			ops->at_work++;
+			if (ops->count > 1)
+				let_one_stand_by(ops);
+			run_ready(b, &w->scratch);
+			ops->at_work--;
+			w->since = 0;
+			until = bl_now() + IDLE_NS;
+		} else if (w == ops->workers) {
 			rest(b);
-			continue;
+		} else {
+			stand_by(b, w, until);
 		}
-		ops->worker.at_work = true;
-		run_ready(b);
-		ops->worker.at_work = false;
 	}
 	bl_unlock(b);
 	return NULL;
+}
+
+/* The first one, one for each connection, and one to stand by. */
+static bool make_workers(struct bizlock *b)
+{
+	struct bl_ops *ops = &b->ops;
+
+	if (ops->workers)
+		return true;
+	ops->size = b->pool.size + 2;
+	ops->workers = calloc(ops->size, sizeof(*ops->workers));
+	for (unsigned i = 0; ops->workers && i < ops->size; i++)
+		ops->workers[i].client = b;
+	return ops->workers != NULL;
 }
 
 static int start_thread(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_ops *ops = &b->ops;
 
-	if (ops->worker.running)
+	if (!make_workers(b))
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (ops->workers->worker.running)
 		return BIZLOCK_OK;
 	if (ops->wake_fd < 0)
 		ops->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (ops->wake_fd < 0)
 		return bl_err_set(err, BIZLOCK_NOMEM, "no file descriptor is left");
-	return bl_worker_start(&ops->worker, run_always, b, err);
+	return bl_worker_start(&ops->workers->worker, run_always, ops->workers, err);
 }
 
 /* ---- those who start them, and those who dispatch ------------------------------------------- */
@@ -317,11 +439,21 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 		op->request.note = op->request.note ? op->note : NULL;
 		add_to_all(ops, op);
 		make_ready(ops, op);
+		if (ops->at_work)
+			let_one_stand_by(ops);
 		if (ret)
 			*ret = op;
 	}
 	bl_unlock(b);
 	return rc;
+}
+
+/* As in bl_op_step(). It costs the connection, for the server may be about to answer. */
+static void end_sleep(struct bizlock_op *op)
+{
+	op->m.call.wakes = atomic_load(&op->m.call.client->wakes) - 1;
+	if (op->contest.conn)
+		bl_conn_wake(op->contest.conn);
 }
 
 void bl_ops_cancel(struct bizlock_op *op)
@@ -332,7 +464,10 @@ void bl_ops_cancel(struct bizlock_op *op)
 	if (op->state != BL_OP_DONE) {
 		op->cancelled = true;
 		bl_op_wake(op);
-		bl_op_bells_cancel(op);
+		if (op->state == BL_OP_SLEEPS)
+			end_sleep(op);
+		if (b->ops.at_work)
+			let_one_stand_by(&b->ops);
 	}
 	bl_unlock(b);
 }
@@ -386,7 +521,7 @@ struct bizlock_op *bl_ops_take_done(struct bizlock *b)
 	return op;
 }
 
-/* What it was granted at first; or NULL. */
+/* What it was granted at first, or NULL. */
 static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op *op)
 {
 	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
@@ -427,13 +562,12 @@ void bl_ops_stop(struct bizlock *b)
 	struct bl_ops *ops = &b->ops;
 
 	bl_lock(b);
-	ops->worker.stop = true;
-	for (struct bizlock_op *op = ops->all; op; op = op->after)
-		bl_op_wake(op);
+	ops->stop = true;
+	wake_all(ops);
 	bl_ops_interrupt(ops);
 	bl_unlock(b);
-	bl_worker_stop(&ops->worker, &b->mu);
-	bl_op_bells_stop(b);
+	for (unsigned i = 0; i < ops->size; i++) /* the first one ends when all requests have */
+		bl_worker_stop(&ops->workers[i].worker, &b->mu);
 	bl_lock(b);
 	for (struct bizlock_op *op = ops->done; op; op = op->next)
 		withdraw(b, op);
@@ -459,6 +593,6 @@ void bl_ops_forget(struct bizlock *b)
 	if (ops->wake_fd >= 0)
 		close(ops->wake_fd);
 	free(ops->timed);
-	bl_op_bells_forget(b);
+	free(ops->workers);
 	bl_ops_init(ops);
 }

@@ -1,6 +1,6 @@
-/* Requests of bizlock_async.h: started by any thread, run by a thread of the client's own, which
- * the first one starts, and answered by whoever dispatches. Functions are entered with the mutex
- * free, unless they say otherwise. */
+/* Requests of bizlock_async.h: started by any thread, run by threads of the client's own, which
+ * they start, and answered by whoever dispatches. Functions are entered with the mutex free, unless
+ * they say otherwise. */
 #ifndef BL_CLIENT_LOCK_OPS_H
 #define BL_CLIENT_LOCK_OPS_H
 
@@ -12,17 +12,30 @@
 struct bizlock;
 struct bizlock_op;
 
-struct bl_ops { /* guarded by the client's mutex */
+/* The story of the request that a thread is at work on, and the row that it has seen last. */
+struct bl_op_scratch {
+	struct bl_err err;
+	struct bl_row row;
+};
+
+struct bl_ops_worker {
 	struct bl_worker worker;
-	atomic_int wake_fd;             /* readable: look. -1 until the first request */
-	bool asleep;                    /* its thread, at that */
-	unsigned wakes;                 /* seen of the client's */
-	struct bl_err err;              /* its thread's, */
-	struct bl_row row;              /* and what the request that it runs has seen */
-	struct bl_err down;             /* why no connection could be had, */
-	bl_time down_until;             /* and until when that is not tried again */
-	struct bl_op_sleeper *sleepers; /* as many as the pool has connections; or NULL */
-	unsigned asleep_at_bells;       /* of them */
+	struct bizlock *client;
+	bl_time since;         /* it is at work since then; 0: it is not */
+	struct bizlock_op *op; /* for which it sleeps at a doorbell, or NULL */
+	struct bl_op_scratch scratch;
+};
+
+struct bl_ops {                        /* guarded by the client's mutex */
+	struct bl_ops_worker *workers; /* NULL until the first request */
+	unsigned size;                 /* of them, */
+	unsigned at_work, at_bells;    /* and how many are at work, and sleep */
+	bool stop;
+	atomic_int wake_fd; /* readable: look. -1 until the first request */
+	bool asleep;        /* the first worker, at that */
+	unsigned wakes;     /* seen of the client's */
+	struct bl_err down; /* why no connection could be had, */
+	bl_time down_until; /* and until when that is not tried again */
 	struct bizlock_op *ready, **ready_last;
 	struct bizlock_op *done, **done_last;
 	struct bizlock_op *all; /* that are not done */

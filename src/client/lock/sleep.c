@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/lock/attempt.h"
-#include "client/lock/op_bells.h"
+#include "client/lock/op.h"
 #include "client/lock/shared.h"
 #include "client/lock/watch.h"
 #include "core/backoff.h"
@@ -152,6 +152,12 @@ static void wake_request(struct bl_watch_wait *wait)
 	bl_place_wake(wait->whose);
 }
 
+static bool may_sleep_at_bell(const struct bl_contest *c)
+{
+	return bl_yields_is_hot(&c->client->yields, &c->call->key) &&
+	       bl_pool_has_room_at_bells(&c->client->pool, true);
+}
+
 /* It sleeps at a doorbell only if somebody else has that: else it would get it at once, and have to
  * poll. */
 static int park(struct bl_contest *c, bl_time until)
@@ -161,8 +167,9 @@ static int park(struct bl_contest *c, bl_time until)
 
 	if (line_up(c, &rc))
 		return rc;
-	c->parked_until = BL_NEVER;
-	if (is_in_line(c) && bl_op_bells_take(c, until))
+	c->parked_until = until;
+	c->op->sleeps = is_in_line(c) && !c->crowded && may_sleep_at_bell(c);
+	if (c->op->sleeps)
 		return BL_PARKED;
 	what = what_to_watch(c);
 	if (can_be_watched(c))
@@ -186,6 +193,7 @@ int bl_contest_unwatch(struct bl_contest *c)
 	bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
 	c->abroad |= got == BL_WATCH_FREE;
+	c->crowded &= got != BL_WATCH_DIRECT;
 	/* The doorbell of a lock that is shared is a place in line, worth having without the lock.
 	 */
 	if (got == BL_WATCH_FREE && c->among && !c->members[0]->hold->bell && !c->unsure)
@@ -198,7 +206,8 @@ int bl_contest_sleep_at_bell(struct bl_contest *c, bl_time until)
 	bool none;
 	int rc = sleep_at_bell(c, until, &none);
 
-	return none ? bl_contest_pause(c, until) : rc;
+	c->crowded = none || rc == BIZLOCK_CONN || rc == BIZLOCK_DB;
+	return c->crowded ? bl_contest_pause(c, until) : rc;
 }
 
 /* ---- a thread ----------------------------------------------------------------------------- */

@@ -15,7 +15,8 @@ int bl_contest_watch(struct bl_contest *c, bl_time until);
 /* For a moment that grows from one to the next, until then at most. BL_AGAIN. */
 int bl_contest_pause(struct bl_contest *c, bl_time until);
 
-/* What a request does by a thread of op_bells.h; it is BL_PARKED if no connection is left. */
+/* What a thread of requests does for one that is to sleep at the doorbell. Where no connection can
+ * be had, or the server refuses, it is BL_PARKED, and watched from then on. */
 int bl_contest_sleep_at_bell(struct bl_contest *c, bl_time until);
 
 /* A request does not wait in bl_contest_sleep() and _pause(), but is BL_PARKED. One that is watched

@@ -26,9 +26,6 @@
  * are near each other then, and a look at them is cheap. */
 #define TOGETHER 256
 
-/* How many of those that have waited longest may be given a connection to sleep on. */
-#define OLDEST 256
-
 /* No signal comes with an interrupt while the watch thread is kept waiting by a server. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
 
@@ -105,23 +102,14 @@ void bl_watch_let_go(struct bl_watch_wait *wait)
 		wait_free(wait);
 }
 
-/* A thread may sleep at a doorbell for any key, a request only for a hot one. */
-static bool may_sleep(const struct bizlock *b, const struct bl_watch_wait *wait, bool hot)
-{
-	if (wait->answer != BL_WATCH_WAITS)
-		return false;
-	return hot ? bl_yields_is_hot(&b->yields, wait->watched.key) : !wait->woken;
-}
-
-/* The oldest one for a hot key, or for any; or NULL. There may be thousands, and this is asked
- * after each sleep: so not all of them are looked at. */
+/* The oldest one of threads, for a hot key or for any; or NULL. */
 static struct bl_watch_wait *oldest_wait(const struct bizlock *b, bool hot)
 {
-	struct bl_watch_wait *wait = b->watch.oldest;
+	struct bl_watch_wait *wait = b->watch.threads ? b->watch.oldest : NULL;
 
-	for (unsigned looks = 0; wait && !may_sleep(b, wait, hot); wait = wait->next)
-		if (++looks == OLDEST)
-			return NULL;
+	while (wait && (wait->answer != BL_WATCH_WAITS || wait->woken ||
+	                (hot && !bl_yields_is_hot(&b->yields, wait->watched.key))))
+		wait = wait->next;
 	return wait;
 }
 
@@ -131,7 +119,7 @@ void bl_watch_promote(struct bizlock *b)
 
 	if (bl_pool_has_room_at_bells(&b->pool, true))
 		wait = oldest_wait(b, true);
-	if (!wait && b->watch.threads && bl_pool_has_room_at_bells(&b->pool, false))
+	if (!wait && bl_pool_has_room_at_bells(&b->pool, false))
 		wait = oldest_wait(b, false);
 	if (wait)
 		bl_watch_answer(wait, BL_WATCH_DIRECT);

@@ -76,6 +76,8 @@ static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now
 			if (wait->watched.passed) {
 				bl_yields_note_hot(&b->yields, wait->watched.key);
 				bl_watch_promote(b);
+				if (wait->woken && bl_pool_has_room_at_bells(&b->pool, true))
+					bl_watch_answer(wait, BL_WATCH_DIRECT);
 			}
 		}
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cr_ask.h"
+#include "crowd.h"
 #include "swarm.h"
 
 TestSuite(async_storm, .init = world_begin, .fini = world_end, .timeout = 480);
@@ -118,4 +119,49 @@ Test(async_storm, of_callbacks)
 	cr_assert_gt(granted, ACTIONS / 8);
 	cr_assert_gt(cancelled, 0);
 	cr_assert_eq(locks_there(&world), 0);
+}
+
+/* ---- beside threads of other clients ------------------------------------------------------- */
+
+static void take_turns(const char *key, int turns)
+{
+	struct ask a;
+
+	for (int i = 0; i < turns; i++) {
+		ask_for(&a, b, key, "task", .wait_ms = -1);
+		ask_ends(OK, &a);
+		ask_release(&a);
+		ask_ends(OK, &a);
+	}
+}
+
+/* Those sleep at the doorbell. One that is only watched comes behind them all, and would get the
+ * lock once while each of them gets it twenty times. That it comes too late is seen in the first
+ * turns. */
+Test(async_storm, beside_threads_a_request_has_its_turn)
+{
+	enum { THREADS = 6, FIRST = 10, TURNS = 100 };
+	static const struct crowd_plan plan = {.processes = THREADS,
+	                                       .keys = 1,
+	                                       .lease_ms = 60000,
+	                                       .wait_ms = PATIENCE_MS,
+	                                       .long_in = 1000,
+	                                       .long_hold_ms = 2};
+	struct crowd *crowd = crowd_start(&world, &plan, NULL);
+	struct crowd_tale tale;
+	char key[16];
+
+	b = client(NULL);
+	crowd_key(key, 0);
+	take_turns(key, FIRST);
+	crowd_pause(crowd);
+	crowd_tell(crowd);
+	crowd_resume(crowd);
+	take_turns(key, TURNS);
+	crowd_pause(crowd);
+	tale = crowd_tell(crowd);
+	cr_assert_lt(tale.acquired, 4 * THREADS * TURNS, "each of them had it %lu times",
+	             tale.acquired / THREADS);
+	cr_assert_eq(tale.overlaps + tale.backward, 0);
+	cr_assert(crowd_end(crowd));
 }

@@ -1,0 +1,116 @@
+/* One request hangs at the server: what becomes of the others. */
+#include "cr_ask.h"
+#include "cr_numbers.h"
+
+#include <stdio.h>
+
+TestSuite(asking_stuck, .init = world_begin, .fini = world_end, .timeout = 240);
+
+struct stuck {
+	struct proxy *p;
+	bizlock *b;
+};
+
+/* The answer to its first packet never comes, for as long as the test lasts. */
+static struct stuck begin_stuck(struct ask *hangs)
+{
+	struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
+	struct stuck s = {.p = proxy_start(&world.at, "127.0.0.1")};
+
+	s.b = client_through(s.p, OPTIONS("io_timeout_ms", "60000"));
+	works(s.b);
+	proxy_arm(s.p, &fault);
+	ask_for(hangs, s.b, "hangs", "hangs", .wait_ms = -1);
+	eventually(proxy_fired(s.p) == 1);
+	return s;
+}
+
+/* It hangs still: its statement was neither answered nor sent again. */
+static void end_stuck(struct stuck *s, const struct ask *hangs)
+{
+	cr_assert_eq(hangs->calls, 0);
+	cr_assert_eq(numbers_of(s->b).retried_lost, 0);
+	proxy_stop(s->p);
+}
+
+Test(asking_stuck, free_keys_are_granted_and_given_back)
+{
+	enum { N = 100 };
+	static struct ask hangs, asks[N];
+	struct stuck s = begin_stuck(&hangs);
+
+	for (int i = 0; i < N; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "k-%d", i);
+		ask_once(&asks[i], s.b, id, "task");
+	}
+	for (int i = 0; i < N; i++)
+		ask_ends(OK, &asks[i]);
+	for (int i = 0; i < N; i++)
+		ask_release(&asks[i]);
+	for (int i = 0; i < N; i++)
+		ask_ends(OK, &asks[i]);
+	end_stuck(&s, &hangs);
+}
+
+Test(asking_stuck, a_wait_is_cancelled)
+{
+	static struct ask hangs, waits;
+	bizlock *other = client(NULL);
+	struct stuck s = begin_stuck(&hangs);
+
+	expect(OK, other, acquire_as(other, "k", "other"));
+	ask_for(&waits, s.b, "k", "task", .wait_ms = -1);
+	dispatch_until(s.b, watchers(&world) == 1);
+	bizlock_op_cancel(waits.op);
+	ask_ends(CANCELLED, &waits);
+	end_stuck(&s, &hangs);
+}
+
+Test(asking_stuck, a_deadline_is_kept)
+{
+	static struct ask hangs, waits;
+	bizlock *other = client(NULL);
+	struct stuck s = begin_stuck(&hangs);
+
+	expect(OK, other, acquire_as(other, "k", "other"));
+	ask_for(&waits, s.b, "k", "task", .wait_ms = 300);
+	ask_ends(TIMEOUT, &waits);
+	end_stuck(&s, &hangs);
+}
+
+Test(asking_stuck, a_release_wakes_who_waits)
+{
+	static struct ask hangs, waits;
+	bizlock *other = client(NULL);
+	struct stuck s = begin_stuck(&hangs);
+
+	expect(OK, other, acquire_as(other, "k", "other"));
+	ask_for(&waits, s.b, "k", "task", .wait_ms = -1);
+	dispatch_until(s.b, watchers(&world) == 1);
+	expect(OK, other, bizlock_release(other, KEY("k"), "other", NULL));
+	ask_ends(OK, &waits);
+	end_stuck(&s, &hangs);
+}
+
+Test(asking_stuck, nor_do_several_that_hang_stop_the_others)
+{
+	static struct ask hangs, more[4], free_one;
+	struct stuck s = begin_stuck(&hangs);
+
+	for (int i = 0; i < 4; i++) {
+		struct fault fault = {.what = FAULT_SWALLOW, .side = FAULT_REPLIES};
+		char id[16];
+
+		snprintf(id, sizeof(id), "more-%d", i);
+		proxy_arm(s.p, &fault);
+		ask_for(&more[i], s.b, id, "task", .wait_ms = -1);
+		eventually(proxy_fired(s.p) == 1);
+	}
+	ask_once(&free_one, s.b, "free", "task");
+	ask_ends(OK, &free_one);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(more[i].calls, 0);
+	end_stuck(&s, &hangs);
+}
