@@ -65,13 +65,13 @@ struct place {
 static struct place place_of(struct bl_params *p, enum bl_param param)
 {
 	const struct place places[] = {
-	        [BL_P_ID] = {p->id, &p->id_len, sizeof(p->id), "_utf8mb4"},
-	        [BL_P_TYPE] = {p->type, &p->type_len, sizeof(p->type), "_utf8mb4"},
+	        [BL_P_ID] = {p->id, &p->id_len, sizeof(p->id), "_utf8mb4", false},
+	        [BL_P_TYPE] = {p->type, &p->type_len, sizeof(p->type), "_utf8mb4", false},
 	        [BL_P_SLOT] = {.data = &p->slot, .is_unsigned = true},
-	        [BL_P_BELL] = {p->bell, &p->bell_len, sizeof(p->bell), "_ascii"},
-	        [BL_P_OWNER] = {p->owner, &p->owner_len, sizeof(p->owner), "_ascii"},
-	        [BL_P_GIVER] = {p->giver, &p->giver_len, sizeof(p->giver), "_ascii"},
-	        [BL_P_NOTE] = {p->note, &p->note_len, sizeof(p->note), "_utf8mb4"},
+	        [BL_P_BELL] = {p->bell, &p->bell_len, sizeof(p->bell), "_ascii", false},
+	        [BL_P_OWNER] = {p->owner, &p->owner_len, sizeof(p->owner), "_ascii", false},
+	        [BL_P_GIVER] = {p->giver, &p->giver_len, sizeof(p->giver), "_ascii", false},
+	        [BL_P_NOTE] = {p->note, &p->note_len, sizeof(p->note), "_utf8mb4", false},
 	        [BL_P_LEASE] = {.data = &p->lease_us},
 	        [BL_P_DEPTH] = {.data = &p->depth, .is_unsigned = true},
 	        [BL_P_FENCE] = {.data = &p->fence, .is_unsigned = true},
