@@ -1,8 +1,9 @@
 /* bizlock, the part for programs with an event loop: requests that are started, and done later.
  * No call here waits for the server. What watches a descriptor (poll, epoll, libuv, libevent)
  * tells when something is done. Any number of requests may be under way, waits among them: they
- * share the client's connections (option max_connections) and one thread of its own, which the
- * first request starts. The rules of bizlock.h hold here too.
+ * share the client's connections (option max_connections) and a thread of its own, which the first
+ * request starts; more threads while a server keeps that one waiting. The rules of bizlock.h hold
+ * here too.
  *
  *     extern bizlock_done on_done; // notes that it is done, and how
  *     int finished = 0;

@@ -28,7 +28,7 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 void bl_loss_note(struct bizlock *b, struct bl_hold *h);
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
-/* From here on `fn` is told, or nobody: of what has ended before it was set nobody is. */
+/* From here on `fn` is told, or nobody (NULL): of what has ended by then nobody ever is. */
 void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg);
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */

@@ -272,8 +272,7 @@ static void look_at_home(struct bl_contest *c)
 	c->seen = true;
 }
 
-/* A request looks together with others. */
-static bool wants_batch(const struct bl_contest *c)
+bool bl_contest_wants_batch(const struct bl_contest *c)
 {
 	return c->op && !c->among && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
 	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
@@ -288,7 +287,7 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 			break;
 		if (c->op && !c->among && !c->seen && !c->abroad)
 			look_at_home(c);
-		if (wants_batch(c))
+		if (bl_contest_wants_batch(c))
 			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
 		rc = turn(c);
 	}
@@ -339,7 +338,7 @@ static int go_first(struct bl_contest *c)
 	if (rc == BL_PARKED)
 		return rc;
 	c->phase = BL_CONTEST_TURNS;
-	if (wants_batch(c) || c->unsure || c->in_vain || c->members[0]->hold->bell)
+	if (bl_contest_wants_batch(c) || c->unsure || c->in_vain || c->members[0]->hold->bell)
 		return rc;
 	return bl_attempt(c, c->wait.bells);
 }

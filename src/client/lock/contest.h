@@ -74,6 +74,9 @@ int bl_contest(struct bl_contest *c);
 /* Joins the wait queue. NOMEM; without a leave then. */
 int bl_contest_enter(struct bl_contest *c);
 
+/* A request looks together with others. */
+bool bl_contest_wants_batch(const struct bl_contest *c);
+
 /* As far as it goes without a wait. BL_AGAIN: it wants to go for the row, or look, together with
  * others: bl_attempt_job() is to be run in a batch, and what bl_attempt_answer() says of that
  * goes to bl_contest_go_on(). */

@@ -1,5 +1,5 @@
-/* One request of bizlock_async.h, step by step. The thread that runs requests (ops.h) takes the
- * steps; nothing here waits for anything but the server's answer. */
+/* One request of bizlock_async.h, step by step. Threads that run requests (ops.h) take the steps;
+ * nothing here waits for anything but the server's answer. */
 #ifndef BL_CLIENT_LOCK_OP_H
 #define BL_CLIENT_LOCK_OP_H
 
@@ -58,6 +58,9 @@ void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
 /* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
  * a batch. Else how it has ended, which bl_op_end() is to be told. */
 int bl_op_step(struct bizlock_op *op);
+
+/* Who has been at work for so long waits for a server that does not answer. */
+#define BL_OP_STUCK_NS (10 * BL_NS_PER_MS)
 
 /* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
  * bl_op_step() would answer now. */

@@ -114,7 +114,7 @@ static void run_none(struct op_batch *batch, int rc)
 		*batch->err = err;
 		*batch->row = (struct bl_row){.found = false};
 		if (op->releases)
-			batch->ended(op, bl_op_release(op));
+			batch->ended(op, BL_AGAIN);
 		else if (rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline))
 			batch->ended(op, BL_AGAIN);
 		else
@@ -179,7 +179,7 @@ void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
 	batch.err = &scratch->err;
 	batch.row = &scratch->row;
 	batch.ended = ended;
-	while (n > 0) {
+	for (bl_time start = bl_now(); n > 0 && !bl_passed(start + BL_OP_STUCK_NS);) {
 		uint64_t bell;
 		int rc;
 
@@ -196,4 +196,6 @@ void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
 		else
 			run_none(&batch, rc == BIZLOCK_OK ? BIZLOCK_TIMEOUT : rc);
 	}
+	for (size_t i = 0; i < n; i++) /* another thread may be free */
+		ended(ops[i], BL_AGAIN);
 }

@@ -20,11 +20,9 @@
 #include <unistd.h>
 
 #include "client/lock/op.h"
+#include "client/lock/op_times.h"
 #include "client/lock/sleep.h"
 #include "store/batch.h"
-
-/* Who has been at work for so long waits for a server that does not answer. */
-#define STUCK_NS (10 * BL_NS_PER_MS)
 
 /* What stands by for so long with nothing to do ends. */
 #define IDLE_NS (1000 * BL_NS_PER_MS)
@@ -48,101 +46,24 @@ void bl_ops_interrupt(struct bl_ops *ops)
 	errno = kept;
 }
 
-/* ---- those that wait for a time, in order: a heap ------------------------------------------- */
-
-/* Room for n of them. false: no memory. */
-static bool reserve_timed(struct bl_ops *ops, size_t n)
-{
-	size_t size = ops->timed_size ? ops->timed_size : 64;
-	struct bizlock_op **timed;
-
-	if (n <= ops->timed_size)
-		return true;
-	while (size < n)
-		size *= 2;
-	timed = realloc(ops->timed, size * sizeof(struct bizlock_op *));
-	if (!timed)
-		return false;
-	ops->timed = timed;
-	ops->timed_size = size;
-	return true;
-}
-
-/* Places are counted from 1, so that those below i are 2i and 2i + 1. */
-static void set_place(struct bl_ops *ops, size_t at, struct bizlock_op *op)
-{
-	ops->timed[at - 1] = op;
-	op->at = at;
-}
-
-static void sift_up(struct bl_ops *ops, size_t at, struct bizlock_op *op)
-{
-	while (at > 1 && ops->timed[at / 2 - 1]->until > op->until) {
-		set_place(ops, at, ops->timed[at / 2 - 1]);
-		at /= 2;
-	}
-	set_place(ops, at, op);
-}
-
-static void sift_down(struct bl_ops *ops, size_t at, struct bizlock_op *op)
-{
-	for (size_t below; (below = 2 * at) <= ops->timed_count; at = below) {
-		if (below < ops->timed_count &&
-		    ops->timed[below]->until < ops->timed[below - 1]->until)
-			below++;
-		if (ops->timed[below - 1]->until >= op->until)
-			break;
-		set_place(ops, at, ops->timed[below - 1]);
-	}
-	set_place(ops, at, op);
-}
-
-/* For op->until. */
-static void add_timed(struct bl_ops *ops, struct bizlock_op *op)
-{
-	sift_up(ops, ++ops->timed_count, op);
-}
-
-/* If it is there. */
-static void remove_timed(struct bl_ops *ops, struct bizlock_op *op)
-{
-	size_t at = op->at;
-	struct bizlock_op *last;
-
-	if (at == 0)
-		return;
-	op->at = 0;
-	last = ops->timed[--ops->timed_count];
-	if (last == op)
-		return;
-	sift_down(ops, at, last);
-	sift_up(ops, last->at, last);
-}
-
-/* Takes out the first one whose time has come. NULL: none. */
-static struct bizlock_op *take_due(struct bl_ops *ops)
-{
-	struct bizlock_op *op = ops->timed_count ? ops->timed[0] : NULL;
-
-	if (!op || !bl_passed(op->until))
-		return NULL;
-	remove_timed(ops, op);
-	return op;
-}
-
 /* ---- their lines ---------------------------------------------------------------------------- */
+
+static void wake_first(struct bl_ops *ops)
+{
+	if (ops->asleep)
+		bl_ops_interrupt(ops);
+	ops->asleep = false;
+}
 
 static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
 {
-	remove_timed(ops, op);
+	bl_times_remove(ops, op);
 	op->state = BL_OP_READY;
 	op->next = NULL;
 	*ops->ready_last = op;
 	ops->ready_last = &op->next;
-	if (!ops->asleep)
-		return;
-	ops->asleep = false;
-	bl_ops_interrupt(ops);
+	if (ops->ready == op) /* or it knows that something is */
+		wake_first(ops);
 }
 
 static struct bizlock_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratch)
@@ -170,38 +91,47 @@ void bl_op_wake(struct bizlock_op *op)
 
 static void *run_always(void *arg);
 
-/* One that has nothing to do, and its thread; not the first. NULL: no thread can be started. */
-static struct bl_ops_worker *find_idle(struct bl_ops *ops)
+/* One that has nothing to do, but the first; with a thread, or without. NULL: there is none. */
+static struct bl_ops_worker *find_idle(struct bl_ops *ops, bool with_thread)
 {
-	struct bl_ops_worker *w = ops->workers + 1;
+	for (struct bl_ops_worker *w = ops->workers + 1; w < ops->workers + ops->size; w++)
+		if (!w->since && !w->op && (w->worker.running && !w->worker.ends) == with_thread)
+			return w;
+	return NULL;
+}
+
+/* NULL: no thread can be started. */
+static struct bl_ops_worker *have_idle(struct bl_ops *ops)
+{
+	struct bl_ops_worker *w = find_idle(ops, true);
 	struct bl_err ignored;
 
-	while (w < ops->workers + ops->size && (w->since || w->op))
-		w++;
-	if (w == ops->workers + ops->size)
-		return NULL;
-	bl_worker_join(&w->worker);
-	if (w->worker.running || bl_worker_start(&w->worker, run_always, w, &ignored) == BIZLOCK_OK)
-		return w;
-	return NULL;
+	if (!w && (w = find_idle(ops, false)) != NULL) {
+		bl_worker_join(&w->worker);
+		if (bl_worker_start(&w->worker, run_always, w, &ignored) != BIZLOCK_OK)
+			w = NULL;
+	}
+	return w;
 }
 
 static void let_one_stand_by(struct bl_ops *ops)
 {
-	struct bl_ops_worker *w = find_idle(ops);
+	struct bl_ops_worker *w = have_idle(ops);
 
 	if (w)
-		bl_worker_by(&w->worker, bl_now() + STUCK_NS);
+		bl_worker_by(&w->worker, bl_now() + BL_OP_STUCK_NS);
 }
 
 static bool let_one_sleep(struct bl_ops *ops, struct bizlock_op *op)
 {
-	struct bl_ops_worker *w = ops->stop ? NULL : find_idle(ops);
+	bool room = ops->at_bells < op->m.call.client->pool.size / 2;
+	struct bl_ops_worker *w = room && !ops->stop ? have_idle(ops) : NULL;
 
 	if (!w)
 		return false;
 	op->state = BL_OP_SLEEPS;
 	w->op = op;
+	ops->at_bells++;
 	bl_worker_by(&w->worker, 0);
 	return true;
 }
@@ -218,7 +148,9 @@ static void park(struct bl_ops *ops, struct bizlock_op *op)
 	if (op->again || sleeps)
 		make_ready(ops, op);
 	else if (op->until != BL_NEVER)
-		add_timed(ops, op);
+		bl_times_add(ops, op);
+	if (op->at == 1) /* the first worker sleeps until a later time */
+		wake_first(ops);
 }
 
 static void add_to_all(struct bl_ops *ops, struct bizlock_op *op)
@@ -286,12 +218,22 @@ static void tell_interrupts(struct bizlock *b)
 	b->ops.wakes = wakes;
 }
 
+/* It may send by itself, and keep those waiting that are gathered for a batch. */
+static bool goes_alone(const struct bizlock_op *op)
+{
+	if (!op)
+		return false;
+	return op->releases ? op->m.hold != NULL
+	                    : op->phase == BL_OP_CONTENDS && !bl_contest_wants_batch(&op->contest);
+}
+
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 {
 	struct bizlock_op *batch[BL_BATCH_MAX], *op;
 	size_t n = 0;
 
-	while (n < BL_BATCH_MAX && (op = take_ready(&b->ops, scratch)) != NULL) {
+	while (n < BL_BATCH_MAX && (n == 0 || !goes_alone(b->ops.ready)) &&
+	       (op = take_ready(&b->ops, scratch)) != NULL) {
 		int rc = bl_op_step(op);
 
 		if (rc == BL_AGAIN)
@@ -304,15 +246,16 @@ static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 
 /* ---- the first worker, and those that stand by or sleep -------------------------------------- */
 
-/* Half of the connections are for other calls; one worker more ends what waits if no connection can
- * be had. */
+/* Half of the connections are for other calls. */
 static bool may_begin(const struct bizlock *b)
 {
 	const struct bl_ops *ops = &b->ops;
-	bool all = ops->at_work <= b->pool.size / 2;
+	bool all = ops->at_work < b->pool.size / 2;
 
+	if (!ops->at_work)
+		return true;
 	for (unsigned i = 0; i < ops->size; i++)
-		all &= !ops->workers[i].since || bl_passed(ops->workers[i].since + STUCK_NS);
+		all &= !ops->workers[i].since || bl_passed(ops->workers[i].since + BL_OP_STUCK_NS);
 	return all;
 }
 
@@ -321,23 +264,26 @@ static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
 	struct bizlock_op *op = w->op;
 	int rc;
 
-	b->ops.at_bells++;
 	if (b->ops.at_work) /* it may be this one that stood by */
 		let_one_stand_by(&b->ops);
 	bl_op_use(op, &w->scratch);
 	bl_err_clear(&w->scratch.err);
+	*op->contest.row = (struct bl_row){.found = false};
 	rc = bl_contest_sleep_at_bell(&op->contest, op->until);
+	op->state = BL_OP_RUNS; /* its end may send, too, and no cancel ends that */
 	op->until = op->contest.parked_until;
 	bl_op_settle(op, rc == BIZLOCK_CANCELLED ? BL_AGAIN : rc);
-	w->op = NULL; /* not sooner: its end may send, too */
+	w->op = NULL;
 	b->ops.at_bells--;
 }
 
-/* until: when it ends, if there is nothing to do. */
+/* One of those that have nothing to do looks now and then. until: when it ends. */
 static void stand_by(struct bizlock *b, struct bl_ops_worker *w, bl_time until)
 {
-	w->worker.ends = !b->ops.at_work && bl_passed(until);
-	w->worker.at = b->ops.at_work ? bl_now() + STUCK_NS : until;
+	bool looks = b->ops.at_work && find_idle(&b->ops, true) == w;
+
+	w->worker.ends = !looks && bl_passed(until);
+	w->worker.at = looks ? bl_now() + BL_OP_STUCK_NS : until;
 	if (!w->worker.ends)
 		bl_worker_sleep(&w->worker, &b->mu);
 }
@@ -346,7 +292,7 @@ static void rest(struct bizlock *b)
 {
 	struct bl_ops *ops = &b->ops;
 	struct pollfd fd = {.fd = ops->wake_fd, .events = POLLIN};
-	bl_time until = bl_now() + (ops->ready ? STUCK_NS : TICK_NS);
+	bl_time until = bl_now() + (ops->ready ? BL_OP_STUCK_NS : TICK_NS);
 	eventfd_t ignored;
 
 	if (ops->timed_count)
@@ -371,7 +317,7 @@ static void *run_always(void *arg)
 	bl_lock(b);
 	while (!w->worker.ends && (!ops->stop || ops->count > 0)) {
 		tell_interrupts(b);
-		while ((op = take_due(ops)) != NULL)
+		while ((op = bl_times_due(ops)) != NULL)
 			make_ready(ops, op);
 		if (w->op) {
 			sleep_for_request(b, w);
@@ -402,11 +348,11 @@ static bool make_workers(struct bizlock *b)
 
 	if (ops->workers)
 		return true;
-	ops->size = b->pool.size + 2;
-	ops->workers = calloc(ops->size, sizeof(*ops->workers));
-	for (unsigned i = 0; ops->workers && i < ops->size; i++)
+	ops->workers = calloc(b->pool.size + 2, sizeof(*ops->workers));
+	ops->size = ops->workers ? b->pool.size + 2 : 0;
+	for (unsigned i = 0; i < ops->size; i++)
 		ops->workers[i].client = b;
-	return ops->workers != NULL;
+	return ops->size > 0;
 }
 
 static int start_thread(struct bizlock *b, struct bl_err *err)
@@ -433,8 +379,9 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 	int rc;
 
 	bl_lock(b);
-	rc = reserve_timed(ops, ops->count + 1) ? start_thread(b, err)
-	                                        : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = bl_times_reserve(ops, ops->count + 1)
+	             ? start_thread(b, err)
+	             : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
 		op->request.note = op->request.note ? op->note : NULL;
 		add_to_all(ops, op);
