@@ -170,7 +170,8 @@ extern "C" {
  *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
  *              so
  * SCHEMA       tables are missing, need a newer library, or are not as they must be; from any call,
- *              if they are dropped while a client is open. The message says what to do
+ *              if they are dropped while a client is open, once it has tried for half a second.
+ *              The message says what to do
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
@@ -219,7 +220,8 @@ typedef struct bizlock_key {
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE                                                                           \
 	4u                /* no doorbell for this call: poll instead. Slower by two statements,    \
-	                     and by 100 ms where others have the doorbell; 200 ms to share */
+	                     and by 100 ms where another one has the doorbell; with                \
+	                     BIZLOCK_SHARED it lets that one go first, for 200 ms at most */
 #define BIZLOCK_SHARED 8u /* share the lock: see "shared" above */
 
 typedef struct bizlock_acquire_opts {
@@ -398,10 +400,11 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const 
 
 /* Calls fn(arg, key, fence) once for each hold that is lost, of any owner: as soon as
  * its lease is over by the local clock, the server says that it is, or the thread that holds it
- * has ended. fn is called by a thread of the library's own, one call at a time, with no lock of
- * the library held: it may call any function but bizlock_close(), and so can release what a
- * named owner has, but not what a thread owns. While it runs, no other loss is reported. key is
- * valid during the call. fn NULL: no function is called from now on. The last call of this function
+ * has ended. The loss of what a request was granted is told after its `done`. fn is called by a
+ * thread of the library's own, one call at a time, with no lock of the library held: it may call
+ * any function but bizlock_close(), and so can release what a named owner has, but not what a
+ * thread owns. While it runs, no other loss is reported. key is valid during the call. fn NULL: no
+ * function is called from now on. The last call of this function
  * counts, from when it returns; a call of the earlier fn may still be running then. A hold that was
  * lost while no function was set, and was not given back since, is told to the next fn. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),

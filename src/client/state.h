@@ -1,6 +1,7 @@
 /* The client: what bizlock.h calls `bizlock`, one call on it, and who may touch what.
  *
- * Threads. Callers come and go, any number of them. Three threads are the client's own, or more.
+ * Threads. Callers come and go, any number of them. Three threads are the client's own;
+ * two more kinds are started when they are needed.
  * Each has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
  *     sends nothing, so that no server can keep it from telling a loss in time. So it also ends
@@ -14,10 +15,10 @@
  *     as long as the network does, and costs nobody a lease;
  *   - the watch thread (lock/watch.c) is there once more keys were waited for than connections
  *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
- *   - the request thread (lock/ops.c) is there once bizlock_async.h was used. It runs all requests:
- *     none of them waits, and so one that waits keeps no other one waiting. While a server keeps it
- *     waiting, another one takes its place; and others sleep at the doorbells of hot keys, each for
- *     one request, as long as connections are left for that.
+ *   - the request threads (lock/ops.c) are there once bizlock_async.h was used. The first one runs
+ *     all requests, and waits for nothing but answers of the server. If an answer takes more than
+ *     10 ms, a second thread runs the other requests. More threads sleep at the doorbells of hot
+ *     keys, each for one request, as long as connections are left for that.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
@@ -54,7 +55,8 @@
  *                                  whoever leaves it last frees it. Watchers are the watch
  *                                  thread's own.
  *   a request (lock/op.h)          is one request thread's while it RUNS or SLEEPS. Whoever
- *                                  cancels or wakes it meanwhile only leaves a note.
+ *                                  cancels or wakes it meanwhile leaves a note; a cancel also ends
+ *                                  its sleep.
  *   a job (conn/jobs.h)            is its thread's own, too. From RUNS until its event is set, it
  *                                  belongs to the thread that runs the batch, and its own waits.
  *
@@ -144,7 +146,7 @@ static inline void bl_unlock(struct bizlock *b)
 }
 
 /* One call on one key. Its fields do not change; but a request that is cancelled, or that releases,
- * sets `wakes` and io_deadline anew before a step. */
+ * sets `wakes` and io_deadline anew before a step, and a cancel of one that sleeps sets `wakes`. */
 struct bl_call {
 	struct bizlock *client;
 	struct bl_key key;

@@ -61,8 +61,8 @@ struct bl_hold {
 	                            have it still; set at any time, by the call that fences */
 	atomic_bool told;        /* that call told us so; else a statement waited in vain */
 	bool promised;           /* a request's, whose `done` has not been called yet */
-	bool untold;             /* it was lost, and that is not reported yet; then it is in the */
-	bool gone;               /* line of these, also when it has left the table: gone */
+	bool untold;             /* it is in the line of losses that nobody was told of yet */
+	bool gone;               /* it has left the table, and that line frees it */
 	struct bl_hold *untold_before, *untold_next;
 	bool unsure;     /* ACQUIRING, at its end: a row of ours may be there.
 	                    ORPHAN: the row may be there, and has to go */

@@ -40,8 +40,8 @@
 /* Longer than a statement of bizlock's own keeps a row locked, on a busy machine. */
 #define BL_MOMENT_NS (100 * BL_NS_PER_MS)
 
-/* A tool that puts a copy in a table's place leaves none there for a moment, or lets a statement
- * fail that came in between. */
+/* While a tool puts a copy in a table's place, there is no table for a moment, and a statement that
+ * arrives then fails. */
 #define BL_SWAP_NS (500 * BL_NS_PER_MS)
 
 enum bl_next {

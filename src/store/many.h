@@ -1,4 +1,4 @@
-/* One statement for many lease locks of one client, each its own row. */
+/* One text for many lease locks of one client, each its own row. */
 #ifndef BL_STORE_MANY_H
 #define BL_STORE_MANY_H
 

@@ -372,7 +372,7 @@ renewed:	atomic { gone(RENEWER); renewing = false; of_fence = 0 }
 	od
 }
 
-/* bl_orphan_clean(), by the first thread's connection; look_at_hold() of the loss watch */
+/* clean_orphan(), by the first thread's connection; look_at_hold() of the loss watch */
 proctype janitor()
 {
 end:	do

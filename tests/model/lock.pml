@@ -83,7 +83,7 @@ inline lost_bell(conn)
 #define A_FREE(t) (FREE(FIRST(t)) -> FIRST(t) : LAST(t))
 #define BELL_FREE(t) (hold_bell[t] && FREE(hold_bell[t] - 1))
 
-/* bl_pool_lend(): ends what is left of the connections that the client has lost. So it is
+/* lend() of client/conn/pool.c: ends what is left of the connections that the client has lost. So it is
  * if the connection is taken for its doorbell, by bl_pool_take_id(). */
 inline lend(t)
 {
@@ -467,7 +467,7 @@ end_stopped:
 
 #define OWN_BELL_FREE(t) (orphan_bell[t] && FREE(orphan_bell[t] - 1))
 
-/* Of each owner what its calls have left: bl_orphan_clean(). */
+/* Of each owner what its calls have left: clean_orphan() of client/lock/janitor.c. */
 proctype janitor(byte t)
 {
 	byte x = t;

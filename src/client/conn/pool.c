@@ -259,7 +259,8 @@ static bool begin_to_lend(struct bl_pool *p, struct bl_conn *c)
 	return c->id && !bl_session_ended(&c->session);
 }
 
-/* Of one that is lent and there: no lost one before it can do anything from here on. */
+/* Ends the connections that were lost in the place of c, so that nothing that was sent on them can
+ * arrive later. c is lent, and connected. */
 static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret,
                          struct bl_err *err)
 {
@@ -447,8 +448,8 @@ bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot)
 	return p->at_bells + (hot ? 1 : 2) * bl_pool_watchers_max(p) + 1 < p->size;
 }
 
-/* One without doorbells. In place of the reserve one that has yet to be made; NULL: there is none.
- */
+/* A connection without doorbells. The reserve is not taken: then it is one that has yet to be made.
+ * NULL: there is none. */
 static struct bl_conn *pick_to_sleep(struct bl_pool *p)
 {
 	struct bl_conn *c = pick_idle(p, BL_BELLS_MAX, false);

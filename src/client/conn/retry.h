@@ -1,5 +1,5 @@
-/* The retry: a statement whose reply was lost, or that met a conflict, is sent again. It ends at
- * the call's io_deadline. */
+/* The retry: a statement whose reply was lost, that met a conflict, or whose table is away for a
+ * moment, is sent again. It ends at the call's io_deadline. */
 #ifndef BL_CLIENT_CONN_RETRY_H
 #define BL_CLIENT_CONN_RETRY_H
 

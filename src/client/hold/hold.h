@@ -21,12 +21,13 @@ struct bl_hold *bl_hold_begin_now(struct bl_call *call, bool *ret_busy);
 /* The same as begin for a call that needs a hold: NOT_OWNER where there is none. */
 struct bl_hold *bl_hold_begin_held(struct bl_call *call, int *ret_rc);
 
-/* Instead of done. drop: the hold ends. orphan: the janitor is to clean up; unsure: the row
+/* Instead of done. remove: the hold ends. orphan: the janitor is to clean up; unsure: the row
  * may be there, and has to go. */
 void bl_hold_remove(struct bizlock *b, struct bl_hold *h);
 void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure);
 
-/* HELD becomes LOST; the loss watch tells the user soon. */
+/* HELD becomes LOST; the loss watch tells the user soon. Of a request's, that is behind its
+ * done(). */
 void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why);
 
 /* The server has said that the lease lasts lease_ms from `sent` on, at least. */
@@ -76,8 +77,8 @@ static inline bool bl_hold_unknown(const struct bl_hold *h)
 	return h->state == BL_HOLD_ORPHAN && h->unsure && h->fence == 0;
 }
 
-/* The fence of the one row of the owner that a sweep leaves, or one that no row has: a thread with
- * the same number had that row, and has ended. */
+/* The fence that a sweep has to spare: that of a hold which an ended thread with the same number
+ * has left. Without such a hold, a fence that no row has. */
 uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *hold);
 
 /* Both set the error and return it. lost: also makes a HELD one LOST, and names who has the

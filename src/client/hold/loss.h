@@ -24,11 +24,13 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	bool telling; /* somebody tells */
 };
 
-/* With the mutex held. It is to be told; and it is not. */
+/* With the mutex held. note: puts a lost hold into the line of losses to tell. forget: takes it
+ * out, if it is there. */
 void bl_loss_note(struct bizlock *b, struct bl_hold *h);
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
-/* From here on `fn` is told, or nobody (NULL): of what has ended by then nobody ever is. */
+/* Losses are told to fn from here on. fn NULL: to nobody, and those that are untold of holds that
+ * have ended are dropped. */
 void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg);
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */

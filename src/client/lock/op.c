@@ -13,8 +13,8 @@
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
 
-/* How long it may take at a time to give something back. Others wait meanwhile, so it tries again
- * later, as long as a thread would. */
+/* How long it may take at a time to give something back. It keeps a thread and a connection
+ * meanwhile, so it tries again later, as long as a call would. */
 #define RELEASE_NS (2 * BL_MOMENT_NS)
 
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
@@ -224,7 +224,8 @@ static int acquire_end(struct bizlock_op *op, int rc)
 	struct bl_contest *c = &op->contest;
 	struct bl_hold *h = op->m.hold;
 
-	/* What it has to give back may take a while, and others wait: the rest is the janitor's. */
+	/* What it has to give back may take a while, and keeps a thread: the rest is the
+	 * janitor's. */
 	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + RELEASE_NS);
 	if (op->phase == BL_OP_CONTENDS)
 		bl_contest_leave(c, rc);

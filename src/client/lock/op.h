@@ -8,7 +8,7 @@
 
 enum bl_op_state {
 	BL_OP_READY,  /* in the line of those that are to be run */
-	BL_OP_RUNS,   /* the thread is at work on it */
+	BL_OP_RUNS,   /* a thread is at work on it */
 	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
 	BL_OP_SLEEPS, /* at the doorbell, by a thread of its own */
 	BL_OP_DONE    /* its `done` is to be called */
@@ -16,8 +16,8 @@ enum bl_op_state {
 
 enum bl_op_phase { BL_OP_BEGINS, BL_OP_CONTENDS, BL_OP_HAS };
 
-/* Guarded by the mutex. While it RUNS, it is the thread's own but for `state`, `cancelled` and
- * `again`, and the place and hold in its contest (see client/state.h). */
+/* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
+ * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
 struct bizlock_op {
 	struct bizlock_op *next;           /* of those that are READY, or DONE */
 	struct bizlock_op *before, *after; /* of all that are not DONE */
@@ -59,7 +59,8 @@ void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
  * a batch. Else how it has ended, which bl_op_end() is to be told. */
 int bl_op_step(struct bizlock_op *op);
 
-/* Who has been at work for so long waits for a server that does not answer. */
+/* A thread that has been at work for so long is taken to wait for a server, and another thread runs
+ * the other requests. */
 #define BL_OP_STUCK_NS (10 * BL_NS_PER_MS)
 
 /* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
@@ -73,7 +74,7 @@ void bl_op_wake(struct bizlock_op *op);
 /* A release at its last level, alone: what bl_op_step() answers. */
 int bl_op_release(struct bizlock_op *op);
 
-/* What bl_op_step() has answered, or how it has ended. */
+/* Acts on what bl_op_step() has answered: parks the request, or ends it with rc. */
 void bl_op_settle(struct bizlock_op *op, int rc);
 
 /* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */

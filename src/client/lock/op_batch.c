@@ -51,9 +51,9 @@ static struct bl_job release_job(const struct bizlock_op *op)
 	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
 }
 
-/* Those that have won come first: what the others send now takes time, in which leases run. Those
- * that the batch has done nothing for are ready again, to go alone: by this thread, or by another
- * one if this one gets stuck. */
+/* Requests that have won are answered first, because their leases run while the others send.
+ * Requests that the batch did nothing for become ready again, and go alone, by whichever thread is
+ * free. */
 static void answer(struct op_batch *batch, bool won)
 {
 	struct bl_err err = *batch->err;

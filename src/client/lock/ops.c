@@ -24,10 +24,10 @@
 #include "client/lock/sleep.h"
 #include "store/batch.h"
 
-/* What stands by for so long with nothing to do ends. */
+/* A thread that has had nothing to do for so long ends; but not the first one. */
 #define IDLE_NS (1000 * BL_NS_PER_MS)
 
-/* No signal comes with an interrupt while the thread is kept waiting by a server. */
+/* The first worker looks at least this often, whatever wakes it. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
 
 void bl_ops_init(struct bl_ops *ops)
@@ -91,7 +91,7 @@ void bl_op_wake(struct bizlock_op *op)
 
 static void *run_always(void *arg);
 
-/* One that has nothing to do, but the first; with a thread, or without. NULL: there is none. */
+/* An idle worker, never the first. with_thread: its thread runs; else it has none. NULL: none. */
 static struct bl_ops_worker *find_idle(struct bl_ops *ops, bool with_thread)
 {
 	for (struct bl_ops_worker *w = ops->workers + 1; w < ops->workers + ops->size; w++)
@@ -188,7 +188,7 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 		bl_ops_interrupt(ops);
 }
 
-/* ---- the thread ----------------------------------------------------------------------------- */
+/* ---- what a thread does with what is ready -------------------------------------------------- */
 
 void bl_op_settle(struct bizlock_op *op, int rc)
 {
@@ -218,7 +218,8 @@ static void tell_interrupts(struct bizlock *b)
 	b->ops.wakes = wakes;
 }
 
-/* It may send by itself, and keep those waiting that are gathered for a batch. */
+/* Its step may send a statement of its own, and the requests that are gathered for a batch would
+ * wait for the answer. */
 static bool goes_alone(const struct bizlock_op *op)
 {
 	if (!op)
@@ -295,8 +296,7 @@ static void rest(struct bizlock *b)
 	bl_time until = bl_now() + (ops->ready ? BL_OP_STUCK_NS : TICK_NS);
 	eventfd_t ignored;
 
-	if (ops->timed_count)
-		until = bl_earlier(until, ops->timed[0]->until);
+	until = bl_earlier(until, bl_times_first(ops));
 	ops->asleep = true;
 	bl_unlock(b);
 	poll(&fd, 1, (int)bl_left_ms(until));
@@ -477,7 +477,7 @@ static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op 
 	return granted && h && h->fence == op->grant.fence ? h : NULL;
 }
 
-/* A program that heard of the loss first would work under the lock. */
+/* A program that was told of the loss before the grant would believe in the grant. */
 void bl_ops_told(struct bizlock *b, const struct bizlock_op *op)
 {
 	struct bl_hold *h;

@@ -4,7 +4,8 @@
  * decided in the same way, by core/wait.h; the rows are those of store/shared.h.
  *
  * The doorbell is a turnstile. Sharers without a limit go past it while nobody has it and nobody
- * has the lock exclusively. All other contenders line up at it. A sharer gives the doorbell on as
+ * has the lock exclusively. All other contenders line up at it; a sharer that
+ * uses no doorbell asks who has it, and polls meanwhile. A sharer gives the doorbell on as
  * soon as it has its slot; an owner that has the lock exclusively keeps it. The first in line, if
  * others have yet to leave, has the doorbell, and sleeps until they have left. */
 #ifndef BL_CLIENT_LOCK_SHARED_H

@@ -158,8 +158,8 @@ static bool may_sleep_at_bell(const struct bl_contest *c)
 	       bl_pool_has_room_at_bells(&c->client->pool, true);
 }
 
-/* It sleeps at a doorbell only if somebody else has that: else it would get it at once, and have to
- * poll. */
+/* A request sleeps at a doorbell only while another contender has it. A free doorbell would be its
+ * own at once, and then it would have to poll. */
 static int park(struct bl_contest *c, bl_time until)
 {
 	struct bl_watch_for what;

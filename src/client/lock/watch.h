@@ -55,7 +55,7 @@ void bl_watch_init(struct bl_watch *w);
 /* What is waited for. */
 struct bl_watch_for {
 	struct bl_watched watched; /* its key is copied */
-	bool silent;               /* see below */
+	bool silent;               /* see struct bl_watch_wait */
 	bl_time until;             /* BL_NEVER; a shared lock is left alone until then at most */
 };
 
