@@ -17,7 +17,7 @@ TestSuite(mixed_watching, .init = world_begin, .fini = world_end, .timeout = 240
 #define N 12
 #define TURNS 2
 #define LONG_MS 300
-#define WAKE_MS 100
+#define WAKE_MS 200
 #define STEPS 4 /* of a wake-up, each of which takes no longer than a round */
 
 struct waits {
