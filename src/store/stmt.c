@@ -86,7 +86,7 @@ static void add_param(struct bl_buf *text, struct place place)
 {
 	if (place.len)
 		bl_sql_literal(text, place.charset, place.data, *place.len);
-	else
+	else if (place.data)
 		bl_buf_addu(text, *(const uint64_t *)place.data);
 }
 

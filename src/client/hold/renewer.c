@@ -186,7 +186,7 @@ static void *renew_always(void *arg)
 		if (!h)
 			b->pool.reserve = false;
 		w->at = bl_earlier(due, prepare_at(&b->renewer, h));
-		if (w->at > bl_now()) {
+		if (!h || w->at > bl_now()) {
 			bl_worker_sleep(w, &b->mu);
 			continue;
 		}

@@ -32,19 +32,19 @@ struct bl_contest {
 	struct bl_place place;
 	struct bl_watch_wait *watched; /* by a watcher, or NULL */
 	struct bl_conn *conn;          /* on which it sleeps at a doorbell, or NULL */
-	bool crowded;                  /* none could be had for that: it is to be watched */
 	bl_time parked_until;          /* BL_PARKED: until then, or until it is woken */
 	bool seen;                     /* a batch has looked for it, */
 	bool alone;                    /* or had no use for it */
-	bool abroad; /* it was free at the server, whatever this client's own holds say */
+	bool abroad;  /* it was free at the server, whatever this client's own holds say */
+	bool crowded; /* no connection could be had to sleep on: it is to be watched */
 
 	struct bl_wait wait;
 	const struct bl_member *blocker; /* whose key is in the way, */
 	struct bl_row *row;              /* and its row, as seen last */
+	bl_time missing_at;              /* when the table was first found missing, 0: it was not */
 	bl_time sent;   /* OK: when the statement that took the rows was about to be sent */
 	uint64_t floor; /* the largest fence that this client had had by then, where fences have to
 	                   be larger; else 0 */
-	bl_time missing_at; /* when the table was first found missing, 0: it was not */
 	bool in_vain; /* a statement waited for a lock of the server's, of a row or of its table; */
 	bool locked;  /* the table is locked: only a read gets through, if anything does */
 	bool unsure;  /* rows of ours may be there, although we do not hold them */

@@ -110,12 +110,11 @@ static void run_none(struct op_batch *batch, int rc)
 
 	for (size_t i = 0; i < batch->n; i++) {
 		struct bizlock_op *op = batch->ops[i];
+		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline);
 
 		*batch->err = err;
 		*batch->row = (struct bl_row){.found = false};
-		if (op->releases)
-			batch->ended(op, BL_AGAIN);
-		else if (rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline))
+		if (op->releases || in_time)
 			batch->ended(op, BL_AGAIN);
 		else
 			go_on(batch, op, rc);
