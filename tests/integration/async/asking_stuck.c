@@ -54,14 +54,22 @@ Test(asking_stuck, free_keys_are_granted_and_given_back)
 	end_stuck(&s, &hangs);
 }
 
+/* Beside it another request waits for "k", which `other` holds. */
+static struct stuck begin_waiting(struct ask *hangs, struct ask *waits, bizlock *other,
+                                  int64_t wait_ms)
+{
+	struct stuck s = begin_stuck(hangs);
+
+	expect(OK, other, acquire_as(other, "k", "other"));
+	ask_for(waits, s.b, "k", "task", .wait_ms = wait_ms);
+	return s;
+}
+
 Test(asking_stuck, a_wait_is_cancelled)
 {
 	static struct ask hangs, waits;
-	bizlock *other = client(NULL);
-	struct stuck s = begin_stuck(&hangs);
+	struct stuck s = begin_waiting(&hangs, &waits, client(NULL), -1);
 
-	expect(OK, other, acquire_as(other, "k", "other"));
-	ask_for(&waits, s.b, "k", "task", .wait_ms = -1);
 	dispatch_until(s.b, watchers(&world) == 1);
 	bizlock_op_cancel(waits.op);
 	ask_ends(CANCELLED, &waits);
@@ -71,11 +79,8 @@ Test(asking_stuck, a_wait_is_cancelled)
 Test(asking_stuck, a_deadline_is_kept)
 {
 	static struct ask hangs, waits;
-	bizlock *other = client(NULL);
-	struct stuck s = begin_stuck(&hangs);
+	struct stuck s = begin_waiting(&hangs, &waits, client(NULL), 300);
 
-	expect(OK, other, acquire_as(other, "k", "other"));
-	ask_for(&waits, s.b, "k", "task", .wait_ms = 300);
 	ask_ends(TIMEOUT, &waits);
 	end_stuck(&s, &hangs);
 }
@@ -84,10 +89,8 @@ Test(asking_stuck, a_release_wakes_who_waits)
 {
 	static struct ask hangs, waits;
 	bizlock *other = client(NULL);
-	struct stuck s = begin_stuck(&hangs);
+	struct stuck s = begin_waiting(&hangs, &waits, other, -1);
 
-	expect(OK, other, acquire_as(other, "k", "other"));
-	ask_for(&waits, s.b, "k", "task", .wait_ms = -1);
 	dispatch_until(s.b, watchers(&world) == 1);
 	expect(OK, other, bizlock_release(other, KEY("k"), "other", NULL));
 	ask_ends(OK, &waits);
