@@ -4,12 +4,12 @@
 #include "api/args.h"
 #include "api/door.h"
 #include "base/thread.h"
+#include "client/admin/admin.h"
 #include "client/client.h"
-#include "client/lock/acquire.h"
-#include "client/lock/reentry.h"
-#include "client/lock/release.h"
-#include "client/lock/renew.h"
-#include "client/ops/ops.h"
+#include "client/contest/reentry.h"
+#include "client/giveback/release.h"
+#include "client/request/acquire.h"
+#include "client/request/renew.h"
 #include "client/sources.h"
 
 int bizlock_new(bizlock **ret)

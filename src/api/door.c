@@ -1,7 +1,7 @@
 #include "api/door.h"
 
 #include "base/thread.h"
-#include "store/schema.h"
+#include "store/table/schema.h"
 
 /* Like errno: each thread has its own, so that one thread's error never speaks
  * for another's. */

@@ -10,8 +10,8 @@
 #include "client/sources.h"
 #include "core/backoff.h"
 #include "core/hosts.h"
-#include "store/errclass.h"
-#include "store/schema.h"
+#include "store/session/errclass.h"
+#include "store/table/schema.h"
 
 /* Between two dials of an open that tries again, at least: a server that is full has enough to do.
  */

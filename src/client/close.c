@@ -10,8 +10,8 @@
 #include "client/conn/retry.h"
 #include "client/hold/hold.h"
 #include "core/backoff.h"
-#include "store/errclass.h"
-#include "store/many.h"
+#include "store/row/many.h"
+#include "store/session/errclass.h"
 
 /* A connection that is lost is replaced. A server that is not there is not waited
  * for, because the leases end anyway. */
@@ -126,7 +126,7 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 			continue;
 		bl_owner_full(&h->owner, &b->process, owner);
 		bl_unlock(b);
-		rc = bl_lock_sweep(s, ref, &matched, &ignored);
+		rc = bl_shared_sweep(s, ref, &matched, &ignored);
 		if (rc == BIZLOCK_DB)
 			rc = BIZLOCK_OK; /* somebody has that key locked: the others can go */
 		bl_lock(b);

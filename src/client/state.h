@@ -13,10 +13,10 @@
  *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
  *     connections alive, and asks whether the server is there while others sleep. It may hang
  *     as long as the network does, and costs nobody a lease;
- *   - the watch thread (lock/watch.c) is there once more keys were waited for than connections
+ *   - the watch thread (watch/watch.c) is there once more keys were waited for than connections
  *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
- *   - the request threads (lock/ops.c) are there once bizlock_async.h was used. The first one runs
- *     all requests, and waits for nothing but answers of the server. If an answer takes more than
+ *   - the request threads (request/ops.c) are there once bizlock_async.h was used. The first one
+ * runs all requests, and waits for nothing but answers of the server. If an answer takes more than
  *     10 ms, a second thread runs the other requests. More threads sleep at the doorbells of hot
  *     keys, each for one request, as long as connections are left for that.
  *
@@ -51,10 +51,10 @@
  *   a place in a wait queue        is its thread's own, on its stack, or its request's. While it
  *                                  is OFFERED, the thread that hands the lock over writes to it
  *                                  and to its hold, which is ACQUIRING (lock/handoff.c).
- *   a wait (lock/watch.h)          is its thread's or request's, and a watcher's meanwhile:
+ *   a wait (watch/watch.h)          is its thread's or request's, and a watcher's meanwhile:
  *                                  whoever leaves it last frees it. Watchers are the watch
  *                                  thread's own.
- *   a request (lock/op.h)          is one request thread's while it RUNS or SLEEPS. Whoever
+ *   a request (request/op.h)          is one request thread's while it RUNS or SLEEPS. Whoever
  *                                  cancels or wakes it meanwhile leaves a note; a cancel also ends
  *                                  its sleep.
  *   a job (conn/jobs.h)            is its thread's own, too. From RUNS until its event is set, it
@@ -79,17 +79,17 @@
 
 #include "client/conn/pool.h"
 #include "client/conn/yields.h"
+#include "client/giveback/janitor.h"
 #include "client/hold/loss.h"
 #include "client/hold/renewer.h"
 #include "client/hold/slots.h"
 #include "client/hold/wait_queue.h"
-#include "client/lock/janitor.h"
-#include "client/lock/ops.h"
-#include "client/lock/watch.h"
+#include "client/request/ops.h"
+#include "client/watch/watch.h"
 #include "core/held.h"
 #include "core/numbers.h"
-#include "store/bell.h"
-#include "store/server.h"
+#include "store/bell/bell.h"
+#include "store/session/server.h"
 
 /* As many locks can be shared by turns without a fence that is drawn twice. */
 #define BL_HEADERS 256

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "core/key.h"
 #include "core/owner.h"
 
@@ -63,7 +64,7 @@ struct bl_hold {
 	bool promised;           /* a request's, whose `done` has not been called yet */
 	bool untold;             /* it is in the line of losses that nobody was told of yet */
 	bool gone;               /* it has left the table, and that line frees it */
-	struct bl_hold *untold_before, *untold_next;
+	struct bl_link loss;
 	bool unsure;     /* ACQUIRING, at its end: a row of ours may be there.
 	                    ORPHAN: the row may be there, and has to go */
 	bool exported;   /* ORPHAN: it may be exported, so its row may have another owner */

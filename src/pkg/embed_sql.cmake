@@ -1,5 +1,5 @@
 # cmake -DFILES=a.sql;b.sql -DOUT=x.c -P embed_sql.cmake
-# Writes the files as bl_migrations[] (src/store/migrations.h). Each byte becomes
+# Writes the files as bl_migrations[] (src/store/table/migrations.h). Each byte becomes
 # a character constant: string literals have length limits, and escapes that
 # run into the digit behind them.
 

@@ -1,20 +1,45 @@
 #!/usr/bin/env bash
-# Includes point down only, through the layers and through the client's rooms; SQL's headers
-# stay in store. The pure code of core can be tested without a server, as long as it includes
+# Includes point down only, through the layers and through the rooms of store and client; SQL's
+# headers stay in store. The pure code of core can be tested without a server, as long as it includes
 # nothing from above. cli has the installed headers alone, as any program has: what it needs,
 # others need. One include points up: client/state.h has the rooms' structs in it by value, and
 # every room knows it.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-declare -A rank=([base]=1 [core]=2 [store]=3 [client/state]=4 [client/conn]=5 [client/hold]=6
-	[client/lock]=7 [client/ops]=8 [client]=9 [api]=10 [cli]=11)
+# The rooms from below. Those of one line do not know each other.
+floors="base
+core
+store/sql
+store/session
+store/hosts store/bell
+store/row
+store/shared store/tx
+store/batch store/watch store/table
+store/doctor
+client/state
+client/conn
+client/hold
+client/watch
+client/contest
+client/giveback
+client/request
+client/admin
+client
+api
+cli"
+declare -A rank=()
+n=0
+while read -r line; do
+	n=$((n + 1))
+	for room in $line; do rank[$room]=$n; done
+done <<<"$floors"
 
 # find_room FILE: sets `room` to that of a file below src. That of state.h has what every room may use.
 find_room() {
 	case $1 in
 	client/state.h | client/call.c | client/sources.[ch]) room=client/state ;;
-	client/*/*) room=${1%/*} ;;
+	*/*/*) room=${1%/*} ;;
 	*) room=${1%%/*} ;;
 	esac
 }
@@ -32,8 +57,9 @@ judge() {
 	own=$room
 	if [[ -z ${rank[$theirs]:-} ]]; then
 		object "$file:$line: \"$name\" is in no layer"
-	elif ((rank[$theirs] > rank[$own])) && [[ $file != src/client/state.h ]]; then
-		object "$file:$line: \"$name\" points upward from $own"
+	elif [[ $theirs != "$own" ]] && ((rank[$theirs] >= rank[$own])) &&
+		[[ $file != src/client/state.h ]]; then
+		object "$file:$line: \"$name\" does not point downward from $own"
 	elif [[ $own == cli && $theirs != cli ]]; then
 		object "$file:$line: \"$name\" is the library's own; cli has <bizlock.h>"
 	fi

@@ -69,8 +69,8 @@ renewed() {
 	/^```text$/ { print ENVIRON["list"]; inside = 1 }' "$text"
 }
 
-# The folders of src/, tests/ and tests/integration/ that the text names, one a line; what is in
-# tests/integration/ is indented below it.
+# The folders of src/, its rooms, and those of tests/ that the text names, one a line; what is in
+# a folder is indented below it.
 named_folders() {
 	awk -v heading="$folders_heading" '
 	/^#/ { below = ($0 == heading) }
@@ -83,7 +83,7 @@ while read -r side folder; do
 	'<') object "$folders_text: \"$folders_heading\" does not name $folder" ;;
 	'>') object "$folders_text: there is no $folder" ;;
 	esac
-done < <(diff <(printf '%s\n' src/*/ tests/*/ tests/integration/*/ | sort) <(named_folders))
+done < <(diff <(printf '%s\n' src/*/ src/{store,client}/*/ tests/*/ tests/integration/*/ | sort) <(named_folders))
 
 list=
 for room in $(rooms); do

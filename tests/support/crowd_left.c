@@ -3,7 +3,7 @@
 
 #include "crowd.h"
 #include "patience.h"
-#include "store/bell.h"
+#include "store/bell/bell.h"
 
 const char *crowd_key(char ret[16], unsigned key)
 {

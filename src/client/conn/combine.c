@@ -11,7 +11,7 @@
 
 #include "client/conn/retry.h"
 #include "core/wait.h"
-#include "store/errclass.h"
+#include "store/session/errclass.h"
 
 /* With CROWD calls under way, acquisitions stand in line at the one connection that is at work,
  * although others are idle. If two were at work, one would have nearly all the doorbells, and so
@@ -229,9 +229,9 @@ static void batch_lead(struct bizlock *b, struct job_batch *batch)
 /* Those in line, up to the first of the other kind. */
 static void batch_add_line(const struct bizlock *b, struct job_batch *batch, bool shared)
 {
-	struct bl_jobs *line = &batch->conn->jobs;
+	struct bl_list *line = &batch->conn->jobs;
 
-	while (batch->n < BL_BATCH_MAX && line->first && job_shares(line->first) == shared)
+	while (batch->n < BL_BATCH_MAX && line->first && job_shares(bl_jobs_first(line)) == shared)
 		batch_add(b, batch, bl_jobs_next(line));
 }
 
@@ -315,7 +315,7 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 
 	job->ended = (struct bl_event){0};
 	job->waited_for = true;
-	bl_jobs_add(&conn->jobs, job);
+	bl_list_add(&conn->jobs, &job->link);
 	note_gathered(conn);
 	while (!ended && job->state != BL_JOB_WITHDRAWN) {
 		bool leaves = job->state == BL_JOB_WAITS && has_to_leave(b, conn);
@@ -323,7 +323,7 @@ static int job_wait(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 		if (job->state == BL_JOB_WAITS && !leaves)
 			rc = bl_pool_patience_over(&b->pool, patience, job->err);
 		if (leaves || rc != BIZLOCK_OK) {
-			bl_jobs_withdraw(&conn->jobs, job);
+			bl_list_remove(&conn->jobs, &job->link);
 			job->state = BL_JOB_WITHDRAWN;
 		} else {
 			ended = job_ended(b, job, job_next_look(job, conn, patience));

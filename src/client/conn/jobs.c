@@ -1,38 +1,17 @@
 #include "client/conn/jobs.h"
 
-void bl_jobs_add(struct bl_jobs *jobs, struct bl_job *job)
+struct bl_job *bl_jobs_first(const struct bl_list *jobs)
 {
-	job->next = NULL;
-	if (jobs->last)
-		jobs->last->next = job;
-	else
-		jobs->first = job;
-	jobs->last = job;
-	jobs->count++;
+	return BL_LISTED(jobs->first, struct bl_job, link);
 }
 
-struct bl_job *bl_jobs_next(struct bl_jobs *jobs)
+struct bl_job *bl_jobs_next(struct bl_list *jobs)
 {
-	struct bl_job *job = jobs->first;
+	struct bl_job *job = bl_jobs_first(jobs);
 
 	if (job)
-		bl_jobs_withdraw(jobs, job);
+		bl_list_remove(jobs, &job->link);
 	return job;
-}
-
-void bl_jobs_withdraw(struct bl_jobs *jobs, struct bl_job *job)
-{
-	struct bl_job *before = NULL;
-
-	for (struct bl_job *j = jobs->first; j != job; j = j->next)
-		before = j;
-	if (before)
-		before->next = job->next;
-	else
-		jobs->first = job->next;
-	if (jobs->last == job)
-		jobs->last = before;
-	jobs->count--;
 }
 
 void bl_job_wake(struct bl_job *job)

@@ -4,7 +4,8 @@
 #define BL_CLIENT_CONN_JOBS_H
 
 #include "base/event.h"
-#include "store/batch.h"
+#include "base/list.h"
+#include "store/batch/batch.h"
 
 enum bl_job_state {
 	BL_JOB_WAITS,    /* in line */
@@ -16,7 +17,7 @@ enum bl_job_state {
 };
 
 struct bl_job { /* lives on the stack of its thread; a request's, in its batch */
-	struct bl_job *next;
+	struct bl_link link;
 	enum bl_job_state state;
 	bool waited_for;       /* by its thread, until `ended` is set */
 	struct bl_event ended; /* is set a while after the state is LEADS, DONE or ALONE */
@@ -29,14 +30,9 @@ struct bl_job { /* lives on the stack of its thread; a request's, in its batch *
 	bl_time sent; /* see bl_batch_run() */
 };
 
-struct bl_jobs {
-	struct bl_job *first, *last;
-	unsigned count;
-};
-
-void bl_jobs_add(struct bl_jobs *jobs, struct bl_job *job);
-struct bl_job *bl_jobs_next(struct bl_jobs *jobs); /* takes it out; NULL: none */
-void bl_jobs_withdraw(struct bl_jobs *jobs, struct bl_job *job);
+/* NULL: none. next: takes it out. */
+struct bl_job *bl_jobs_first(const struct bl_list *jobs);
+struct bl_job *bl_jobs_next(struct bl_list *jobs);
 
 /* Wakes its thread, if one waits: the job is that thread's again. */
 void bl_job_wake(struct bl_job *job);

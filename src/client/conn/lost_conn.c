@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "store/kill.h"
+#include "store/session/kill.h"
 
 static size_t places(const struct bl_pool *p)
 {

@@ -11,7 +11,7 @@
 #include "base/worker.h"
 #include "client/conn/jobs.h"
 #include "core/numbers.h"
-#include "store/failover.h"
+#include "store/hosts/failover.h"
 
 /* Each doorbell a connection holds makes its statements a little slower on
  * MariaDB: 1.4 times with 1,000. */
@@ -32,10 +32,10 @@ struct bl_conn {
 	struct bl_lost_conn *lost; /* in this place before, one at each host */
 	bool used;                 /* no lost ones have to be ended first */
 	bool lent;
-	bool at_bell;         /* lent to a thread that waits at a doorbell */
-	bool open;            /* lent for a moment: jobs may stand in line */
-	bool jobs_were_first; /* when it was given back last */
-	struct bl_jobs jobs;
+	bool at_bell;                   /* lent to a thread that waits at a doorbell */
+	bool open;                      /* lent for a moment: jobs may stand in line */
+	bool jobs_were_first;           /* when it was given back last */
+	struct bl_list jobs;            /* the line at it */
 	unsigned expected;              /* how many of its last batch may come back to its line */
 	bl_time expected_until;         /* by then: see combine.c */
 	struct bl_gathering *gathering; /* NULL: nobody waits for that */
@@ -67,7 +67,7 @@ struct bl_pool {
 	unsigned open;        /* lent, and open for jobs */
 	unsigned at_bells;    /* lent to threads that wait at a doorbell, which can last */
 	bl_time crowd_until;  /* until then CROWD applies: see combine.c */
-	unsigned watchers;    /* lent to the watch thread (lock/watch.c), */
+	unsigned watchers;    /* lent to the watch thread (watch/watch.c), */
 	bool keep;            /* which wants one more, and found none idle; */
 	struct bl_conn *kept; /* it is lent to that thread */
 	bool reserve;    /* the renewer has holds to renew, and no connection of its own: so one

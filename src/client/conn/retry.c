@@ -2,7 +2,7 @@
 
 #include "core/backoff.h"
 #include "core/wait.h"
-#include "store/errclass.h"
+#include "store/session/errclass.h"
 
 void bl_count_retry(struct bl_numbers *n, const struct bl_err *err)
 {

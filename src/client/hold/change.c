@@ -1,7 +1,7 @@
 #include "client/hold/change.h"
 
 #include "client/hold/hold.h"
-#include "store/errclass.h"
+#include "store/session/errclass.h"
 
 /* A statement would wait for a row that a transaction has fenced, for a second at a time, and
  * the hold's owner with it. So a call that may meet such a row looks first. *ret_gone: it is

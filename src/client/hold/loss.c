@@ -41,34 +41,17 @@ static bl_time look_at_all(struct bizlock *b)
 
 void bl_loss_note(struct bizlock *b, struct bl_hold *h)
 {
-	struct bl_loss_watch *w = &b->loss_watch;
-
 	h->untold = true;
-	h->untold_next = NULL;
-	h->untold_before = w->last;
-	if (w->last)
-		w->last->untold_next = h;
-	else
-		w->first = h;
-	w->last = h;
-	bl_worker_by(&w->worker, 0);
+	bl_list_add(&b->loss_watch.untold, &h->loss);
+	bl_worker_by(&b->loss_watch.worker, 0);
 }
 
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h)
 {
-	struct bl_loss_watch *w = &b->loss_watch;
-
 	if (!h->untold)
 		return;
 	h->untold = false;
-	if (h->untold_before)
-		h->untold_before->untold_next = h->untold_next;
-	else
-		w->first = h->untold_next;
-	if (h->untold_next)
-		h->untold_next->untold_before = h->untold_before;
-	else
-		w->last = h->untold_before;
+	bl_list_remove(&b->loss_watch.untold, &h->loss);
 	if (h->gone)
 		bl_hold_free(h);
 }
@@ -76,10 +59,12 @@ void bl_loss_forget(struct bizlock *b, struct bl_hold *h)
 void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
 	struct bl_loss_watch *w = &b->loss_watch;
-	struct bl_hold *next;
+	struct bl_link *next;
 
-	for (struct bl_hold *h = fn ? NULL : w->first; h; h = next) {
-		next = h->untold_next;
+	for (struct bl_link *at = fn ? NULL : w->untold.first; at; at = next) {
+		struct bl_hold *h = BL_LISTED(at, struct bl_hold, loss);
+
+		next = at->next;
 		if (h->gone || h->state == BL_HOLD_ORPHAN)
 			bl_loss_forget(b, h);
 	}
@@ -96,13 +81,14 @@ static unsigned tell_each(struct bizlock *b)
 	if (w->telling)
 		return calls;
 	w->telling = true;
-	for (; w->fn && w->first; calls++) {
+	for (; w->fn && w->untold.first; calls++) {
+		struct bl_hold *h = BL_LISTED(w->untold.first, struct bl_hold, loss);
 		bl_lost_fn *fn = w->fn;
 		void *arg = w->arg;
-		struct bl_key key = w->first->key;
-		uint64_t fence = w->first->fence;
+		struct bl_key key = h->key;
+		uint64_t fence = h->fence;
 
-		bl_loss_forget(b, w->first);
+		bl_loss_forget(b, h);
 		bl_unlock(b);
 		fn(arg, (bizlock_key){key.type, key.id}, fence);
 		bl_lock(b);
@@ -206,7 +192,7 @@ static void tell_all(struct bizlock *b)
 	struct bl_loss_watch *w = &b->loss_watch;
 	struct bl_err ignored;
 
-	if (!w->fn || !w->first)
+	if (!w->fn || !w->untold.first)
 		return;
 	if (w->fd >= 0) {
 		w->due = true;
@@ -254,6 +240,6 @@ void bl_loss_watch_stop(struct bizlock *b)
 	struct bl_loss_watch *w = &b->loss_watch;
 
 	bl_worker_stop(&w->worker, &b->mu);
-	while (w->first)
-		bl_loss_forget(b, w->first);
+	while (w->untold.first)
+		bl_loss_forget(b, BL_LISTED(w->untold.first, struct bl_hold, loss));
 }

@@ -14,7 +14,7 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_worker worker;
 	struct bl_worker stand_in; /* cuts off while `worker` is in the user's function */
 	bl_time cut_at;            /* closing: connections that are still lent then are cut off */
-	struct bl_hold *first, *last; /* lost, and untold, in that order */
+	struct bl_list untold;     /* losses, in order */
 	bl_lost_fn *fn;
 	void *arg;
 

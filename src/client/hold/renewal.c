@@ -4,9 +4,9 @@
 #include "client/hold/renewal.h"
 
 #include "core/lease.h"
-#include "store/errclass.h"
-#include "store/lock.h"
-#include "store/renew.h"
+#include "store/row/lock.h"
+#include "store/row/renew_many.h"
+#include "store/session/errclass.h"
 
 /* A server's clock that has moved by more than this against ours was set. */
 #define STEP_US 1000000

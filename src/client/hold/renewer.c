@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "core/backoff.h"
 #include "core/lease.h"
-#include "store/errclass.h"
+#include "store/session/errclass.h"
 
 /* When to look again at a hold that a call is at work on. */
 #define BUSY_NS (50 * BL_NS_PER_MS)

@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "base/worker.h"
-#include "store/many.h"
+#include "store/row/many.h"
 
 struct bl_hold;
 

@@ -3,11 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct bl_place *first_of(const struct bl_queue *queue)
+{
+	return BL_LISTED(queue->places.first, struct bl_place, link);
+}
+
 static struct bl_queue **queue_link(struct bl_queues *queues, const struct bl_key *key)
 {
 	struct bl_queue **at = &queues->buckets[key->hash % BL_QUEUES];
 
-	while (*at && !bl_key_equal((*at)->head->key, key))
+	while (*at && !bl_key_equal(first_of(*at)->key, key))
 		at = &(*at)->next;
 	return at;
 }
@@ -16,9 +21,14 @@ struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_k
 {
 	struct bl_queue *queue = queues->buckets[key->hash % BL_QUEUES];
 
-	while (queue && !bl_key_equal(queue->head->key, key))
+	while (queue && !bl_key_equal(first_of(queue)->key, key))
 		queue = queue->next;
 	return queue;
+}
+
+struct bl_place *bl_place_next(const struct bl_place *place)
+{
+	return BL_LISTED(place->link.next, struct bl_place, link);
 }
 
 void bl_place_wake(struct bl_place *place)
@@ -37,10 +47,10 @@ void bl_queue_note(struct bl_queue *queue, const char *holder)
 
 struct bl_place *bl_queue_first(const struct bl_queue *queue)
 {
-	struct bl_place *place = queue->head;
+	struct bl_place *place = first_of(queue);
 
 	while (place && place->aside)
-		place = place->next;
+		place = bl_place_next(place);
 	return place;
 }
 
@@ -64,7 +74,6 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 {
 	struct bl_queue **at = queue_link(queues, place->key), *queue = *at;
 
-	place->before = place->next = NULL;
 	if (bl_cond_init(&place->first) != 0)
 		return NULL;
 	if (!queue) {
@@ -75,26 +84,9 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 		}
 		*at = queue;
 	}
-	if (queue->tail)
-		queue->tail->next = place;
-	else
-		queue->head = place;
-	place->before = queue->tail;
-	queue->tail = place;
+	bl_list_add(&queue->places, &place->link);
 	queue->alone += place->alone;
 	return queue;
-}
-
-static void unlink_place(struct bl_queue *queue, struct bl_place *place)
-{
-	if (place->before)
-		place->before->next = place->next;
-	else
-		queue->head = place->next;
-	if (place->next)
-		place->next->before = place->before;
-	else
-		queue->tail = place->before;
 }
 
 void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_place *place)
@@ -102,10 +94,10 @@ void bl_queue_leave(struct bl_queues *queues, struct bl_queue *queue, struct bl_
 	struct bl_queue **link = queue_link(queues, place->key);
 	bool was_first = bl_queue_first(queue) == place;
 
-	unlink_place(queue, place);
+	bl_list_remove(&queue->places, &place->link);
 	queue->alone -= place->alone;
 	pthread_cond_destroy(&place->first);
-	if (!queue->head) {
+	if (!queue->places.first) {
 		*link = queue->next;
 		free(queue->holder);
 		free(queue);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "core/key.h"
 
 #define BL_QUEUES 1024 /* buckets: requests may wait for thousands of keys */
@@ -22,7 +23,7 @@ enum bl_place_state {
 struct bl_contest;
 
 struct bl_place { /* lives on the stack of its thread, or in its request */
-	struct bl_place *before, *next;
+	struct bl_link link;
 	const struct bl_key *key;
 	pthread_cond_t first; /* signalled when this place becomes the first; while it is, when
 	                         its state changes or a hold of the key ends */
@@ -35,10 +36,10 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 };
 
 struct bl_queue {
-	struct bl_queue *next;        /* in its bucket */
-	struct bl_place *head, *tail; /* all of one key */
-	unsigned alone; /* places of those that want the lock alone: no sharer passes them */
-	char *holder;   /* what the first one saw last, for the others' messages; or NULL */
+	struct bl_queue *next; /* in its bucket */
+	struct bl_list places; /* all of one key */
+	unsigned alone;        /* places of those that want the lock alone: no sharer passes them */
+	char *holder;          /* what the first one saw last, for the others' messages; or NULL */
 };
 
 struct bl_queues {
@@ -61,8 +62,9 @@ void bl_place_wake(struct bl_place *place);
 /* The first in the queue of `key`, if there is one, looks again at what it waits for. */
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);
 
-/* NULL: all are aside. */
+/* NULL: all are aside. The next one behind it: NULL, it is the last. */
 struct bl_place *bl_queue_first(const struct bl_queue *queue);
+struct bl_place *bl_place_next(const struct bl_place *place);
 
 /* Leaves from wherever in the queue; the next first one is signalled. Frees the
  * queue with its last place. */

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include <bizlock_tx.h>
 
-#include "client/lock/reentry.h"
+#include "client/contest/reentry.h"
 #include "cr_test.h"
 
 TestSuite(reentry, .init = world_begin, .fini = world_end, .timeout = 240);

@@ -1,0 +1,129 @@
+/* The public door for those who look after a server and its tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/args.h"
+#include "api/door.h"
+#include "base/utf8.h"
+#include "client/admin/admin.h"
+
+#define TEXT_MAX 65536 /* far more than there is to say */
+
+int bizlock_doctor(bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg)
+{
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	int rc = bl_door_visit(b, "doctor", &mine, bl_args_given(fn, "fn", &mine));
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_out(b, "doctor", &mine, bl_client_doctor(b, fn, arg, &mine));
+}
+
+int bizlock_each_migration(bizlock *b, int (*fn)(void *arg, const bizlock_migration *), void *arg)
+{
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	int rc = bl_door_visit(b, "each_migration", &mine, bl_args_given(fn, "fn", &mine));
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_client_each_migration(b, fn, arg, &mine);
+	return bl_door_out(b, "each_migration", &mine, rc);
+}
+
+int bizlock_raise_fences(bizlock *b, uint64_t *ret)
+{
+	struct bl_err *err = bl_door_error();
+	uint64_t raised = 0;
+	int rc = bl_door_visit(b, "raise_fences", err, BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_client_raise_fences(b, &raised, err);
+	if (rc == BIZLOCK_OK && ret)
+		*ret = raised;
+	return bl_door_out(b, "raise_fences", err, rc);
+}
+
+/* What is written is shown on terminals, and run by whoever may grant. */
+static int check_account(const char *user, struct bl_err *err)
+{
+	const char *at = user ? strrchr(user, '@') : NULL;
+
+	if (!user)
+		return bl_args_given(false, "user", err);
+	if (!user[0] || at == user)
+		return bl_err_set(err, BIZLOCK_INVALID, "user has no name");
+	if (at && !at[1])
+		return bl_err_set(err, BIZLOCK_INVALID, "user has no host after the '@'");
+	if (!bl_utf8_valid(user, strlen(user)))
+		return bl_err_set(err, BIZLOCK_INVALID, "user is not valid UTF-8");
+	for (const char *c = user; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return bl_err_set(err, BIZLOCK_INVALID,
+			                  "user has a control character, 0x%02x", *c);
+	return BIZLOCK_OK;
+}
+
+static int write_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len,
+                        struct bl_err *err)
+{
+	struct bl_buf text = BL_BUF_INIT(TEXT_MAX);
+	int rc = bl_client_grants(b, user, &text, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_args_text(&text, ret, size, ret_len, err);
+	bl_buf_free(&text);
+	return rc;
+}
+
+int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_args_given(ret, "ret", err);
+
+	if (rc == BIZLOCK_OK)
+		rc = check_account(user, err);
+	rc = bl_door_visit(b, "grants", err, rc);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_out(b, "grants", err, write_grants(b, user, ret, size, ret_len, err));
+}
+
+static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, struct bl_err *err)
+{
+	struct bl_key *checked;
+
+	if (!keys)
+		return bl_args_given(false, "keys", err);
+	checked = calloc(n, sizeof(*checked));
+	if (!checked)
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		if (bl_key_make(&checked[i], keys[i], err) == BIZLOCK_OK)
+			continue;
+		free(checked);
+		return bl_err_wrap(err, "keys[%zu]", i);
+	}
+	*ret = checked;
+	return BIZLOCK_OK;
+}
+
+int bizlock_waiters(bizlock *b, const bizlock_key *keys, size_t n,
+                    int (*fn)(void *arg, const bizlock_waiter *), void *arg)
+{
+	struct bl_err mine = {.code = BIZLOCK_OK};
+	struct bl_key *checked = NULL;
+	int rc = bl_args_given(fn, "fn", &mine);
+
+	if (rc == BIZLOCK_OK && n > 0)
+		rc = check_keys(keys, n, &checked, &mine);
+	rc = bl_door_in(b, "waiters", &mine, rc);
+	if (rc != BIZLOCK_OK) {
+		free(checked);
+		return rc;
+	}
+	if (n > 0)
+		rc = bl_client_waiters(b, checked, n, fn, arg, &mine);
+	free(checked);
+	return bl_door_out(b, "waiters", &mine, rc);
+}

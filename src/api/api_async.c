@@ -1,0 +1,139 @@
+/* The public door of bizlock_async.h. */
+#include "api/args.h"
+#include "api/door.h"
+#include "base/thread.h"
+#include "client/hold/loss.h"
+#include "client/request/acquire.h"
+#include "client/request/op.h"
+#include "client/request/ops.h"
+
+/* What both kinds of requests need. */
+static int check_start(const bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
+                       struct bl_key *ret_key, struct bl_owner *ret_owner, struct bl_err *err)
+{
+	if (!done)
+		return bl_args_given(false, "done", err);
+	if (!owner)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "owner is NULL: a thread cannot own what it does not wait for");
+	return bl_door_name(b, key, owner, ret_key, ret_owner, err);
+}
+
+/* Enters, starts and leaves. op: NULL for want of memory; else it is the client's, or freed. */
+static int start(bizlock *b, struct bizlock_op *op, struct bizlock_op **ret, const char *what,
+                 struct bl_err *err)
+{
+	int rc = op ? bl_ops_start(b, op, ret, err)
+	            : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+
+	if (rc != BIZLOCK_OK)
+		bl_op_free(op);
+	return bl_door_out(b, what, err, rc);
+}
+
+int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
+                          bizlock_done *done, void *arg, bizlock_op **ret)
+{
+	struct bl_err *err = bl_door_error();
+	bizlock_acquire_opts o;
+	struct bizlock_op *op;
+	struct bl_owner who;
+	struct bl_key checked;
+	int rc = bl_args_acquire(opts, NULL, &o, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = check_start(b, key, o.owner, done, &checked, &who, err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_key_check_taken(&checked, err);
+	rc = bl_door_in(b, "acquire_start", err, rc);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note);
+	if (op) {
+		op->request = bl_args_request(&o, &b->config);
+		op->patience = bl_acquire_patience(&op->m.call, o.wait_ms == 0);
+		op->done = done;
+		op->arg = arg;
+	}
+	return start(b, op, ret, "acquire_start", err);
+}
+
+int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
+                          void *arg)
+{
+	struct bl_err *err = bl_door_error();
+	struct bizlock_op *op;
+	struct bl_owner who;
+	struct bl_key checked;
+	int rc = check_start(b, key, owner, done, &checked, &who, err);
+
+	rc = bl_door_in(b, "release_start", err, rc);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	op = bl_op_new(b, &checked, &who, 0, NULL);
+	if (op) {
+		op->releases = true;
+		op->patience = op->m.call.io_deadline;
+		op->done = done;
+		op->arg = arg;
+	}
+	return start(b, op, NULL, "release_start", err);
+}
+
+void bizlock_op_cancel(bizlock_op *op)
+{
+	if (!op || !bl_process_is(op->m.call.client->stamp))
+		return;
+	bl_door_shield();
+	bl_ops_cancel(op);
+	bl_door_unshield();
+}
+
+int bizlock_fd(bizlock *b)
+{
+	struct bl_err *err = bl_door_error();
+	int fd, rc = bl_door_in(b, "fd", err, BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return -1;
+	fd = bl_ops_fd(b);
+	if (fd < 0)
+		rc = bl_err_set(err, BIZLOCK_NOMEM, "no file descriptor is left");
+	bl_door_out(b, "fd", err, rc);
+	return fd;
+}
+
+/* Its story is the calling thread's meanwhile. */
+void bl_door_answer(bizlock *b, struct bizlock_op *op)
+{
+	struct bl_err *err = bl_door_error();
+	const struct bl_key *key = &op->m.call.key;
+	bool granted = op->rc == BIZLOCK_OK && !op->releases;
+
+	if (op->rc != BIZLOCK_OK) {
+		bl_err_set(err, op->rc, "%s", op->why ? op->why : bizlock_strerror(op->rc));
+		bl_err_wrap(err, "%s/%s", key->type, key->id);
+		bl_door_finish(b, op->releases ? "release" : "acquire", err, op->rc);
+	}
+	op->done(op->arg, op->rc, granted ? &op->grant : NULL);
+	bl_ops_told(b, op);
+	bl_op_free(op);
+}
+
+int bizlock_dispatch(bizlock *b, unsigned *ret_calls)
+{
+	struct bizlock_op *op;
+	size_t n, calls = 0;
+	int rc = bl_door_in(b, "dispatch", bl_door_error(), BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	for (n = bl_ops_dispatch(b); calls < n && (op = bl_ops_take_done(b)) != NULL; calls++)
+		bl_door_answer(b, op);
+	calls += bl_loss_dispatch(b);
+	bl_ops_dispatched(b);
+	bl_door_leave(b);
+	if (ret_calls)
+		*ret_calls = (unsigned)calls;
+	return rc;
+}

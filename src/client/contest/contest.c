@@ -1,0 +1,459 @@
+/* A turn looks at row and doorbell, lets bl_wait_next() decide, and does that. No statement of
+ * it waits for a row that another statement of bizlock's has locked: that is what deadlocks
+ * are made of. Several keys, doorbells and rows, are taken by one statement or not at all. While
+ * a set waits for one of its keys it has that key's doorbell at most: so nobody waits for a set
+ * that waits.
+ *
+ * Of the threads of this client that want one key, the first in its wait queue contends. The
+ * mutex is let go of in each step but the decisions; what the thread owns meanwhile are its
+ * place in the queue and its holds, which are ACQUIRING and busy. */
+#include "client/contest/contest.h"
+
+#include <string.h>
+
+#include "client/conn/retry.h"
+#include "client/contest/attempt.h"
+#include "client/contest/handoff.h"
+#include "client/contest/share.h"
+#include "client/contest/sleep.h"
+#include "client/hold/drop.h"
+#include "store/session/errclass.h"
+
+/* A call that waits for nothing gives up after this many lost connections. The first may have
+ * been idle, and closed by a server that is back by now. */
+#define TRY_FAILURES 3
+
+/* BUSY or TIMEOUT, naming the holder. */
+static int refuse(struct bl_contest *c)
+{
+	int rc = c->request->once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT;
+	const struct bl_key *key = &c->blocker->call.key;
+	char holder[BL_ROW_TEXT_MAX];
+
+	bl_row_describe(c->row, holder, sizeof(holder));
+	bl_err_set(c->call->err, rc, "%s", holder);
+	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
+}
+
+/* Those behind us, in the wait queue, answer what is noted there. Alone, a request saves the
+ * memory. */
+static bool leads_others(const struct bl_contest *c)
+{
+	return c->queue && (!c->op || c->queue->places.count > 1);
+}
+
+/* DB, or TIMEOUT after a wait: nobody who holds the lock is to blame, but another session that
+ * keeps the table, or rows of it, locked. */
+static int refuse_locked(struct bl_contest *c)
+{
+	const char *table = c->client->sql.lock_table;
+	int rc = bl_err_locked(c->call->err, c->request->once ? BIZLOCK_DB : BIZLOCK_TIMEOUT, table,
+	                       c->locked);
+
+	if (leads_others(c))
+		bl_queue_note(c->queue, c->call->err->msg);
+	return rc;
+}
+
+/* A statement that waits for a lock of the server's waits for a second, which the time of the call
+ * does not bound. So a call goes on only as long as it has time, and a call that wants one answer
+ * does not at all. */
+static int survive_wait(struct bl_contest *c)
+{
+	bool again = c->in_vain;
+
+	c->in_vain = true;
+	if (again && (c->request->once || bl_passed(c->wait.end)))
+		return refuse_locked(c);
+	bl_count_retry(&c->client->numbers, c->call->err);
+	return c->request->once ? BL_AGAIN : bl_contest_pause(c, c->wait.end);
+}
+
+/* Errors that time may heal become BL_AGAIN while there is time. A connection that is lost
+ * again and again leaves a contender that wants one answer nothing to wait for. */
+static int survive(struct bl_contest *c, int rc)
+{
+	struct bl_err *err = c->call->err;
+	enum bl_class class = bl_classify(err->native);
+	bool conn = rc == BIZLOCK_CONN;
+	bool over =
+	        conn && c->request->once ? ++c->failures >= TRY_FAILURES : bl_passed(c->wait.end);
+
+	if (bl_may_be_swapped(err, &c->missing_at))
+		return bl_contest_pause(c, c->missing_at + BL_SWAP_NS);
+	if (!conn && class != BL_CLASS_RETRY && class != BL_CLASS_STOPPED)
+		return rc;
+	if (!conn && bl_waited_in_vain(err))
+		return survive_wait(c);
+	if (!over) {
+		bl_count_retry(&c->client->numbers, err);
+		return bl_contest_pause(c, c->wait.end);
+	}
+	if (!conn)
+		return refuse(c);
+	return err->code = c->unsure ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
+}
+
+/* ---- what a lost reply may have left ------------------------------------------------------- */
+
+/* Is the row seen last ours? Not if it belongs to a hold we know of: that of a thread which
+ * ended and left its number to this one. */
+static bool owns(const struct bl_contest *c)
+{
+	const struct bl_row *row = c->row;
+
+	if (c->among)
+		return c->others.mine && row->left_us <= 0 && !row->locked && !c->others.uncleared;
+	return c->unsure && row->left_us > 0 && row->depth > 0 &&
+	       strcmp(row->owner, c->call->owner_full) == 0 &&
+	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
+}
+
+static int drop_all_unknown(struct bl_contest *c)
+{
+	int rc = BIZLOCK_OK;
+
+	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK; i++)
+		rc = bl_drop_unknown(&c->members[i]->call, c->members[i]->hold);
+	c->unsure = rc != BIZLOCK_OK;
+	return rc;
+}
+
+/* ---- the turns ----------------------------------------------------------------------------- */
+
+static int act(struct bl_contest *c)
+{
+	struct bl_seen seen = {
+	        .left_ns = c->row->found ? c->row->left_us * 1000 : 0,
+	        .fenced = c->row->locked,
+	        .by_holder = c->row->bell && c->row->bell == c->row->bell_by,
+	        .bell_by = c->row->bell_by,
+	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
+	};
+	bl_time until;
+
+	/* Whoever has the doorbell is first in line, and gives it on; but if slot 0 is ours, it
+	 * waits for us. */
+	if (c->among)
+		seen.by_holder = seen.bell_by;
+	seen.bell_ours |= c->stays && seen.bell_by;
+
+	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until)) {
+	case BL_NEXT_TRY:
+		return bl_attempt(c, c->wait.bells);
+	case BL_NEXT_TRY_PAST:
+		return c->among ? bl_shared_go_past(c) : bl_attempt(c, false);
+	case BL_NEXT_SLEEP: /* a set that waits for a sharer has no place in line to sleep at */
+		return c->n > 1 && c->row->shares ? bl_contest_pause(c, until)
+		                                  : bl_contest_sleep(c, until);
+	case BL_NEXT_POLL:
+		return c->among ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
+	case BL_NEXT_REFUSE:
+		break;
+	}
+	return refuse(c);
+}
+
+/* Only a server that contradicts itself says again and again that the row is ours, and that it is
+ * not. */
+static int adopt(struct bl_contest *c)
+{
+	bl_time end = c->request->once ? c->call->io_deadline : c->call->deadline;
+	int rc = bl_attempt_adopt(c);
+
+	if (rc != BL_AGAIN)
+		return rc;
+	if (bl_passed(end))
+		return bl_err_set(c->call->err, BIZLOCK_UNKNOWN,
+		                  "the server says both that the row is ours and that it is not");
+	return bl_contest_pause(c, end);
+}
+
+/* A doorbell that was rung in vain is of use to the next contender. If its connection cannot be
+ * had in time, hold->bell keeps it, and it is given back by the janitor. */
+static void give_bell_back(struct bl_contest *c)
+{
+	struct bl_err kept = *c->call->err;
+
+	bl_drop_bell(c->call, &c->members[0]->hold->bell);
+	*c->call->err = kept;
+}
+
+static int look(struct bl_contest *c)
+{
+	struct bl_hold *first = c->members[0]->hold;
+	int rc = c->seen && c->row->left_us > 0 ? BIZLOCK_OK : bl_attempt_look(c);
+
+	c->seen = c->alone = false;
+	c->missing_at = rc == BIZLOCK_OK ? 0 : c->missing_at;
+	if (rc != BIZLOCK_OK || c->row->left_us <= 0)
+		return rc;
+	if (leads_others(c)) {
+		char holder[BL_ROW_TEXT_MAX];
+
+		bl_row_describe(c->row, holder, sizeof(holder));
+		bl_queue_note(c->queue, holder);
+	}
+	/* With a doorbell it would have to poll. Thousands of requests must not. Among those that
+	 * share the lock it keeps the place in line. */
+	if (c->op && first->bell && !c->among && !owns(c))
+		give_bell_back(c);
+	return rc;
+}
+
+/* After a statement that waited in vain: none that may wait is sent before it is known that the
+ * table is not locked, so that the call ends in time. OK: it is not. */
+static int ask_table(struct bl_contest *c)
+{
+	bool over = c->request->once || bl_passed(c->wait.end), reads;
+	int rc = bl_attempt_ask_table(c, &reads);
+
+	c->locked = rc == BIZLOCK_DB && bl_table_locked(c->call->err);
+	if (rc != BIZLOCK_OK && !c->locked)
+		return rc;
+	if (!over && c->locked)
+		return bl_contest_pause(c, c->wait.end);
+	c->in_vain = over;
+	if (!over)
+		return BIZLOCK_OK;
+	if (reads) {
+		rc = look(c);
+		if (rc != BIZLOCK_OK && !bl_waited_in_vain(c->call->err))
+			return rc;
+		if (rc == BIZLOCK_OK && c->n == 1 && owns(c))
+			return adopt(c);
+		if (rc == BIZLOCK_OK && (c->row->left_us > 0 || c->row->locked))
+			return refuse(c);
+	}
+	return refuse_locked(c);
+}
+
+static int turn(struct bl_contest *c)
+{
+	int rc = bl_call_check(c->call);
+
+	if (rc == BIZLOCK_OK && c->in_vain)
+		rc = ask_table(c);
+	if (c->in_vain) /* still: that was its end, or nothing may be sent yet */
+		return rc;
+	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure) /* they would be in our own way */
+		rc = drop_all_unknown(c);
+	if (rc == BIZLOCK_OK)
+		rc = look(c);
+	/* The time is over, and others have all connections: it was held when it was seen last. */
+	if (rc == BIZLOCK_TIMEOUT && c->row->left_us > 0)
+		return refuse(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return c->n == 1 && owns(c) ? adopt(c) : act(c);
+}
+
+/* What another owner of this client holds, a request does not look for, until it hears that it is
+ * free: that one may have lost it and not know. */
+static void look_at_home(struct bl_contest *c)
+{
+	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
+	bl_time now = bl_now();
+	uint64_t bell = 0;
+
+	while (h && (h->state != BL_HOLD_HELD || h->key.slot > 0 || h->expires <= now))
+		h = bl_held_next_of_key(h);
+	if (!h)
+		return;
+	if (bl_pool_find(&c->client->pool, h->bell)) /* or it has gone with its connection */
+		bell = h->bell;
+	*c->row = (struct bl_row){.found = true,
+	                          .fence = h->fence,
+	                          .depth = h->depth,
+	                          .left_us = (h->expires - now) / 1000,
+	                          .bell = bell,
+	                          .bell_by = bell};
+	bl_owner_full(&h->owner, &c->client->process, c->row->owner);
+	c->seen = true;
+}
+
+bool bl_contest_wants_batch(const struct bl_contest *c)
+{
+	return c->op && !c->among && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
+	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
+}
+
+int bl_contest_go_on(struct bl_contest *c, int rc)
+{
+	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
+		if (rc != BL_AGAIN)
+			rc = survive(c, rc);
+		if (rc != BL_AGAIN)
+			break;
+		if (c->op && !c->among && !c->seen && !c->abroad)
+			look_at_home(c);
+		if (bl_contest_wants_batch(c))
+			return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
+		rc = turn(c);
+	}
+	return rc;
+}
+
+/* ---- in the wait queue ---------------------------------------------------------------------- */
+
+/* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
+static int stand_in_line(struct bl_contest *c)
+{
+	int rc;
+
+	if (c->place.along || c->place.aside || bl_queue_first(c->queue) == &c->place)
+		return bl_handoff_hope(c);
+	rc = bl_call_check(c->call);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	c->parked_until = c->wait.end;
+	if (!bl_passed(c->wait.end))
+		return BL_PARKED;
+	return bl_err_set(c->call->err, BIZLOCK_TIMEOUT, "%s",
+	                  c->queue->holder ? c->queue->holder : "others of this process are first");
+}
+
+/* A watcher of another client was woken for it, and may go first. */
+static int give_way(struct bl_contest *c)
+{
+	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
+
+	if (!until || c->request->once)
+		return BL_AGAIN;
+	c->parked_until = bl_earlier(until, c->wait.end);
+	if (c->op)
+		return BL_PARKED;
+	bl_call_sleep(c->call, c->parked_until);
+	return BL_AGAIN;
+}
+
+/* Only the first step goes without a look, because most locks are free. A thread to which the
+ * lock may have been handed over looks first. */
+static int go_first(struct bl_contest *c)
+{
+	int rc = BL_AGAIN;
+
+	if (!c->unsure && !c->members[0]->hold->bell)
+		rc = give_way(c);
+	if (rc == BL_PARKED)
+		return rc;
+	c->phase = BL_CONTEST_TURNS;
+	if (bl_contest_wants_batch(c) || c->unsure || c->in_vain || c->members[0]->hold->bell)
+		return rc;
+	return bl_attempt(c, c->wait.bells);
+}
+
+/* One that went along, but came too late: the client has one contender for a key, not one for each
+ * that waits. */
+static bool falls_back(const struct bl_contest *c)
+{
+	return c->place.along && bl_queue_first(c->queue) != &c->place && !c->unsure &&
+	       !c->members[0]->hold->bell;
+}
+
+int bl_contest_step(struct bl_contest *c)
+{
+	int rc = BL_AGAIN;
+
+	if (c->phase == BL_CONTEST_LINE) {
+		rc = c->queue ? stand_in_line(c) : BL_AGAIN;
+		if (rc != BL_AGAIN)
+			return rc;
+		c->phase = BL_CONTEST_FIRST;
+		for (size_t i = 0; i < c->n; i++)
+			bl_held_contends(&c->client->held, c->members[i]->hold);
+	}
+	if (c->watched)
+		rc = bl_contest_unwatch(c);
+	else if (c->phase == BL_CONTEST_FIRST)
+		rc = go_first(c);
+	if (rc == BL_AGAIN && c->queue && falls_back(c)) {
+		c->place.along = false;
+		c->phase = BL_CONTEST_LINE;
+		return stand_in_line(c);
+	}
+	return bl_contest_go_on(c, rc);
+}
+
+int bl_contest_enter(struct bl_contest *c)
+{
+	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+
+	c->among = c->call->key.slot > 0;
+	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
+	c->blocker = c->members[0];
+	c->place.whose = c;
+	c->place.state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
+	if (!c->in_queue)
+		return BIZLOCK_OK;
+	c->place.key = &c->call->key;
+	c->place.alone = !c->among;
+	c->place.along = c->unsure; /* it must look for a row that may be there */
+	c->queue = bl_queue_join(&c->client->queues, &c->place);
+	if (c->queue)
+		return BIZLOCK_OK;
+	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
+}
+
+void bl_contest_forget(struct bl_contest *c)
+{
+	if (c->watched)
+		bl_watch_leave(c->client, c->watched);
+	c->watched = NULL;
+	if (c->queue)
+		bl_queue_leave(&c->client->queues, c->queue, &c->place);
+	c->queue = NULL;
+}
+
+/* What one shares without a limit, those of its kind that come next may have, too. They go for it
+ * together, in a batch: one after the other, each would wait for a commit, and so would somebody
+ * behind them who wants it alone. One that goes already takes along those behind it. */
+static void take_along(struct bl_contest *c)
+{
+	struct bl_place *next = bl_place_next(&c->place);
+
+	while (next && !next->along && bl_shared_without_limit(next->whose)) {
+		next->along = true;
+		bl_place_wake(next);
+		next = bl_place_next(next);
+	}
+}
+
+/* What was taken with a fence that cannot be is given back. What cannot be asked for now is left to
+ * the janitor. */
+static void undo(struct bl_contest *c)
+{
+	struct bl_err kept = *c->call->err;
+
+	drop_all_unknown(c);
+	c->stays &= c->unsure;
+	*c->call->err = kept;
+}
+
+void bl_contest_leave(struct bl_contest *c, int rc)
+{
+	if (rc == BIZLOCK_SCHEMA && c->unsure)
+		undo(c);
+	if (rc == BIZLOCK_OK && c->queue && bl_shared_without_limit(c))
+		take_along(c);
+	bl_contest_forget(c);
+	if (c->among)
+		bl_shared_leave(c, rc);
+	else if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
+		give_bell_back(c);
+}
+
+int bl_contest(struct bl_contest *c)
+{
+	int rc;
+
+	if (bl_shared_pass(c) == BIZLOCK_OK)
+		return BIZLOCK_OK;
+	rc = bl_contest_enter(c);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	while ((rc = bl_contest_step(c)) == BL_PARKED)
+		bl_cond_wait_until(&c->place.first, &c->client->mu, c->parked_until);
+	bl_contest_leave(c, rc);
+	return rc;
+}

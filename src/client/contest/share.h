@@ -1,0 +1,52 @@
+/* A contest among sharers: of a contender that wants to share the lock, or of a contender that
+ * wants it alone and has met a row of slot 0 that is over, under which sharers may have the lock.
+ * This file has what differs from a contest for a lock that nobody shares. What to do next is
+ * decided in the same way, by core/wait.h; the rows are those of store/shared/sharers.h.
+ *
+ * The doorbell is a turnstile. Sharers without a limit go past it while nobody has it and nobody
+ * has the lock exclusively. All other contenders line up at it; a sharer that
+ * uses no doorbell asks who has it, and polls meanwhile. A sharer gives the doorbell on as
+ * soon as it has its slot; an owner that has the lock exclusively keeps it. The first in line, if
+ * others have yet to leave, has the doorbell, and sleeps until they have left. */
+#ifndef BL_CLIENT_CONTEST_SHARE_H
+#define BL_CLIENT_CONTEST_SHARE_H
+
+#include "client/conn/pool.h"
+#include "client/contest/contest.h"
+
+/* With any number of others. */
+bool bl_shared_without_limit(const struct bl_contest *c);
+
+/* Nobody can wake the first in line: those at another member of a cluster find nobody, and a server
+ * may refuse to let one user end another one's statement. */
+bool bl_shared_polls(const struct bizlock *b);
+
+/* For one that does not sleep at the doorbell: takes that if nobody has it, and so a place in line,
+ * if not the lock. BL_AGAIN, with the doorbell or without. */
+int bl_shared_line_up(struct bl_contest *c);
+
+/* One that shares without a limit tries this before it joins the wait queue. */
+int bl_shared_pass(struct bl_contest *c);
+
+/* How long the row of one that waits in slot 0 keeps newcomers out if its client dies. */
+uint32_t bl_shared_place_ms(const struct bl_contest *c);
+
+/* One that wants it alone has met such a row: it is among those that share it from now on. */
+int bl_shared_met(struct bl_contest *c, struct bl_conn *conn);
+
+/* For bl_attempt() and its companions in attempt.h. past: whoever has the doorbell stands still. */
+int bl_shared_attempt(struct bl_contest *c, bool past);
+int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);
+int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn); /* puts the connection back */
+int bl_shared_adopt(struct bl_contest *c);
+
+/* Past a doorbell that stands still, and with what it takes: it clears rows that are over. */
+int bl_shared_go_past(struct bl_contest *c);
+
+/* Somebody is in the way, and the doorbell is ours or not used. BL_AGAIN. */
+int bl_shared_outwait(struct bl_contest *c, bl_time until);
+
+/* Gives back what is not to be kept. */
+void bl_shared_leave(struct bl_contest *c, int rc);
+
+#endif

@@ -1,0 +1,254 @@
+#include "client/request/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/conn/retry.h"
+#include "client/contest/share.h"
+#include "client/giveback/release.h"
+#include "client/request/acquire.h"
+#include "core/backoff.h"
+#include "store/table/schema.h"
+
+/* When to look again at a hold that another call of the owner is at work on. */
+#define BUSY_NS (5 * BL_NS_PER_MS)
+
+/* How long it may take at a time to give something back. It keeps a thread and a connection
+ * meanwhile, so it tries again later, as long as a call would. */
+#define RELEASE_NS (2 * BL_MOMENT_NS)
+
+struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note)
+{
+	size_t size = note ? strlen(note) + 1 : 0;
+	struct bizlock_op *op = calloc(1, sizeof(*op) + size);
+
+	if (!op)
+		return NULL;
+	bl_call_begin(&op->m.call, b, key, owner, wait_ms, NULL);
+	if (note)
+		memcpy(op->note, note, size);
+	op->began = bl_now();
+	return op;
+}
+
+void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch)
+{
+	op->m.call.err = &scratch->err;
+	op->contest.row = &scratch->row;
+}
+
+void bl_op_free(struct bizlock_op *op)
+{
+	if (op)
+		free(op->why);
+	free(op);
+}
+
+/* ---- a release ------------------------------------------------------------------------------ */
+
+/* Nobody of this client waits for it, so it is not handed over. */
+static bool release_suits_batch(const struct bl_call *call, const struct bl_hold *h)
+{
+	const struct bizlock *b = call->client;
+
+	return b->config.combine && h->bell && bl_release_is_plain(h) &&
+	       !bl_queue_find(&b->queues, &h->key);
+}
+
+static int release_ended(struct bizlock_op *op, bool last, int rc)
+{
+	rc = bl_release_end(&op->m.call, op->m.hold, last, rc);
+	op->m.hold = NULL;
+	return rc;
+}
+
+int bl_op_release(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	bool may_heal;
+	int rc;
+
+	call->io_deadline = bl_earlier(op->patience, bl_now() + RELEASE_NS);
+	rc = bl_release_last(call, op->m.hold, op->maybe);
+	op->maybe |= rc == BIZLOCK_UNKNOWN;
+	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err) ||
+	           bl_may_be_swapped(call->err, &op->missing_at);
+	if (rc != BIZLOCK_OK && may_heal && !bl_passed(op->patience) &&
+	    call->client->state == BL_CLIENT_OPEN) {
+		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
+		return BL_PARKED;
+	}
+	if (rc != BIZLOCK_OK && op->maybe)
+		rc = call->err->code = BIZLOCK_UNKNOWN;
+	return release_ended(op, true, rc);
+}
+
+static int release_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	bool busy;
+
+	if (op->m.hold) /* it has tried before */
+		return bl_op_release(op);
+	op->m.hold = bl_hold_begin_now(call, &busy);
+	if (busy && bl_passed(call->io_deadline))
+		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+		                  "another call of this owner is at work on it");
+	op->until = bl_now() + BUSY_NS;
+	if (busy)
+		return BL_PARKED;
+	if (!op->m.hold)
+		return bl_hold_none(call);
+	if (release_suits_batch(call, op->m.hold))
+		return BL_AGAIN;
+	if (op->m.hold->state == BL_HOLD_HELD && op->m.hold->depth == 1)
+		return bl_op_release(op);
+	busy = op->m.hold->depth > 1;
+	return release_ended(op, !busy, bl_release_level(call, op->m.hold));
+}
+
+/* ---- an acquisition ------------------------------------------------------------------------ */
+
+static void on_place(struct bl_place *place)
+{
+	bl_op_wake(place->whose->op);
+}
+
+/* A hold that is fenced goes deeper when the fence ends; it is not busy meanwhile. */
+static int deepen(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	int rc = bl_acquire_deeper(&op->m, &op->request);
+
+	op->phase = BL_OP_HAS;
+	if (rc != BIZLOCK_BUSY || op->request.once)
+		return rc;
+	bl_hold_done(call->client, op->m.hold);
+	op->m.hold = NULL;
+	op->phase = BL_OP_BEGINS;
+	if (bl_passed(call->deadline))
+		return call->err->code = BIZLOCK_TIMEOUT;
+	op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
+	op->until = bl_earlier(op->until, call->deadline);
+	return bl_call_check(call) == BIZLOCK_OK ? BL_PARKED : BIZLOCK_CANCELLED;
+}
+
+static void prepare_contest(struct bizlock_op *op)
+{
+	struct bl_contest *c = &op->contest;
+
+	op->m.is_new = true;
+	bl_acquire_aim(&op->m, &op->request);
+	op->member = &op->m;
+	op->goal = &op->m.goal;
+	*c = (struct bl_contest){.client = op->m.call.client,
+	                         .call = &op->m.call,
+	                         .request = &op->request,
+	                         .in_queue = !op->request.once,
+	                         .op = op,
+	                         .place = {.woken = on_place},
+	                         .row = c->row,
+	                         .members = &op->member,
+	                         .goals = &op->goal,
+	                         .n = 1};
+}
+
+static int contend(struct bizlock_op *op, int rc)
+{
+	if (rc == BL_PARKED)
+		op->until = op->contest.parked_until;
+	return rc;
+}
+
+static int acquire_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	int rc;
+
+	if (op->phase == BL_OP_CONTENDS)
+		return contend(op, bl_contest_step(&op->contest));
+	rc = bl_acquire_try(call, op->request.once, op->patience, &op->m.hold);
+	/* Where another call of the owner is at work, it waits for longer than its patience. */
+	op->until = bl_now() + BL_WAKE_NS;
+	if (!bl_passed(op->patience))
+		op->until = bl_earlier(op->until, op->patience);
+	if (rc != BIZLOCK_OK)
+		return rc == BL_AGAIN ? BL_PARKED : rc;
+	if (op->m.hold->state != BL_HOLD_ACQUIRING)
+		return deepen(op);
+	op->m.hold->promised = true;
+	prepare_contest(op);
+	if (bl_shared_pass(&op->contest) == BIZLOCK_OK)
+		return BIZLOCK_OK;
+	rc = bl_contest_enter(&op->contest);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	op->phase = BL_OP_CONTENDS;
+	return contend(op, bl_contest_step(&op->contest));
+}
+
+int bl_op_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+
+	bl_err_clear(call->err);
+	*op->contest.row = (struct bl_row){.found = false};
+	/* As if an interrupt had come. That of a close may have come just before it was started. */
+	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
+		call->wakes = atomic_load(&call->client->wakes) - 1;
+	return op->releases ? release_step(op) : acquire_step(op);
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
+/* It is granted, and nobody wants it any more. The janitor removes the row. */
+static int give_back(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	struct bl_hold *h = op->m.hold;
+
+	if (op->m.is_new) {
+		bl_hold_orphan(call->client, h, true);
+	} else {
+		bl_release_level(call, h);
+		bl_hold_done(call->client, h);
+	}
+	op->m.hold = NULL;
+	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
+}
+
+static int acquire_end(struct bizlock_op *op, int rc)
+{
+	struct bizlock *b = op->m.call.client;
+	struct bl_contest *c = &op->contest;
+	struct bl_hold *h = op->m.hold;
+
+	/* What it has to give back may take a while, and keeps a thread: the rest is the
+	 * janitor's. */
+	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + RELEASE_NS);
+	if (op->phase == BL_OP_CONTENDS)
+		bl_contest_leave(c, rc);
+	if (rc == BIZLOCK_OK && op->m.is_new && !c->handed_over)
+		bl_hold_settle(b, h, op->m.goal.fence, c->sent, &op->request);
+	if (rc == BIZLOCK_OK && op->cancelled)
+		rc = give_back(op);
+	if (rc == BIZLOCK_OK)
+		bl_acquire_granted(b, &op->m, &op->request, op->began, &op->grant);
+	else
+		bl_acquire_refused(b, rc);
+	if (op->m.hold)
+		bl_acquire_end(b, h, c->unsure);
+	op->m.hold = NULL;
+	return rc;
+}
+
+int bl_op_end(struct bizlock_op *op, int rc)
+{
+	if (!op->releases)
+		rc = acquire_end(op, rc);
+	op->rc = rc = bl_err_missing(op->m.call.err, rc);
+	if (rc != BIZLOCK_OK)
+		op->why = strdup(op->m.call.err->msg);
+	return rc;
+}

@@ -1,0 +1,82 @@
+/* One request of bizlock_async.h, step by step. Threads that run requests (ops.h) take the steps;
+ * nothing here waits for anything but the server's answer. */
+#ifndef BL_CLIENT_REQUEST_OP_H
+#define BL_CLIENT_REQUEST_OP_H
+
+#include "bizlock_async.h"
+#include "client/contest/contest.h"
+
+enum bl_op_state {
+	BL_OP_READY,  /* in the line of those that are to be run */
+	BL_OP_RUNS,   /* a thread is at work on it */
+	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
+	BL_OP_SLEEPS, /* at the doorbell, by a thread of its own */
+	BL_OP_DONE    /* its `done` is to be called */
+};
+
+enum bl_op_phase { BL_OP_BEGINS, BL_OP_CONTENDS, BL_OP_HAS };
+
+/* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
+ * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
+struct bizlock_op {
+	struct bl_link line; /* of those that are READY, or DONE */
+	struct bl_link all;  /* of those that are not DONE */
+	enum bl_op_state state;
+	bool releases, cancelled;
+	bool again;    /* it was woken while it ran, or slept */
+	size_t at;     /* among those with a time, from 1 on; 0: it has none */
+	bl_time until; /* that time */
+
+	struct bl_member m;
+	struct bl_request request; /* an acquisition's */
+	struct bl_contest contest;
+	struct bl_member *member; /* the arrays of the contest, of one */
+	struct bl_goal *goal;
+	enum bl_op_phase phase;
+	bl_time began, patience; /* patience: until when it may try again */
+	bl_time missing_at;      /* a release's: bl_may_be_swapped() */
+	bool maybe; /* a release's: a try without an answer, or a batch, may have done it */
+	unsigned pauses;
+
+	bizlock_done *done;
+	void *arg;
+	int rc;
+	char *why; /* NULL: no memory for it, or OK */
+	bizlock_grant grant;
+	char note[];
+};
+
+/* NULL: no memory. note: NULL or text. The rest is the caller's. */
+struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
+                             const struct bl_owner *owner, int64_t wait_ms, const char *note);
+void bl_op_free(struct bizlock_op *op); /* takes NULL */
+
+/* A thread is at work on it from here on. */
+void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
+
+/* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
+ * a batch. Else how it has ended, which bl_op_end() is to be told. */
+int bl_op_step(struct bizlock_op *op);
+
+/* A thread that has been at work for so long is taken to wait for a server, and another thread runs
+ * the other requests. */
+#define BL_OP_STUCK_NS (10 * BL_NS_PER_MS)
+
+/* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
+ * bl_op_step() would answer now. */
+void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
+                 struct bl_op_scratch *scratch, void (*ended)(struct bizlock_op *op, int rc));
+
+/* By what it waits for. */
+void bl_op_wake(struct bizlock_op *op);
+
+/* A release at its last level, alone: what bl_op_step() answers. */
+int bl_op_release(struct bizlock_op *op);
+
+/* Acts on what bl_op_step() has answered: parks the request, or ends it with rc. */
+void bl_op_settle(struct bizlock_op *op, int rc);
+
+/* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
+int bl_op_end(struct bizlock_op *op, int rc);
+
+#endif

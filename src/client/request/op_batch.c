@@ -1,0 +1,200 @@
+/* Requests that travel together: releases whose doorbells are on one connection, and acquisitions
+ * with them. */
+#include "client/conn/combine.h"
+#include "client/contest/attempt.h"
+#include "client/giveback/release.h"
+#include "client/request/op.h"
+
+/* How long to wait for a connection. Others of the client are busy meanwhile, and requests can be
+ * cancelled: so they try again. */
+#define CONN_NS (100 * BL_NS_PER_MS)
+
+typedef void bl_op_ended(struct bizlock_op *op, int rc);
+
+struct op_batch {
+	struct bizlock *b;
+	struct bl_err *err; /* of each request, */
+	struct bl_row *row; /* and what it sees */
+	bl_op_ended *ended;
+	struct bizlock_op *ops[BL_BATCH_MAX];
+	struct bl_job jobs[BL_BATCH_MAX];
+	struct bl_row rows[BL_BATCH_MAX]; /* in the way */
+	size_t n;
+};
+
+/* ---- one by one ---------------------------------------------------------------------------- */
+
+static void go_on(struct op_batch *batch, struct bizlock_op *op, int rc)
+{
+	rc = bl_contest_go_on(&op->contest, rc);
+	op->until = op->contest.parked_until;
+	batch->ended(op, rc);
+}
+
+static void go_alone(struct op_batch *batch, struct bizlock_op *op)
+{
+	struct bl_job none = {.state = BL_JOB_ALONE};
+
+	bl_err_clear(batch->err);
+	*batch->row = (struct bl_row){.found = false};
+	if (op->releases)
+		batch->ended(op, bl_op_release(op));
+	else
+		go_on(batch, op, bl_attempt_answer(&op->contest, &none));
+}
+
+/* ---- together ------------------------------------------------------------------------------ */
+
+static struct bl_job release_job(const struct bizlock_op *op)
+{
+	return (struct bl_job){
+	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
+}
+
+/* Requests that have won are answered first, because their leases run while the others send.
+ * Requests that the batch did nothing for become ready again, and go alone, by whichever thread is
+ * free. */
+static void answer(struct op_batch *batch, bool won)
+{
+	struct bl_err err = *batch->err;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		struct bizlock_op *op = batch->ops[i];
+		const struct bl_job *job = &batch->jobs[i];
+		bool done = job->state == BL_JOB_DONE && job->rc == BIZLOCK_OK && job->entry.done;
+
+		if (done != won)
+			continue;
+		*batch->err = err;
+		*batch->row = batch->rows[i];
+		if (!op->releases && job->state == BL_JOB_DONE) {
+			go_on(batch, op, bl_attempt_answer(&op->contest, job));
+		} else if (!op->releases) {
+			op->contest.unsure |= job->entry.maybe;
+			op->contest.alone = true;
+			batch->ended(op, BL_AGAIN);
+		} else if (done) {
+			op->m.hold->bell = 0;
+			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
+			batch->ended(op, BIZLOCK_OK);
+		} else {
+			op->maybe |= job->entry.maybe;
+			batch->ended(op, BL_AGAIN);
+		}
+	}
+}
+
+static void run(struct op_batch *batch, struct bl_conn *conn)
+{
+	struct bl_job *jobs[BL_BATCH_MAX];
+
+	bl_err_clear(batch->err);
+	for (size_t i = 0; i < batch->n; i++) {
+		struct bizlock_op *op = batch->ops[i];
+
+		batch->jobs[i] = op->releases ? release_job(op) : bl_attempt_job(&op->contest);
+		if (!op->releases)
+			batch->jobs[i].entry.row = &batch->rows[i];
+		batch->rows[i] = (struct bl_row){.found = false};
+		jobs[i] = &batch->jobs[i];
+	}
+	bl_combine_batch(batch->b, conn, jobs, batch->n, batch->err);
+	answer(batch, true);
+	answer(batch, false);
+}
+
+/* No connection can be had. */
+static void run_none(struct op_batch *batch, int rc)
+{
+	struct bl_err err = *batch->err;
+
+	for (size_t i = 0; i < batch->n; i++) {
+		struct bizlock_op *op = batch->ops[i];
+		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline);
+
+		*batch->err = err;
+		*batch->row = (struct bl_row){.found = false};
+		if (op->releases || in_time)
+			batch->ended(op, BL_AGAIN);
+		else
+			go_on(batch, op, rc);
+	}
+}
+
+/* *ret NULL: the one with this doorbell is gone. Where a connection could not be made, the other
+ * batches do not wait as long for another one. */
+static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret)
+{
+	struct bl_patience patience = {
+	        .end = bl_now() + CONN_NS, .bells = (unsigned)batch->n, .open = true};
+	struct bl_ops *ops = &batch->b->ops;
+	bl_time start = bl_now();
+	int rc;
+
+	*ret = NULL;
+	if (!bl_passed(ops->down_until)) {
+		*batch->err = ops->down;
+		return ops->down.code;
+	}
+	rc = bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)
+	          : bl_pool_take(&batch->b->pool, patience, ret, batch->err);
+	if (rc == BIZLOCK_CONN) {
+		ops->down = *batch->err;
+		ops->down_until = bl_now() + (bl_now() - start);
+	}
+	return rc;
+}
+
+static uint64_t bell_of(const struct bizlock_op *op)
+{
+	return op->releases ? op->m.hold->bell : 0;
+}
+
+/* Takes those that go together out of the n; the others come first in `ops` then. */
+static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, uint64_t *ret_bell)
+{
+	size_t others = 0;
+	uint64_t bell = 0;
+
+	for (size_t i = 0; i < n && !bell; i++)
+		bell = bell_of(ops[i]);
+	batch->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!ops[i]->releases || bell_of(ops[i]) == bell)
+			batch->ops[batch->n++] = ops[i];
+		else
+			ops[others++] = ops[i];
+	*ret_bell = bell;
+	return others;
+}
+
+void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
+                 struct bl_op_scratch *scratch, bl_op_ended *ended)
+{
+	struct op_batch batch;
+	struct bl_conn *conn;
+
+	batch.b = b;
+	batch.err = &scratch->err;
+	batch.row = &scratch->row;
+	batch.ended = ended;
+	for (bl_time start = bl_now(); n > 0 && !bl_passed(start + BL_OP_STUCK_NS);) {
+		uint64_t bell;
+		int rc;
+
+		n = gather(&batch, ops, n, &bell);
+		if (batch.n < BL_WORTH_A_BATCH) {
+			for (size_t i = 0; i < batch.n; i++)
+				go_alone(&batch, batch.ops[i]);
+			continue;
+		}
+		bl_err_clear(batch.err);
+		rc = take_conn(&batch, bell, &conn);
+		if (rc == BIZLOCK_OK && conn)
+			run(&batch, conn);
+		else
+			run_none(&batch, rc == BIZLOCK_OK ? BIZLOCK_TIMEOUT : rc);
+	}
+	for (size_t i = 0; i < n; i++) /* another thread may be free */
+		ended(ops[i], BL_AGAIN);
+}

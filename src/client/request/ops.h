@@ -1,0 +1,74 @@
+/* Requests of bizlock_async.h: started by any thread, run by threads of the client's own, which
+ * they start, and answered by whoever dispatches. Functions are entered with the mutex free, unless
+ * they say otherwise. */
+#ifndef BL_CLIENT_REQUEST_OPS_H
+#define BL_CLIENT_REQUEST_OPS_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/worker.h"
+#include "store/row/lock.h"
+
+struct bizlock;
+struct bizlock_op;
+
+/* The story of the request that a thread is at work on, and the row that it has seen last. */
+struct bl_op_scratch {
+	struct bl_err err;
+	struct bl_row row;
+};
+
+struct bl_ops_worker {
+	struct bl_worker worker;
+	struct bizlock *client;
+	bl_time since;         /* it is at work since then; 0: it is not */
+	struct bizlock_op *op; /* for which it sleeps at a doorbell, or NULL */
+	struct bl_op_scratch scratch;
+};
+
+struct bl_ops {                        /* guarded by the client's mutex */
+	struct bl_ops_worker *workers; /* NULL until the first request */
+	unsigned size;                 /* of them, */
+	unsigned at_work, at_bells;    /* and how many are at work, and sleep */
+	bool stop;
+	atomic_int wake_fd;              /* readable: look. -1 until the first request */
+	bool asleep;                     /* the first worker, at that */
+	unsigned wakes;                  /* seen of the client's */
+	struct bl_err down;              /* why no connection could be had, */
+	bl_time down_until;              /* and until when that is not tried again */
+	struct bl_list all, ready, done; /* all: that are not done */
+
+	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
+	struct bizlock_op **timed;
+	size_t timed_count, timed_size;
+};
+
+void bl_ops_init(struct bl_ops *ops);
+
+/* op is the client's from then on. ret: NULL, or gets it. NOMEM: nothing is started. */
+int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **ret,
+                 struct bl_err *err);
+void bl_ops_cancel(struct bizlock_op *op);
+
+/* What is readable while there is something to dispatch. -1: none can be made. */
+int bl_ops_fd(struct bizlock *b);
+
+/* Around a dispatch: how many are done. Then the first of them, out of the line, which is to be
+ * answered, then told() and freed; NULL: there is none. */
+size_t bl_ops_dispatch(struct bizlock *b);
+struct bizlock_op *bl_ops_take_done(struct bizlock *b);
+void bl_ops_told(struct bizlock *b, const struct bizlock_op *op);
+void bl_ops_dispatched(struct bizlock *b);
+
+/* Async-signal-safe; needs no mutex. */
+void bl_ops_interrupt(struct bl_ops *ops);
+
+/* Closing: all that are under way have been interrupted. Returns when they are done. What was
+ * acquired and not answered yet is given back. */
+void bl_ops_stop(struct bizlock *b);
+
+/* Frees what is left; in a forked child, too. */
+void bl_ops_forget(struct bizlock *b);
+
+#endif

@@ -1,0 +1,165 @@
+#include "client/request/renew.h"
+
+#include "client/hold/change.h"
+#include "client/hold/hold.h"
+#include "core/lease.h"
+
+/* What the renewer sent must not arrive after a shorter lease, and lengthen it
+ * behind our back. */
+static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
+{
+	struct bizlock *b = call->client;
+
+	while (h->renewing)
+		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline))
+			return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+			                  "a renewal of it is under way, and gets no answer");
+	return BIZLOCK_OK;
+}
+
+struct renewal {
+	struct bl_ref ref;
+	uint32_t lease_ms, row_ms;
+	bool matched;
+};
+
+static int write_lease(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct renewal *r = arg;
+
+	return bl_lock_renew(s, r->ref, r->row_ms, &r->matched, err);
+}
+
+static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
+{
+	struct renewal r = {.ref = bl_hold_ref(call, h),
+	                    .lease_ms = lease_ms ? lease_ms : h->lease_ms};
+	struct bl_tried tried;
+	bl_time before, feared;
+	int rc = wait_for_renewer(call, h);
+
+	if (rc == BIZLOCK_OK && h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	r.row_ms = bl_hold_row_ms(h, r.lease_ms);
+	before = h->expires;
+	/* A shorter lease may begin at any moment from now on. */
+	feared = bl_earlier(h->expires, bl_lease_end(bl_now(), r.lease_ms * 1000LL));
+	h->expires = feared;
+	bl_worker_by(&call->client->loss_watch.worker, h->expires);
+	if (r.lease_ms >= h->lease_ms)
+		bl_hold_let_renew(call->client, h);
+	rc = bl_hold_change(call, h, true, call->io_deadline, write_lease, &r, &tried);
+	if (tried.repeated)
+		bl_hold_late_renewal(call->client, h, r.lease_ms);
+	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))
+		return bl_hold_lost(call, h);
+	/* Refused, nothing was done, and the lease is what it was; or it is longer, by a renewal.
+	 */
+	if (rc != BIZLOCK_OK && rc != BIZLOCK_UNKNOWN && !tried.repeated && h->expires == feared)
+		h->expires = before;
+	else if (rc != BIZLOCK_OK)
+		bl_hold_shorten(call->client, h, r.lease_ms);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	/* Its owner has asked for this lease by a call of its own, and so is not one that hangs. */
+	if (h->until < tried.sent + r.lease_ms * BL_NS_PER_MS)
+		h->until = tried.sent + r.lease_ms * BL_NS_PER_MS;
+	h->lease_ms = r.lease_ms;
+	bl_hold_confirm(call->client, h, tried.sent, r.lease_ms);
+	return rc;
+}
+
+struct search {
+	struct bl_ref ref;
+	struct bl_row row;
+};
+
+static int find_row(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct search *f = arg;
+
+	return bl_lock_find(s, f->ref.key, f->ref.fence, &f->row, err);
+}
+
+static int verify_hold(struct bl_call *call, struct bl_hold *h)
+{
+	bl_time sent = bl_now(), before = h->expires;
+	struct search f = {.ref = bl_hold_ref(call, h)};
+	const struct bl_row *row = &f.row;
+	int rc;
+
+	if (h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	bl_hold_let_renew(call->client, h);
+	rc = bl_read(call, find_row, &f);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (h->state != BL_HOLD_HELD || !row->found || row->fence != h->fence || row->left_us <= 0)
+		return bl_hold_lost(call, h);
+	if (h->expires == before) { /* else a renewal knows better by now */
+		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row->left_us));
+		h->expires = bl_earlier(h->expires, h->until);
+		bl_worker_by(&call->client->loss_watch.worker, h->expires);
+	}
+	return rc;
+}
+
+int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		rc = renew_hold(call, h, lease_ms);
+		bl_hold_done(b, h);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+int bl_client_verify(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		rc = verify_hold(call, h);
+		bl_hold_done(b, h);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+int bl_client_last_renewal(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_held_find(&b->held, &call->key, &call->owner);
+	rc = h && h->state != BL_HOLD_ACQUIRING ? bl_hold_upkeep(call, h) : bl_hold_none(call);
+	bl_unlock(b);
+	return rc;
+}
+
+int64_t bl_client_left_ms(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	const struct bl_hold *h;
+	int64_t left;
+
+	bl_lock(b);
+	h = bl_held_find(&b->held, &call->key, &call->owner);
+	left = h ? bl_hold_left_ms(h) : 0;
+	bl_unlock(b);
+	return left;
+}

@@ -1,0 +1,12 @@
+/* What a holder may ask of its own hold: more time, and whether it still holds. */
+#ifndef BL_CLIENT_REQUEST_RENEW_H
+#define BL_CLIENT_REQUEST_RENEW_H
+
+#include "client/state.h"
+
+int bl_client_renew(struct bl_call *call, uint32_t lease_ms);
+int bl_client_verify(struct bl_call *call);
+int bl_client_last_renewal(struct bl_call *call);
+int64_t bl_client_left_ms(struct bl_call *call);
+
+#endif

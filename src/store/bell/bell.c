@@ -1,0 +1,104 @@
+#include "store/bell/bell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rnd.h"
+#include "store/session/errclass.h"
+
+/* How much later than asked the server may answer before we take the wait for
+ * over and the connection for lost. */
+#define LATE_MS 100
+
+/* Parts go in with their NULs, so that "ab", "c" and "a", "bc" differ. */
+struct bl_hash bl_bell_seed(const char *database, const char *table)
+{
+	struct bl_hash h = bl_hash_start();
+
+	bl_hash_add(&h, database, strlen(database) + 1);
+	bl_hash_add(&h, table, strlen(table) + 1);
+	return h;
+}
+
+void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key)
+{
+	static const char prefix[8] = {'b', 'i', 'z', 'l', 'o', 'c', 'k', ':'};
+
+	bl_hash_add(&seed, key->type, key->type_len + 1u);
+	bl_hash_add(&seed, key->id, key->id_len + 1u);
+	memcpy(ret, prefix, sizeof(prefix));
+	bl_hash_hex(&seed, ret + sizeof(prefix));
+}
+
+static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *err)
+{
+	struct bl_rows *rows = NULL;
+	MYSQL_ROW row;
+	int rc = bl_session_await(s, err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_answer(s, 1, &rows, err);
+	if (rc != BIZLOCK_OK) {
+		if (!bl_was_stopped(err))
+			return rc;
+		*ret = BL_HEARD_NONE;
+		return BIZLOCK_OK;
+	}
+	row = bl_rows_next(rows);
+	*ret = row && row[0] && strcmp(row[0], "1") == 0 ? BL_HEARD_RING : BL_HEARD_NONE;
+	bl_rows_free(rows);
+	return BIZLOCK_OK;
+}
+
+int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
+                  struct bl_err *err)
+{
+	enum bl_ready ready;
+
+	if (bl_session_post(s, err) != BIZLOCK_OK)
+		return err->code;
+	ready = bl_session_poll(s, wake_fd, bl_deadline_in_ms(ms + LATE_MS));
+	if (ready == BL_READY_ANSWER)
+		return read_ring(s, ret, err);
+	/* An answer may still come: nobody must read it as another's. */
+	if (ready == BL_READY_WAKE)
+		bl_session_leave(s);
+	s->gone = true;
+	*ret = ready == BL_READY_WAKE ? BL_HEARD_WAKE : BL_HEARD_NONE;
+	return BIZLOCK_OK;
+}
+
+int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
+                 enum bl_heard *ret, struct bl_err *err)
+{
+	bl_buf_reset(&s->text);
+	bl_sql_wait_bell(s->sql, &s->text, bell, ms > 0 ? ms : 1); /* 0 is no limit to MySQL */
+	return bl_bell_sleep(s, ms, wake_fd, ret, err);
+}
+
+/* With a name nobody else has: the answer must not depend on other clients. */
+int bl_bell_try(struct bl_session *s, struct bl_err *err)
+{
+	uint64_t number = 0;
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	char name[BL_BELL_MAX + 1], text[3 * BL_BELL_MAX + 96];
+	int rc;
+
+	if (!bl_random_bytes(&number, sizeof(number)))
+		return bl_err_set(err, BIZLOCK_UNSUPPORTED, "the kernel gives no random numbers");
+	snprintf(name, sizeof(name), "bizlock:probe:%" PRIx64, number);
+	snprintf(text, sizeof(text),
+	         "SELECT GET_LOCK('%s', 0), IS_USED_LOCK('%s'), RELEASE_LOCK('%s')", name, name,
+	         name);
+	rc = bl_session_query(s, text, 3, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = bl_rows_next(rows);
+	if (!row || !row[0] || strcmp(row[0], "1") != 0 || !row[1] || !row[2])
+		rc = bl_err_set(err, BIZLOCK_DB, "a free name was not given");
+	bl_rows_free(rows);
+	return rc;
+}

@@ -1,0 +1,110 @@
+/* Which of several hosts to connect to. They are tried in the order of the option `host`, except
+ * that those which failed lately come last. A host that has not answered after a moment does not
+ * keep the next one waiting: both are dialed side by side, and the first that is of use is taken
+ * ("happy eyeballs", RFC 8305). */
+#ifndef BL_STORE_HOSTS_FAILOVER_H
+#define BL_STORE_HOSTS_FAILOVER_H
+
+#include <pthread.h>
+
+#include "core/standing.h"
+#include "store/session/session.h"
+
+struct bl_target {
+	struct bl_host host;
+	struct bl_standing standing;
+	bl_time heard_at; /* when it gave its last answer that was noted; 0: none was */
+};
+
+struct bl_dial;
+struct bl_old_password;
+
+/* Reads the password anew from where it came from, and gives it to bl_failover_password(). */
+typedef void bl_reread_fn(void *arg);
+
+/* It has a mutex of its own, which is held for a moment. No other mutex is taken meanwhile. */
+struct bl_failover {
+	struct bl_config config; /* a copy: dials may outlive whoever opened this. Its password
+	                            changes; each dial has that which was in force when it began */
+	unsigned passwords;      /* how often it has changed */
+	struct bl_old_password *old_passwords; /* dials may use them still */
+	bl_reread_fn *reread; /* asked where a server refuses the password, or NULL */
+	void *reread_arg;
+	uint32_t io_ms; /* what each read has: the time for one answer */
+	bool any;       /* of use is any server that can be looked at: see bl_session_reach() */
+	bool in_group;  /* open has found that it is a group's: does not change any more */
+	struct bl_target *targets; /* in the order of the option */
+	unsigned n;
+	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
+	pthread_mutex_t mu;
+	pthread_cond_t ended;   /* a dial has ended */
+	unsigned dials;         /* under way, each in a thread of its own (store/race.h) */
+	bl_time dialed_at;      /* when the last one began */
+	bool stopped;           /* nobody waits for a dial any more */
+	bool left;              /* its owner is gone: the last dial frees it */
+	struct bl_dial *strays; /* those of them that nobody waits for */
+	bool any_ended;         /* one of their threads has ended, and is to be joined: */
+	pthread_t ended_last;
+};
+
+/* Of config's hosts. NOMEM. */
+int bl_failover_new(struct bl_failover **ret, const struct bl_config *config, struct bl_err *err);
+
+/* Waits for dials that nobody waits for any more, but not longer than connecting may take; and not
+ * in a forked child. What is still under way then goes on until its server lets it end. Takes NULL.
+ */
+void bl_failover_free(struct bl_failover *f, bool forked);
+
+/* From now on nobody waits for a dial. */
+void bl_failover_stop(struct bl_failover *f);
+
+/* The only host leads to this server, until a failover; "": to any of several that share their
+ * tables. Connections to another one are looked at (store/one_server.h). */
+void bl_failover_leads_to(struct bl_failover *f, const char *server);
+
+/* To which server connections lead now. "": any. */
+void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1]);
+
+/* Connects to the first host that is of use, within connect_timeout_ms, and not after `until`. sql
+ * may be NULL for a session that runs no prepared statement. CONN, NOMEM; DB when the settings are
+ * refused. */
+int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time until,
+                        struct bl_session *ret, struct bl_err *err);
+
+/* The same with a failover of its own, for somebody who connects once, and whose statements may
+ * take long: each read has io_timeout_ms, however many hosts there are. The session is guarded, and
+ * has to stay where it is. any: see there. */
+int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl_session *ret,
+                             struct bl_err *err);
+
+/* For connections that are made from now on. NULL: none. NOMEM. */
+int bl_failover_password(struct bl_failover *f, const char *password, struct bl_err *err);
+
+/* One dial, and the last step of its thread: for store/race.c. config: as it was when it began. */
+int bl_failover_dial(struct bl_failover *f, const struct bl_config *config,
+                     const struct bl_host *host, bool in_group, struct bl_session *ret,
+                     struct bl_err *err);
+void bl_failover_dialed(struct bl_failover *f);
+
+/* The host of this session has not answered, or it says that it is no place for us now. */
+void bl_failover_note(struct bl_failover *f, const struct bl_session *s);
+
+/* Was bl_failover_note() called for its host after `since`? Then a statement would probably wait as
+ * long again. */
+bool bl_failover_noted_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Was it, and has it not been heard of since? */
+bool bl_failover_silent_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Its host has answered. */
+void bl_failover_heard(struct bl_failover *f, const struct bl_session *s);
+
+/* Has its host answered after `since`? True for the only host. */
+bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* Would a host that comes before the session's be tried first now? since: when the session was
+ * opened. Clients of a cluster meet at its first host again: at one member they wake each other,
+ * and are served in the order of their arrival. */
+bool bl_failover_prefers_another(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+#endif

@@ -1,0 +1,26 @@
+/* Renewing the leases of many holds by one statement: what the renewer sends. (The statement of
+ * bizlock_renew(), which may also shorten a lease, is BL_STMT_RENEW in sql.c.) */
+#ifndef BL_STORE_ROW_RENEW_MANY_H
+#define BL_STORE_ROW_RENEW_MANY_H
+
+#include "store/row/many.h"
+
+struct bl_renewed {
+	uint64_t
+	        matched; /* rows whose leases last as long now; not those that others have locked */
+	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
+};
+
+struct bl_renewal {
+	const struct bl_item *items;
+	size_t n;
+	const char *suffix; /* what all owners of the client end with */
+	uint32_t lease_ms;  /* a lease that is longer stays so */
+	bool queue;         /* of one item: waits for a row that is locked, for a second at most, in
+	                       turn with others; else a row that is locked is left out */
+};
+
+int bl_renew_many(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,
+                  struct bl_err *err); /* CONN, DB */
+
+#endif

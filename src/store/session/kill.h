@@ -1,0 +1,27 @@
+/* Ending connections, or their statements, from another one. Each KILL names a GET_LOCK that the
+ * connection must have. A number alone is not enough: another connection may have it by now, and
+ * at another host, to which the client has gone over meanwhile, always another one has it. */
+#ifndef BL_STORE_SESSION_KILL_H
+#define BL_STORE_SESSION_KILL_H
+
+#include "store/session/session.h"
+
+/* Ends a connection that was lost, if it is still there: what it has sent may not have
+ * arrived yet, and must not arrive later. Waits until it has ended, a second at most: rows
+ * that its last statement still has locked would be passed over by a SKIP LOCKED. CONN,
+ * NOMEM; what the server refuses is ignored. */
+int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
+
+/* Ends the connection `by`, of whatever client, if it has the doorbell: for when its holder
+ * is known to be of no use any more. A server that does not let us leaves the waiters to the
+ * end of the lease they saw. CONN, NOMEM. */
+int bl_kill_keeper(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err);
+
+/* Ends the statement that is under way on that connection: a watcher's sleep. CONN, NOMEM; what the
+ * server refuses is ignored. */
+int bl_kill_statement(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
+
+/* The SQL of a kill; what: "KILL" or "KILL QUERY". */
+void bl_kill_add(struct bl_buf *ret, const char *what, const char *lock, uint64_t by);
+
+#endif

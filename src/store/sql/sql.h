@@ -1,0 +1,217 @@
+/* The text of every statement, made once per client: the two servers' dialects
+ * and the table prefix are dealt with here and nowhere else. */
+#ifndef BL_STORE_SQL_SQL_H
+#define BL_STORE_SQL_SQL_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/key.h"
+
+enum bl_stmt {
+	BL_STMT_TAKE_RING, /* doorbell and row in one go, if there is no row */
+	BL_STMT_TAKE,      /* the row, if there is none */
+	BL_STMT_HAND_OVER, /* from its owner to another one */
+	BL_STMT_BREAK,
+	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: a compound */
+	BL_STMT_LOOK,      /* row and doorbell, without locking */
+	BL_STMT_PROBE,     /* the row, unless it is locked */
+	BL_STMT_DEPTH,     /* re-entry, or a level given back */
+	BL_STMT_RENEW,
+	BL_STMT_DROP,        /* the last release, without a doorbell */
+	BL_STMT_SHARED_TAKE, /* one slot more */
+	BL_STMT_PAGE,        /* rows from a slot of a key on */
+	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */
+	BL_STMT_PAGE_KEY,    /* the rows of one key */
+	BL_STMT_COUNT
+};
+
+/* What stands for each `?`, in order. */
+enum bl_param {
+	BL_P_END,
+	BL_P_ID,
+	BL_P_TYPE,
+	BL_P_SLOT,
+	BL_P_BELL,
+	BL_P_OWNER,
+	BL_P_GIVER, /* who owns it until then */
+	BL_P_NOTE,
+	BL_P_LEASE, /* microseconds */
+	BL_P_DEPTH,
+	BL_P_FENCE
+};
+#define BL_PARAMS_MAX 8
+
+#define BL_TABLE_MAX (2 * 256 + 64 + 8) /* the database's name doubles its back quotes */
+
+/* Fences are less than this. */
+#define BL_SQL_FENCES 4611686018427387904u
+
+struct bl_sql {
+	bool mariadb;
+	bool compound;      /* see struct bl_server */
+	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
+	char *text[BL_STMT_COUNT];
+	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
+
+	/* The same, and biz_row_lock, with the database's name: for connections whose
+	 * default is another one. */
+	char lock_table[BL_TABLE_MAX], row_table[BL_TABLE_MAX];
+};
+
+/* A member of a cluster may not have applied yet what others have committed. */
+static inline bool bl_sql_in_cluster(const struct bl_sql *sql)
+{
+	return sql->galera || sql->group;
+}
+
+/* Parameters of a statement: BL_PARAMS_MAX of them, or ended by BL_P_END. */
+const enum bl_param *bl_sql_params(enum bl_stmt stmt);
+
+/* The rows that it has at most. */
+unsigned bl_sql_rows(enum bl_stmt stmt);
+
+/* How many statements a text has. */
+unsigned bl_sql_statements(const char *sql, size_t len);
+
+#define BL_PAGE_ROWS 256 /* LIMIT of BL_STMT_PAGE */
+
+/* Makes the texts; bells: GET_LOCK works on this server. NOMEM. */
+int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bool mariadb,
+                bool bells, struct bl_err *err);
+void bl_sql_free(struct bl_sql *sql);
+
+/* Texts that carry literals: names are our own hexadecimal digits, keys and
+ * owners travel as hexadecimal literals, so nothing needs escaping. */
+void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
+
+/* An expression that is 0 after this time, or a while before, and 1 or NULL when KILL QUERY ends
+ * it. On MariaDB all that sleep so have this named lock, or wait for it. A session that does not
+ * keep it gives it back afterwards. */
+#define BL_SLEEP_LOCK "bizsleep"
+void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool keeps);
+
+/* The connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the
+ * longest wait first. Behind them those whose numbers `others` has, each before a comma; their bell
+ * is "". schema: the one whose table processlist is read. */
+void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
+                    const char *others);
+
+/* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
+ * all else stands for itself. */
+void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
+
+void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, size_t len);
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us);
+
+/* WHERE: several keys, one after the other, and the end of them. */
+void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
+void bl_sql_end_keys(struct bl_buf *ret);
+
+/* WHERE: all rows of a key; a hold (owner NULL: any owner's); and, to be added, that its lease is
+ * not over. */
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
+void bl_sql_living(struct bl_buf *ret);
+
+/* Around the WHERE of a subquery of keys, "... (SELECT biz_id, biz_type[, slot] FROM table": of the
+ * rows that it finds, n at most, those that nobody has locked are ours alone until the statement is
+ * committed, and what follows changes them, as `l`, and touches no others. There is no UPDATE, and
+ * no DELETE, that skips locked rows by itself. It is one statement: were it two, everybody would
+ * wait for the rows while a client stands still between them. skip_locked false: for one row, which
+ * is waited for. */
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uint32_t n,
+                          bool skip_locked);
+
+/* And that bl_sql_give() has made it what it is. */
+void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
+
+/* rest_us: the row stays until that long after the hold began, 0: it goes. BL_ROW_STAYS: it is
+ * free, and stays, because others may share the lock under it: see store/shared/sharers.h. */
+enum { BL_ROW_STAYS = -1 };
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, int64_t rest_us);
+
+/* What becomes of a row that is given back by somebody who may not have had the lock. */
+int64_t bl_sql_rest_of_others(const struct bl_key *key);
+
+/* The same of a row that its owner does not know of; but not one that an ended thread of the same
+ * number left, which has another fence. */
+void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                  const char *owner, uint64_t but_fence);
+
+/* What a row is to the reaper. */
+enum bl_reap_kind {
+	BL_REAP_NONE, /* of use, or not long enough over */
+	BL_REAP_LEASES,
+	BL_REAP_RESTS,
+	BL_REAP_ROW_LOCKS,
+	BL_REAP_KINDS
+};
+
+enum bl_reap_table { BL_REAP_LOCKS, BL_REAP_OF_ROW_LOCKS, BL_REAP_TABLES };
+
+const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table);
+
+/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
+ * type, kind, and slot, but of row locks. */
+void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
+                      int64_t older_us, const char *after_id, const char *after_type,
+                      uint32_t after_slot, uint32_t n);
+
+/* Rows, as n lists of literals that are parted by commas. */
+struct bl_sql_keys {
+	struct bl_buf text;
+	uint32_t n;
+};
+
+/* Makes rows of slot 0 the owner's, if they are free and can go, with leases that are over: whoever
+ * comes may clear or take them. Others are not touched. */
+void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                 int64_t older_us, const char *owner);
+
+/* Deletes those that still can go, and tells how many microseconds the server took for it. Rows of
+ * slot 0 can go if they are marked, or a holder that died has left them; and none of them while
+ * somebody shares one of these locks: then those that are marked are free again. */
+void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
+                       int64_t older_us, const char *owner);
+void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
+                           const struct bl_sql_keys *keys, int64_t older_us);
+
+/* How much older than the last use of a row lock biz_row_lock.gmt_create may be: else each use
+ * would have to write. */
+#define BL_SQL_USED_US (600 * INT64_C(1000000))
+
+/* Brings it up to date, unless the row is locked. */
+void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key);
+
+/* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
+struct bl_sql_row {
+	const struct bl_key *key;
+	const char *owner, *note; /* note: NULL or text */
+	int64_t lease_us;
+	bool if_rung;                /* the whole statement is refused unless @bizlock_rung is 1 */
+	bool bell;                   /* the connection has its doorbell */
+	bool now_is_set, end_is_set; /* bl_sql_set_times() has come before; for its lease */
+};
+
+/* A statement that computes the times of rows once. Each time they are computed costs as much as a
+ * row's place in the index. */
+void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us);
+
+void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
+void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
+
+/* One that is nobody's, where none is there: to draw the fence again of one that is. */
+void bl_sql_add_free_row(struct bl_buf *ret, bool first, const struct bl_key *key);
+void bl_sql_end_set(struct bl_buf *ret);
+void bl_sql_begin_again(struct bl_buf *ret); /* a new fence, no more, where a condition is true: */
+void bl_sql_end_again(struct bl_buf *ret);   /* it stands between these two */
+/* Instead of the end of a set: all of them new, or nothing. */
+void bl_sql_end_batch(struct bl_buf *ret);
+/* looks: and whether anybody shares the lock, or a row of one who did is in the way. */
+void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret, bool looks);
+
+#endif

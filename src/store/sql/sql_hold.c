@@ -1,0 +1,106 @@
+/* Texts for one hold: which row is its own, and what becomes of that. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/sql/phrases.h"
+
+void bl_sql_key(struct bl_buf *ret, const struct bl_key *key)
+{
+	bl_buf_adds(ret, " WHERE biz_id = ");
+	bl_sql_literal(ret, "_utf8mb4", key->id, key->id_len);
+	bl_buf_adds(ret, " AND biz_type = ");
+	bl_sql_literal(ret, "_utf8mb4", key->type, key->type_len);
+}
+
+static void add_row(struct bl_buf *ret, const struct bl_key *key, const char *owner)
+{
+	bl_sql_key(ret, key);
+	bl_buf_addf(ret, " AND slot = %" PRIu32, key->slot);
+	if (!owner)
+		return;
+	bl_buf_adds(ret, " AND owner = ");
+	bl_sql_literal(ret, "_ascii", owner, strlen(owner));
+}
+
+void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence)
+{
+	add_row(ret, key, owner);
+	bl_buf_addf(ret, " AND fence = %" PRIu64, fence);
+}
+
+void bl_sql_living(struct bl_buf *ret)
+{
+	bl_buf_adds(ret, " AND timeout > " NOW);
+}
+
+/* STRAIGHT_JOIN: the other way round the server would lock the whole table. LIMIT: without one
+ * MySQL merges the two tables into one, which is then refused. */
+void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uint32_t n,
+                          bool skip_locked)
+{
+	bl_buf_addf(ret,
+	            " LIMIT %" PRIu32 " FOR UPDATE%s) AS old STRAIGHT_JOIN %s AS l ON "
+	            "l.biz_id = old.biz_id AND l.biz_type = old.biz_type%s",
+	            n, skip_locked ? " SKIP LOCKED" : "", table,
+	            slots ? " AND l.slot = old.slot" : "");
+}
+
+void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
+                 uint32_t depth, int64_t lease_us)
+{
+	bl_buf_addf(ret, "UPDATE %s SET owner = ", sql->table);
+	bl_sql_literal(ret, "_ascii", new_owner, strlen(new_owner));
+	bl_buf_addf(ret,
+	            ", bell = 0, reentrant = %" PRIu32 ", timeout = GREATEST(timeout, " NOW
+	            " + INTERVAL %" PRId64 " MICROSECOND), gmt_modified = " NOW,
+	            depth, lease_us);
+}
+
+/* The lease was lease_us then, or longer already. */
+void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
+{
+	bl_buf_addf(ret,
+	            " AND reentrant = %" PRIu32 " AND timeout >= gmt_modified + INTERVAL %" PRId64
+	            " MICROSECOND",
+	            depth, lease_us);
+}
+
+/* Resting, the row has no owner; its `timeout` is the end of that. */
+static void add_end(const struct bl_sql *sql, struct bl_buf *ret, bool forgets, int64_t rest_us)
+{
+	if (rest_us == 0) {
+		bl_buf_addf(ret, "DELETE FROM %s", sql->table);
+		return;
+	}
+	bl_buf_addf(ret,
+	            "UPDATE %s SET %sowner = '', reentrant = 0, bell = 0, gmt_modified = " NOW
+	            ", timeout = ",
+	            sql->table, forgets ? "taken_from = 0, " : "");
+	if (rest_us > 0)
+		bl_buf_addf(ret, "gmt_create + INTERVAL %" PRId64 " MICROSECOND", rest_us);
+	else
+		bl_buf_adds(ret, NOW);
+}
+
+int64_t bl_sql_rest_of_others(const struct bl_key *key)
+{
+	return key->slot == 0 ? BL_ROW_STAYS : 0;
+}
+
+void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                 const char *owner, uint64_t fence, int64_t rest_us)
+{
+	add_end(sql, ret, !owner || rest_us > 0, rest_us);
+	bl_sql_hold(ret, key, owner, fence);
+	/* What it has become a header of meanwhile has the same fence. */
+	if (!owner)
+		bl_buf_adds(ret, " AND " TAKEN);
+}
+
+void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                  const char *owner, uint64_t but_fence)
+{
+	add_end(sql, ret, false, bl_sql_rest_of_others(key));
+	add_row(ret, key, owner);
+	bl_buf_addf(ret, " AND fence <> %" PRIu64, but_fence);
+}

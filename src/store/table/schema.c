@@ -1,0 +1,240 @@
+#include "store/table/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/session/errclass.h"
+#include "store/table/tables.h"
+
+#define TRIES 20 /* after the first */
+
+int bl_err_missing(struct bl_err *err, int rc)
+{
+	unsigned native = err->native;
+
+	if (rc != BIZLOCK_DB || bl_classify(native) != BL_CLASS_MISSING)
+		return rc;
+	rc = bl_err_set(err, BIZLOCK_SCHEMA, "%s; " BL_SCHEMA_ADVICE, err->msg);
+	err->native = native;
+	return rc;
+}
+
+unsigned bl_schema_newest(void)
+{
+	return bl_migrations[bl_migration_count - 1].version;
+}
+
+/* *ret NULL: no list. */
+static int query_applied(struct bl_session *s, const char *prefix, const char *columns,
+                         struct bl_rows **ret, struct bl_err *err)
+{
+	char query[256];
+	int rc;
+
+	snprintf(query, sizeof(query), "SELECT %s FROM `%sbiz_lock_schema`", columns, prefix);
+	*ret = NULL;
+	rc = bl_session_query(s, query, 2, ret, err);
+	if (rc != BIZLOCK_OK && bl_classify(err->native) == BL_CLASS_MISSING)
+		return BIZLOCK_OK;
+	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read which migrations were applied");
+}
+
+int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
+                      struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = query_applied(s, prefix, "MAX(version), MAX(needs_client)", &rows, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	row = rows ? bl_rows_next(rows) : NULL;
+	*ret = (struct bl_version){.version = row ? bl_rows_u32(row[0]) : 0,
+	                           .needs_client = row ? bl_rows_u32(row[1]) : 0};
+	bl_rows_free(rows);
+	return rc;
+}
+
+static int check_version(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	struct bl_version at = {0, 0};
+	int rc = bl_schema_version(s, prefix, &at, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (at.version == 0)
+		return bl_err_set(err, BIZLOCK_SCHEMA,
+		                  "no bizlock tables here (table_prefix \"%s\"): " BL_SCHEMA_ADVICE,
+		                  prefix);
+	if (at.needs_client > bl_schema_newest())
+		return bl_err_set(
+		        err, BIZLOCK_SCHEMA,
+		        "the tables, of version %u, need a library that knows version %u, "
+		        "and this one knows %u at most: upgrade bizlock",
+		        at.version, at.needs_client, bl_schema_newest());
+	return BIZLOCK_OK;
+}
+
+struct checking {
+	bool there[BL_NEEDS];
+	enum bl_fact_of of;
+	struct bl_err flaw; /* the worst one */
+};
+
+static void check_fact(void *arg, const struct bl_fact *fact)
+{
+	struct checking *c = arg;
+
+	c->there[fact->table] = true;
+	if (!fact->remedy[0] || fact->of == BL_FACT_INDEX ||
+	    (c->flaw.code != BIZLOCK_OK && c->of <= fact->of))
+		return;
+	c->of = fact->of;
+	bl_err_set(&c->flaw, BIZLOCK_SCHEMA, "table %s: %s", fact->text, fact->remedy);
+}
+
+/* Two owners would have one lock without its primary key, or with a collation that is not bytes;
+ * without InnoDB nothing is locked, and without a counter all fences are 0. */
+static int check_tables(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	struct checking c = {.there = {false}};
+	int rc;
+
+	bl_err_clear(&c.flaw);
+	rc = bl_tables_look(s, prefix, check_fact, &c, err);
+	if (rc != BIZLOCK_OK)
+		return bl_err_wrap(err, "read what the tables are like");
+	if (!c.there[BL_TABLE_LOCK] || !c.there[BL_TABLE_ROW_LOCK])
+		return bl_err_set(
+		        err, BIZLOCK_SCHEMA,
+		        "a table is missing, or this user may not see it: " BL_SCHEMA_ADVICE);
+	if (c.flaw.code != BIZLOCK_OK)
+		*err = c.flaw;
+	return c.flaw.code;
+}
+
+int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	int rc = check_version(s, prefix, err);
+
+	return rc == BIZLOCK_OK ? check_tables(s, prefix, err) : rc;
+}
+
+/* Table names stand in backquotes in the files, column names do not begin like
+ * them: that is all there is to putting the prefix in. */
+void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
+{
+	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
+	const size_t count = sizeof(names) / sizeof(names[0]);
+	const char *text = m->text;
+
+	while (*text) {
+		size_t i = 0;
+
+		while (i < count && strncmp(text, names[i], strlen(names[i])) != 0)
+			i++;
+		if (i < count)
+			bl_buf_addf(ret, "`%s", prefix);
+		else
+			bl_buf_add(ret, text, 1);
+		text++;
+	}
+}
+
+static int apply(struct bl_session *s, const struct bl_migration *m, const char *prefix,
+                 struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_schema_text(m, prefix, &s->text);
+	rc = bl_session_run_text(s, NULL, err);
+	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "apply %s", m->name);
+}
+
+/* *ret: the version after which all have to be applied. A table that is missing
+ * although its version says otherwise was dropped by hand; the files leave alone what
+ * is there, so all of them are applied again. */
+static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
+{
+	struct bl_version at = {0, 0};
+	int rc = bl_schema_version(s, prefix, &at, err);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	*ret = at.version;
+	rc = bl_schema_check(s, prefix, err);
+	if (rc != BIZLOCK_SCHEMA || at.needs_client > bl_schema_newest())
+		return rc;
+	*ret = 0;
+	return BIZLOCK_OK;
+}
+
+static int migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	unsigned start = 0;
+	int rc = find_start(s, prefix, &start, err);
+
+	if (rc != BIZLOCK_OK || start >= bl_schema_newest())
+		return rc;
+	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
+		if (bl_migrations[i].version > start)
+			rc = apply(s, &bl_migrations[i], prefix, err);
+	return rc == BIZLOCK_OK ? bl_schema_check(s, prefix, err) : rc;
+}
+
+/* Clients that migrate the same database at once meet in the data dictionary, and MySQL ends some
+ * of them as deadlocks. The files may be applied again; each time one of the clients gets further.
+ */
+int bl_schema_migrate(struct bl_session *s, const char *prefix, struct bl_err *err)
+{
+	int rc = migrate(s, prefix, err);
+
+	for (int again = 0;
+	     rc == BIZLOCK_DB && again < TRIES && bl_classify(err->native) == BL_CLASS_RETRY;
+	     again++) {
+		bl_err_clear(err);
+		rc = migrate(s, prefix, err);
+	}
+	return rc;
+}
+
+static void note_applied(const char *version, const char *at, struct bl_applied *ret)
+{
+	unsigned long number = strtoul(version, NULL, 10);
+
+	for (size_t i = 0; i < bl_migration_count; i++)
+		if (bl_migrations[i].version == number)
+			snprintf(ret[i].at, sizeof(ret[i].at), "%s", at);
+}
+
+static int read_applied(struct bl_session *s, const char *prefix, struct bl_applied *ret,
+                        struct bl_err *err)
+{
+	struct bl_rows *rows;
+	MYSQL_ROW row;
+	int rc = query_applied(s, prefix, "version, applied_at", &rows, err);
+
+	if (rc != BIZLOCK_OK || !rows)
+		return rc;
+	while ((row = bl_rows_next(rows)) != NULL)
+		note_applied(row[0] ? row[0] : "", row[1] ? row[1] : "", ret);
+	bl_rows_free(rows);
+	return rc;
+}
+
+int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
+                     struct bl_err *err)
+{
+	unsigned start = 0;
+	int rc;
+
+	memset(ret, 0, bl_migration_count * sizeof(*ret));
+	rc = read_applied(s, prefix, ret, err);
+	if (rc == BIZLOCK_OK)
+		rc = find_start(s, prefix, &start, err);
+	for (size_t i = 0; rc == BIZLOCK_OK && i < bl_migration_count; i++)
+		ret[i].pending = bl_migrations[i].version > start;
+	return rc;
+}
