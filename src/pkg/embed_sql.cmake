@@ -28,7 +28,7 @@ if(count EQUAL 0)
 endif()
 
 file(WRITE "${OUT}.new" "/* Made from sql/ by src/pkg/embed_sql.cmake. */
-#include \"store/migrations.h\"
+#include \"store/table/migrations.h\"
 
 ${arrays}
 const struct bl_migration bl_migrations[] = {
