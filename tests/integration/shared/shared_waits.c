@@ -205,13 +205,14 @@ Test(shared_waits, a_place_in_line_is_kept_for_seconds)
 	is_first_in_line();
 	eventually(place_ms() <= 5000);
 	end = place_end();
-	steadily(place_ms() <= 5000, 2000);
+	/* A statement may see a renewal that is younger than its own time. */
+	steadily(place_ms() <= 10000, 2000);
 	eventually(place_end() > end); /* it is renewed */
-	cr_assert_leq(place_ms(), 5000);
+	cr_assert_leq(place_ms(), 10000);
 	expect(OK, b, give(b, "r"));
 	cr_assert_eq(call_join(&x), BIZLOCK_OK, "%s", x.errmsg);
-	cr_assert_gt(place_ms(), 5000);
-	cr_assert_gt(bizlock_left_ms(other, KEY("k"), "w"), 5000);
+	cr_assert_gt(place_ms(), 10000);
+	cr_assert_gt(bizlock_left_ms(other, KEY("k"), "w"), 10000);
 	expect(OK, other, give(other, "w"));
 }
 
