@@ -3,7 +3,6 @@
 #include "api/door.h"
 #include "base/thread.h"
 #include "client/hold/loss.h"
-#include "client/request/acquire.h"
 #include "client/request/op.h"
 #include "client/request/ops.h"
 
@@ -50,8 +49,9 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 		return rc;
 	op = bl_op_new(b, &checked, &who, o.wait_ms, o.note);
 	if (op) {
-		op->request = bl_args_request(&o, &b->config);
-		op->patience = bl_acquire_patience(&op->m.call, o.wait_ms == 0);
+		struct bl_request request = bl_args_request(&o, &b->config);
+
+		bl_op_aim(op, &request);
 		op->done = done;
 		op->arg = arg;
 	}

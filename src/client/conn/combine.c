@@ -253,7 +253,7 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
 		jobs[i]->err = err;
 		batch_add(b, &batch, jobs[i]);
 	}
-	batch_add_line(b, &batch, false);
+	batch_add_line(b, &batch, job_shares(jobs[0]));
 	batch_lead(b, &batch);
 }
 

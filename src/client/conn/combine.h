@@ -31,9 +31,9 @@ enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
 enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
                                     struct bl_conn **ret);
 
-/* A batch of jobs of requests, up to BL_BATCH_MAX, on a connection that is lent and open for jobs.
- * Those in its line go with them, and it is given back. Each job ends DONE or, where it does not
- * suit, ALONE. */
+/* A batch of jobs of requests, up to BL_BATCH_MAX, all of those that share or none, on a connection
+ * that is lent and open for jobs. Those in its line go with them, and it is given back. Each job
+ * ends DONE or, where it does not suit, ALONE. */
 void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **jobs, size_t n,
                       struct bl_err *err);
 

@@ -352,6 +352,8 @@ static int take_several(struct bl_contest *c, bool with_bells)
 
 struct bl_job bl_attempt_job(struct bl_contest *c)
 {
+	if (c->among)
+		return bl_shared_job(c);
 	bl_attempt_note_floor(c);
 	return (struct bl_job){
 	        .entry = {.claim = bl_attempt_claim(c), .goal = c->goals[0], .row = c->row},
@@ -371,8 +373,12 @@ int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)
 		c->alone = true;
 		return bl_attempt(c, true);
 	}
+	if (c->among && job->sent) /* even if the answer was lost: the row may be found later */
+		c->sent = job->sent;
 	if (job->rc != BIZLOCK_OK)
 		return job->rc;
+	if (c->among)
+		return bl_shared_answer(c, job);
 	if (job->entry.done)
 		return won_in_batch(c, job);
 	c->seen = true;

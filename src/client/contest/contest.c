@@ -274,12 +274,54 @@ static void look_at_home(struct bl_contest *c)
 
 bool bl_contest_wants_batch(const struct bl_contest *c)
 {
-	return c->op && !c->among && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
+	bool suits = !c->among || (c->phase == BL_CONTEST_PASSES && bl_shared_may_pass(c));
+
+	return suits && c->op && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
 	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
+}
+
+static int join_queue(struct bl_contest *c)
+{
+	c->phase = BL_CONTEST_LINE;
+	if (!c->in_queue)
+		return BIZLOCK_OK;
+	c->place.whose = c;
+	c->place.state = c->wait.bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
+	c->place.key = &c->call->key;
+	c->place.alone = !c->among;
+	c->place.along = c->unsure; /* it must look for a row that may be there */
+	c->queue = bl_queue_join(&c->client->queues, &c->place);
+	if (c->queue)
+		return BIZLOCK_OK;
+	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
+}
+
+/* rc: of the try to pass. What went wrong is met by the next try again, and dealt with there. */
+static int end_pass(struct bl_contest *c, int rc)
+{
+	if (rc == BIZLOCK_OK)
+		return rc;
+	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
+	rc = join_queue(c);
+	return rc == BIZLOCK_OK ? bl_contest_step(c) : rc;
+}
+
+static int pass(struct bl_contest *c)
+{
+	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
+
+	c->among = c->call->key.slot > 0;
+	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
+	c->blocker = c->members[0];
+	if (bl_contest_wants_batch(c) && c->among)
+		return BL_AGAIN;
+	return end_pass(c, bl_shared_may_pass(c) ? bl_shared_attempt(c, false) : BL_AGAIN);
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
 {
+	if (c->phase == BL_CONTEST_PASSES)
+		return end_pass(c, rc);
 	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
 		if (rc != BL_AGAIN)
 			rc = survive(c, rc);
@@ -355,6 +397,8 @@ int bl_contest_step(struct bl_contest *c)
 {
 	int rc = BL_AGAIN;
 
+	if (c->phase == BL_CONTEST_PASSES)
+		return pass(c);
 	if (c->phase == BL_CONTEST_LINE) {
 		rc = c->queue ? stand_in_line(c) : BL_AGAIN;
 		if (rc != BL_AGAIN)
@@ -373,26 +417,6 @@ int bl_contest_step(struct bl_contest *c)
 		return stand_in_line(c);
 	}
 	return bl_contest_go_on(c, rc);
-}
-
-int bl_contest_enter(struct bl_contest *c)
-{
-	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
-
-	c->among = c->call->key.slot > 0;
-	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
-	c->blocker = c->members[0];
-	c->place.whose = c;
-	c->place.state = bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
-	if (!c->in_queue)
-		return BIZLOCK_OK;
-	c->place.key = &c->call->key;
-	c->place.alone = !c->among;
-	c->place.along = c->unsure; /* it must look for a row that may be there */
-	c->queue = bl_queue_join(&c->client->queues, &c->place);
-	if (c->queue)
-		return BIZLOCK_OK;
-	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
 }
 
 void bl_contest_forget(struct bl_contest *c)
@@ -441,19 +465,4 @@ void bl_contest_leave(struct bl_contest *c, int rc)
 		bl_shared_leave(c, rc);
 	else if (rc != BIZLOCK_OK && c->n == 1 && c->members[0]->hold->bell)
 		give_bell_back(c);
-}
-
-int bl_contest(struct bl_contest *c)
-{
-	int rc;
-
-	if (bl_shared_pass(c) == BIZLOCK_OK)
-		return BIZLOCK_OK;
-	rc = bl_contest_enter(c);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	while ((rc = bl_contest_step(c)) == BL_PARKED)
-		bl_cond_wait_until(&c->place.first, &c->client->mu, c->parked_until);
-	bl_contest_leave(c, rc);
-	return rc;
 }

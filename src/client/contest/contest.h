@@ -10,7 +10,12 @@
 /* Beside the error numbers: nothing decided yet; and: wait first. */
 enum { BL_AGAIN = -1, BL_PARKED = -2 };
 
-enum bl_contest_phase { BL_CONTEST_LINE, BL_CONTEST_FIRST, BL_CONTEST_TURNS };
+enum bl_contest_phase {
+	BL_CONTEST_PASSES, /* the wait queue, if it may; then it joins that */
+	BL_CONTEST_LINE,
+	BL_CONTEST_FIRST,
+	BL_CONTEST_TURNS
+};
 
 struct bl_contest {
 	struct bizlock *client;
@@ -64,28 +69,22 @@ struct bl_contest {
 	unsigned pauses, failures;
 };
 
-/* OK: the rows are theirs, by c->goals and c->sent. BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN,
- * DB, SCHEMA (no fences, or they have gone back), NOMEM: nothing is held. The mutex is let go of
- * while it sends and waits; but not between the moment when a single key was seen to be OK and the
- * return. */
-int bl_contest(struct bl_contest *c);
-
-/* ---- the same for a request, step by step ------------------------------------------------ */
-
-/* Joins the wait queue. NOMEM; without a leave then. */
-int bl_contest_enter(struct bl_contest *c);
-
-/* A request looks together with others. */
+/* A request looks, or passes the queue, together with others. */
 bool bl_contest_wants_batch(const struct bl_contest *c);
 
-/* As far as it goes without a wait. BL_AGAIN: it wants to go for the row, or look, together with
- * others: bl_attempt_job() is to be run in a batch, and what bl_attempt_answer() says of that
- * goes to bl_contest_go_on(). */
+/* OK: the rows are theirs, by c->goals and c->sent. BUSY, TIMEOUT, CANCELLED, UNKNOWN, CONN,
+ * DB, SCHEMA (no fences, or they have gone back), NOMEM: nothing is held. The mutex is let go of
+ * while it sends, or a thread sleeps; but not between the moment when a single key was seen to be
+ * OK and the return.
+ *
+ * BL_PARKED: until c->parked_until, or until its place is woken. BL_AGAIN, of a request: it wants
+ * to go for the row, or look, together with others. bl_attempt_job() is to be run in a batch, and
+ * what bl_attempt_answer() says of that goes to bl_contest_go_on(). */
 int bl_contest_step(struct bl_contest *c);
 int bl_contest_go_on(struct bl_contest *c, int rc);
 
+/* Once it has ended with rc. */
 void bl_contest_leave(struct bl_contest *c, int rc);
-void bl_contest_forget(
-        struct bl_contest *c); /* without a statement; takes one that was not entered */
+void bl_contest_forget(struct bl_contest *c); /* without a statement */
 
 #endif

@@ -303,43 +303,43 @@ int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
 	return go_on(c, conn, bell_for(c, conn, true), false);
 }
 
+struct bl_job bl_shared_job(struct bl_contest *c)
+{
+	c->call->key.slot = any_slot(c);
+	bl_attempt_note_floor(c);
+	return (struct bl_job){.entry = {.claim = bl_attempt_claim(c),
+	                                 .goal = c->goals[0],
+	                                 .before = *header_of(c),
+	                                 .seen = &c->others}};
+}
+
+int bl_shared_answer(struct bl_contest *c, const struct bl_job *job)
+{
+	if (job->entry.done)
+		return judge_anywhere(c);
+	if (!job->entry.there)
+		avoid_slot(c);
+	return BL_AGAIN;
+}
+
 /* Together with what other threads want from the server now, or alone. */
 static int combine(struct bl_contest *c)
 {
-	struct bl_shared_seen seen;
-	struct bl_job job = {.entry = {.claim = bl_attempt_claim(c),
-	                               .goal = c->goals[0],
-	                               .before = *header_of(c),
-	                               .seen = &seen}};
+	struct bl_job job = bl_shared_job(c);
 	enum bl_combined combined;
 	struct bl_conn *conn;
-	int rc = BL_AGAIN;
+	int rc;
 
-	c->call->key.slot = any_slot(c);
-	bl_attempt_note_floor(c);
 	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
 	c->unsure |= job.entry.maybe;
 	if (job.sent) /* even if the answer was lost: the row may be found later */
 		c->sent = job.sent;
-	switch (combined) {
-	case BL_COMBINED_LENT:
-		rc = go_on(c, conn, bell_for(c, conn, false), true);
-		bl_pool_put(&c->client->pool, conn);
-		break;
-	case BL_COMBINED_DONE:
-		c->others = seen;
-		rc = judge_anywhere(c);
-		break;
-	case BL_COMBINED_FAILED:
-		rc = c->call->err->code;
-		break;
-	case BL_COMBINED_NOT_DONE:
-		if (!job.entry.there)
-			avoid_slot(c);
-		break;
-	case BL_COMBINED_STALLS:
-		break;
-	}
+	if (combined == BL_COMBINED_FAILED)
+		return c->call->err->code;
+	if (combined != BL_COMBINED_LENT)
+		return bl_shared_answer(c, &job);
+	rc = go_on(c, conn, bell_for(c, conn, false), true);
+	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
 
@@ -375,22 +375,14 @@ int bl_shared_line_up(struct bl_contest *c)
 	return rc;
 }
 
-int bl_shared_pass(struct bl_contest *c)
+bool bl_shared_may_pass(const struct bl_contest *c)
 {
-	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
 	const struct bl_queue *queue;
-	int rc;
 
-	if (!bl_shared_without_limit(c))
-		return BL_AGAIN;
+	if (!bl_shared_without_limit(c) || c->unsure)
+		return false;
 	queue = bl_queue_find(&c->client->queues, &c->call->key);
-	if (queue && queue->alone > 0)
-		return BL_AGAIN;
-	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, false);
-	rc = bl_shared_attempt(c, false);
-	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
-	/* What went wrong is met by the next try again, and dealt with there. */
-	return rc == BIZLOCK_OK ? rc : BL_AGAIN;
+	return !queue || queue->alone == 0;
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */

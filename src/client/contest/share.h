@@ -11,7 +11,7 @@
 #ifndef BL_CLIENT_CONTEST_SHARE_H
 #define BL_CLIENT_CONTEST_SHARE_H
 
-#include "client/conn/pool.h"
+#include "client/conn/jobs.h"
 #include "client/contest/contest.h"
 
 /* With any number of others. */
@@ -25,8 +25,12 @@ bool bl_shared_polls(const struct bizlock *b);
  * if not the lock. BL_AGAIN, with the doorbell or without. */
 int bl_shared_line_up(struct bl_contest *c);
 
-/* One that shares without a limit tries this before it joins the wait queue. */
-int bl_shared_pass(struct bl_contest *c);
+/* One that shares without a limit tries bl_shared_attempt() before it joins the wait queue. */
+bool bl_shared_may_pass(const struct bl_contest *c);
+
+/* The same as a job for a batch, and what has become of that, if it is DONE. */
+struct bl_job bl_shared_job(struct bl_contest *c);
+int bl_shared_answer(struct bl_contest *c, const struct bl_job *job);
 
 /* How long the row of one that waits in slot 0 keeps newcomers out if its client dies. */
 uint32_t bl_shared_place_ms(const struct bl_contest *c);

@@ -132,8 +132,7 @@ static void end_one(struct all *a, struct bl_member *m, bool last)
 
 bool bl_release_is_plain(const struct bl_hold *h)
 {
-	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced &&
-	       h->key.slot == 0;
+	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced;
 }
 
 /* Those that have their doorbells on the same connection: a set's, most often. */
@@ -144,7 +143,7 @@ static size_t gather_plain(struct all *a)
 	for (size_t i = 0; i < a->n; i++) {
 		struct bl_member *m = &a->members[i];
 
-		if (!m->hold || !bl_release_is_plain(m->hold) ||
+		if (!m->hold || m->hold->key.slot > 0 || !bl_release_is_plain(m->hold) ||
 		    (count > 0 && m->hold->bell != a->plain[0]->hold->bell))
 			continue;
 		a->items[count] = (struct bl_item){.key = m->hold->key, .fence = m->hold->fence};

@@ -80,39 +80,46 @@ static int begin_anew(struct bl_call *call, bool once, bl_time end, struct bl_ho
 	return *ret ? BIZLOCK_OK : BIZLOCK_NOMEM;
 }
 
-bl_time bl_acquire_patience(const struct bl_call *call, bool once)
-{
-	return once ? bl_now() + TRY_NS : call->deadline;
-}
-
-int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
-{
-	bl_time end = bl_acquire_patience(call, once);
-	int rc;
-
-	for (;;) {
-		*ret = bl_hold_begin(call, &rc);
-		if (rc != BIZLOCK_OK || *ret)
-			return rc;
-		rc = begin_anew(call, once, end, ret);
-		if (rc != BL_AGAIN)
-			return rc;
-		bl_cond_wait_until(&call->client->changed, &call->client->mu,
-		                   bl_earlier(end, bl_now() + BL_WAKE_NS));
-	}
-}
-
-int bl_acquire_try(struct bl_call *call, bool once, bl_time end, struct bl_hold **ret)
+/* BL_AGAIN: not yet. */
+static int try_to_begin(struct bl_call *call, bool once, bl_time end, struct bl_hold **ret)
 {
 	bool busy;
 
 	*ret = bl_hold_begin_now(call, &busy);
 	if (*ret)
 		return BIZLOCK_OK;
-	if (busy)
-		return wait_for_way(call, false, call->io_deadline,
-		                    "another call of this owner is at work on it");
-	return begin_anew(call, once, end, ret);
+	if (!busy)
+		return begin_anew(call, once, end, ret);
+	if (bl_call_interrupted(call))
+		return bl_call_check(call);
+	if (!bl_passed(call->io_deadline))
+		return BL_AGAIN;
+	return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+	                  "another call of this owner is at work on it");
+}
+
+static bl_time patience_of(const struct bl_call *call, bool once)
+{
+	return once ? bl_now() + TRY_NS : call->deadline;
+}
+
+/* What is in the way of a new hold ends with a signal, but an interrupt comes without. One that has
+ * no patience left waits for another call of its owner still. */
+static bl_time next_look(bl_time patience)
+{
+	bl_time soon = bl_now() + BL_WAKE_NS;
+
+	return bl_passed(patience) ? soon : bl_earlier(soon, patience);
+}
+
+int bl_acquire_begin(struct bl_call *call, bool once, struct bl_hold **ret)
+{
+	bl_time patience = patience_of(call, once);
+	int rc;
+
+	while ((rc = try_to_begin(call, once, patience, ret)) == BL_AGAIN)
+		bl_cond_wait_until(&call->client->changed, &call->client->mu, next_look(patience));
+	return rc;
 }
 
 void bl_acquire_end(struct bizlock *b, struct bl_hold *h, bool unsure)
@@ -128,50 +135,51 @@ void bl_acquire_end(struct bizlock *b, struct bl_hold *h, bool unsure)
 
 /* ---- the keys of a call --------------------------------------------------------------------- */
 
-/* What this call makes of its members. */
-struct acquisition {
-	struct bizlock *b;
-	struct bl_member *members;
-	size_t n;
-	const struct bl_request *request;
-	struct bl_contest contest; /* for those that are new */
-};
-
 /* An error of one of several names its key. */
-static int of_member(const struct acquisition *a, struct bl_member *m, int rc)
+static int of_member(const struct bl_acquisition *a, struct bl_member *m, int rc)
 {
-	if (rc != BIZLOCK_OK && a->n > 1)
+	if (rc > BIZLOCK_OK && a->n > 1)
 		bl_err_wrap(m->call.err, "%s/%s", m->call.key.type, m->call.key.id);
 	return rc;
 }
 
-static void let_go(struct acquisition *a, struct bl_member *m)
+static int park(struct bl_acquisition *a, bl_time until, pthread_cond_t *ends)
 {
-	bl_hold_done(a->b, m->hold);
+	a->until = until;
+	a->ends = ends;
+	return BL_PARKED;
+}
+
+static void let_go(struct bl_acquisition *a, struct bl_member *m)
+{
+	bl_hold_done(a->client, m->hold);
 	m->hold = NULL;
 }
 
 /* The call's key may be that of a hold which its owner has had. */
-void bl_acquire_aim(struct bl_member *m, const struct bl_request *request)
+static void aim(struct bl_acquisition *a, struct bl_member *m)
 {
-	m->call.key.slot = request->flags & BIZLOCK_SHARED ? BL_SLOT_ANY : 0;
+	m->call.key.slot = a->request->flags & BIZLOCK_SHARED ? BL_SLOT_ANY : 0;
 	m->hold->key.slot = m->call.key.slot;
+	m->hold->promised = a->contest.op != NULL;
 	m->goal = (struct bl_goal){.key = &m->call.key, .bell = m->call.bell};
+	a->contest.members[a->contest.n] = m;
+	a->contest.goals[a->contest.n++] = &m->goal;
 }
 
 /* A hold that this owner has already is let go of at once where there are other keys: if it were
  * busy while we wait for them, it would not be renewed. */
-static int begin_one(struct acquisition *a, struct bl_member *m)
+static int begin_one(struct bl_acquisition *a, struct bl_member *m)
 {
-	int rc = bl_acquire_begin(&m->call, a->request->once, &m->hold);
+	int rc = try_to_begin(&m->call, a->request->once, a->patience, &m->hold);
 
+	if (rc == BL_AGAIN)
+		return park(a, next_look(a->patience), &a->client->changed);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	m->is_new = m->hold->state == BL_HOLD_ACQUIRING;
 	if (m->is_new) {
-		bl_acquire_aim(m, a->request);
-		a->contest.members[a->contest.n] = m;
-		a->contest.goals[a->contest.n++] = &m->goal;
+		aim(a, m);
 		return rc;
 	}
 	if (m->hold->state == BL_HOLD_LOST)
@@ -181,81 +189,163 @@ static int begin_one(struct acquisition *a, struct bl_member *m)
 	return rc;
 }
 
-int bl_acquire_deeper(struct bl_member *m, const struct bl_request *request)
+static int begin_all(struct bl_acquisition *a)
 {
-	int rc = bl_reenter(&m->call, m->hold, request);
+	int rc = BIZLOCK_OK;
 
+	for (; a->at < a->n && rc == BIZLOCK_OK; a->at += rc == BIZLOCK_OK)
+		rc = of_member(a, &a->members[a->at], begin_one(a, &a->members[a->at]));
+	return rc;
+}
+
+static void contend(struct bl_acquisition *a)
+{
+	a->at = 0;
+	a->phase = a->contest.n > 0 ? BL_ACQUIRE_CONTENDS : BL_ACQUIRE_DEEPENS;
+	if (a->contest.n == 0)
+		return;
+	a->contest.call = &a->contest.members[0]->call;
+	a->contest.in_queue = a->n == 1 && !a->request->once;
+}
+
+/* What a request has to give back may take a while, and keeps a thread: the rest is the
+ * janitor's. */
+#define LEAVE_NS (2 * BL_MOMENT_NS)
+
+static int end_contest(struct bl_acquisition *a, int rc)
+{
+	struct bl_contest *c = &a->contest;
+
+	if (rc == BL_PARKED)
+		return park(a, c->parked_until, &c->place.first);
+	if (rc == BL_AGAIN)
+		return rc;
+	if (c->op)
+		c->call->io_deadline = bl_earlier(c->call->io_deadline, bl_now() + LEAVE_NS);
+	bl_contest_leave(c, rc);
+	a->taken = rc == BIZLOCK_OK;
+	a->phase = BL_ACQUIRE_DEEPENS;
+	/* A contest for several keys names the one in the way. */
+	return c->n == 1 ? of_member(a, c->members[0], rc) : rc;
+}
+
+/* BL_AGAIN: another thread has released it meanwhile, and a single key can be acquired anew. */
+static int try_deeper(struct bl_acquisition *a, struct bl_member *m)
+{
+	int rc = BIZLOCK_OK;
+	bool busy = false;
+
+	if (!m->hold)
+		m->hold = bl_hold_begin_now(&m->call, &busy);
+	if (busy && !bl_passed(m->call.io_deadline))
+		return park(a, next_look(m->call.io_deadline), &a->client->changed);
+	if (busy)
+		return bl_err_set(m->call.err, BIZLOCK_TIMEOUT,
+		                  "another call of this owner is at work on it");
+	if (!m->hold)
+		return a->n == 1
+		               ? BL_AGAIN
+		               : bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
+	rc = bl_reenter(&m->call, m->hold, a->request);
 	m->deeper = rc == BIZLOCK_OK;
 	return rc;
 }
 
-/* BL_AGAIN: another thread has released it meanwhile, and a single key can be acquired anew. */
-static int try_deeper(struct acquisition *a, struct bl_member *m)
+/* A hold that is fenced goes deeper when the fence ends. It is not busy while this call waits
+ * for that: so it can be renewed, verified and released, and is lost when its lease is over. */
+static int deepen_one(struct bl_acquisition *a, struct bl_member *m)
+{
+	bl_time next = bl_now() + bl_backoff_ns(a->pauses, bl_random(a->client));
+	int rc = a->pauses > 0 ? bl_call_check(&m->call) : BIZLOCK_OK;
+
+	if (rc == BIZLOCK_OK)
+		rc = try_deeper(a, m);
+	if (rc != BIZLOCK_BUSY || a->request->once)
+		return rc;
+	let_go(a, m);
+	if (bl_passed(m->call.deadline))
+		return m->call.err->code = BIZLOCK_TIMEOUT;
+	a->pauses++;
+	return park(a, bl_earlier(m->call.deadline, next), NULL);
+}
+
+static int deepen_all(struct bl_acquisition *a)
 {
 	int rc = BIZLOCK_OK;
 
-	if (!m->hold)
-		m->hold = bl_hold_begin(&m->call, &rc);
-	if (rc == BIZLOCK_OK && !m->hold)
-		return a->n == 1
-		               ? BL_AGAIN
-		               : bl_err_set(m->call.err, BIZLOCK_LOST, "it was released meanwhile");
-	return rc == BIZLOCK_OK ? bl_acquire_deeper(m, a->request) : rc;
-}
-
-/* A hold that is fenced goes deeper when the fence ends. It is not busy while this call waits
- * for that: so it can be renewed, verified and released, and is lost when its lease is over. */
-static int deepen_one(struct acquisition *a, struct bl_member *m)
-{
-	int rc = try_deeper(a, m);
-
-	for (unsigned i = 0; rc == BIZLOCK_BUSY && !a->request->once; i++) {
-		bl_time next = bl_now() + bl_backoff_ns(i, bl_random(a->b));
-
-		let_go(a, m);
-		if (bl_passed(m->call.deadline))
-			return m->call.err->code = BIZLOCK_TIMEOUT;
-		bl_call_sleep(&m->call, bl_earlier(m->call.deadline, next));
-		rc = bl_call_check(&m->call);
-		if (rc == BIZLOCK_OK)
-			rc = try_deeper(a, m);
-	}
+	for (; a->at < a->n && rc == BIZLOCK_OK; a->at += rc == BIZLOCK_OK)
+		if (!a->members[a->at].is_new)
+			rc = of_member(a, &a->members[a->at], deepen_one(a, &a->members[a->at]));
 	return rc;
 }
 
 /* Of several: re-entry may have taken long, and nobody renews what is not settled yet. */
-static int check_still_held(const struct acquisition *a)
+static int check_still_held(const struct bl_acquisition *a)
 {
-	if (a->n == 1 || !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
+	if (a->n == 1 || !a->taken ||
+	    !bl_passed(bl_lease_end(a->contest.sent, a->request->lease_ms * 1000LL)))
 		return BIZLOCK_OK;
 	return bl_err_set(a->members->call.err, BIZLOCK_LOST,
 	                  "the leases of the new ones were over before those held already could "
 	                  "be re-entered");
 }
 
+static int step_on(struct bl_acquisition *a, int rc)
+{
+	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_BEGINS) {
+		rc = begin_all(a);
+		if (rc == BIZLOCK_OK)
+			contend(a);
+	}
+	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_CONTENDS)
+		rc = end_contest(a, bl_contest_step(&a->contest));
+	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_DEEPENS)
+		rc = deepen_all(a);
+	return rc == BIZLOCK_OK ? check_still_held(a) : rc;
+}
+
+int bl_acquisition_step(struct bl_acquisition *a)
+{
+	int rc = step_on(a, BIZLOCK_OK);
+
+	while (rc == BL_AGAIN && a->phase == BL_ACQUIRE_DEEPENS) {
+		a->phase = BL_ACQUIRE_BEGINS;
+		rc = step_on(a, BIZLOCK_OK);
+	}
+	return rc;
+}
+
+int bl_acquisition_go_on(struct bl_acquisition *a, int rc)
+{
+	return step_on(a, end_contest(a, bl_contest_go_on(&a->contest, rc)));
+}
+
+/* ---- their end ------------------------------------------------------------------------- */
+
 /* The new ones are held. */
-static void settle_all(struct acquisition *a)
+static void settle_all(struct bl_acquisition *a)
 {
 	const struct bl_contest *c = &a->contest;
 
 	for (size_t i = 0; i < c->n && !c->handed_over; i++)
-		bl_hold_settle(a->b, c->members[i]->hold, c->goals[i]->fence, c->sent, a->request);
+		bl_hold_settle(a->client, c->members[i]->hold, c->goals[i]->fence, c->sent,
+		               a->request);
 }
 
 /* The new ones were taken in vain: their rows and doorbells are given back in the background. */
-static void give_back_all(struct acquisition *a)
+static void give_back_all(struct bl_acquisition *a)
 {
 	const struct bl_contest *c = &a->contest;
 
 	for (size_t i = 0; i < c->n; i++) {
 		c->members[i]->hold->fence = c->goals[i]->fence;
-		bl_hold_orphan(a->b, c->members[i]->hold, true);
+		bl_hold_orphan(a->client, c->members[i]->hold, true);
 		c->members[i]->hold = NULL;
 	}
 }
 
 /* The rest failed: what was re-entered so far is undone. The error stays. */
-static void undo_reentries(struct acquisition *a)
+static void undo_reentries(struct bl_acquisition *a)
 {
 	struct bl_err kept = *a->members->call.err;
 
@@ -264,38 +354,6 @@ static void undo_reentries(struct acquisition *a)
 			bl_release_level(&a->members[i].call, a->members[i].hold);
 	*a->members->call.err = kept;
 }
-
-static int acquire_members(struct acquisition *a)
-{
-	struct bl_contest *c = &a->contest;
-	bool taken = false;
-	int rc = BIZLOCK_OK;
-
-	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
-		rc = of_member(a, &a->members[i], begin_one(a, &a->members[i]));
-	if (rc == BIZLOCK_OK && c->n > 0) {
-		c->call = &c->members[0]->call;
-		c->in_queue = a->n == 1 && !a->request->once;
-		rc = bl_contest(c);
-		taken = rc == BIZLOCK_OK;
-		if (c->n == 1) /* a contest for several keys names the one in the way */
-			rc = of_member(a, c->members[0], rc);
-	}
-	for (size_t i = 0; i < a->n && rc == BIZLOCK_OK; i++)
-		if (!a->members[i].is_new)
-			rc = of_member(a, &a->members[i], deepen_one(a, &a->members[i]));
-	if (rc == BIZLOCK_OK && taken)
-		rc = check_still_held(a);
-	if (rc == BIZLOCK_OK && taken)
-		settle_all(a);
-	else if (taken)
-		give_back_all(a);
-	if (rc != BIZLOCK_OK)
-		undo_reentries(a);
-	return rc;
-}
-
-/* ---- their end ------------------------------------------------------------------------- */
 
 static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_time began)
 {
@@ -309,10 +367,8 @@ static void count_grant(struct bl_numbers *n, const bizlock_grant *grant, bl_tim
 	bl_count_wait(n, (uint64_t)(bl_now() - began) / 1000);
 }
 
-void bl_acquire_refused(struct bizlock *b, int rc)
+static void count_refused(struct bl_numbers *n, int rc)
 {
-	struct bl_numbers *n = &b->numbers;
-
 	if (rc == BIZLOCK_BUSY)
 		bl_count(n, BL_COUNT_BUSY);
 	else if (rc == BIZLOCK_TIMEOUT)
@@ -323,63 +379,87 @@ void bl_acquire_refused(struct bizlock *b, int rc)
 		bl_count(n, BL_COUNT_UNKNOWN);
 }
 
-void bl_acquire_granted(struct bizlock *b, const struct bl_member *m,
-                        const struct bl_request *request, bl_time began, bizlock_grant *ret)
+static void grant(struct bl_acquisition *a, const struct bl_member *m, bizlock_grant *ret)
 {
 	if (m->deeper)
-		bl_hold_demand(b, m->hold, request);
+		bl_hold_demand(a->client, m->hold, a->request);
 	*ret = (bizlock_grant)BIZLOCK_GRANT_INIT;
-	bl_hold_grant(m->hold, request->lease_ms, m->is_new && m->goal.took_over, ret);
-	count_grant(&b->numbers, ret, began);
+	bl_hold_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over, ret);
+	count_grant(&a->client->numbers, ret, a->began);
 }
 
-/* Grants each, if all were acquired, and is done with their holds. */
-static void end_all(struct acquisition *a, int rc, bl_time began, bizlock_grant *ret)
+void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret)
 {
+	if (rc != BIZLOCK_OK)
+		count_refused(&a->client->numbers, rc);
+	if (a->taken && rc == BIZLOCK_OK)
+		settle_all(a);
+	else if (a->taken)
+		give_back_all(a);
+	if (rc != BIZLOCK_OK)
+		undo_reentries(a);
 	for (size_t i = 0; i < a->n; i++) {
-		const struct bl_member *m = &a->members[i];
+		struct bl_member *m = &a->members[i];
 
 		if (rc == BIZLOCK_OK)
-			bl_acquire_granted(a->b, m, a->request, began, &ret[m->index]);
+			grant(a, m, &ret[m->index]);
 		if (m->hold)
-			bl_acquire_end(a->b, m->hold, a->contest.unsure);
+			bl_acquire_end(a->client, m->hold, a->contest.unsure);
+		m->hold = NULL;
 	}
-	if (rc != BIZLOCK_OK)
-		bl_acquire_refused(a->b, rc);
+	bl_acquisition_forget(a);
 }
+
+void bl_acquisition_forget(struct bl_acquisition *a)
+{
+	bl_contest_forget(&a->contest);
+	if (a->n > 1) {
+		free(a->contest.members);
+		free(a->contest.goals);
+	}
+}
+
+int bl_acquisition_begin(struct bl_acquisition *a, struct bl_member *members, size_t n,
+                         const struct bl_request *request)
+{
+	struct bizlock *b = members->call.client;
+
+	*a = (struct bl_acquisition){.client = b,
+	                             .members = members,
+	                             .n = n,
+	                             .request = request,
+	                             .began = bl_now(),
+	                             .patience = patience_of(&members->call, request->once)};
+	a->contest = (struct bl_contest){.client = b, .request = request};
+	a->contest.members = n == 1 ? &a->one : calloc(n, sizeof(struct bl_member *));
+	a->contest.goals = n == 1 ? &a->goal : calloc(n, sizeof(struct bl_goal *));
+	if (a->contest.members && a->contest.goals)
+		return bl_members_sort(members, n);
+	return bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
+}
+
+/* ---- a thread -------------------------------------------------------------------------------- */
 
 int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
                       bizlock_grant *ret)
 {
 	struct bizlock *b = members->call.client;
-	struct acquisition a = {.b = b,
-	                        .members = members,
-	                        .n = n,
-	                        .request = request,
-	                        .contest = {.client = b, .request = request}};
 	struct bl_row row = {.found = false};
-	struct bl_member *one;
-	struct bl_goal *goal;
-	bl_time began = bl_now();
-	int rc = bl_members_sort(members, n);
+	struct bl_acquisition a;
+	int rc = bl_acquisition_begin(&a, members, n, request);
 
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK) {
+		bl_acquisition_forget(&a);
 		return rc;
-	a.contest.row = &row;
-	a.contest.members = n == 1 ? &one : calloc(n, sizeof(struct bl_member *));
-	a.contest.goals = n == 1 ? &goal : calloc(n, sizeof(struct bl_goal *));
-	bl_lock(b);
-	if (a.contest.members && a.contest.goals)
-		do {
-			rc = acquire_members(&a);
-		} while (rc == BL_AGAIN);
-	else
-		rc = bl_err_set(members->call.err, BIZLOCK_NOMEM, "out of memory");
-	end_all(&a, rc, began, ret);
-	bl_unlock(b);
-	if (n > 1) {
-		free(a.contest.members);
-		free(a.contest.goals);
 	}
+	a.contest.row = &row;
+	bl_lock(b);
+	while ((rc = bl_acquisition_step(&a)) == BL_PARKED)
+		if (a.ends)
+			bl_cond_wait_until(a.ends, &b->mu, a.until);
+		else
+			bl_call_sleep(&members->call, a.until);
+	bl_acquisition_end(&a, rc, ret);
+	bl_unlock(b);
 	return rc;
 }

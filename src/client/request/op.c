@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/conn/retry.h"
-#include "client/contest/share.h"
 #include "client/giveback/release.h"
 #include "client/request/acquire.h"
 #include "core/backoff.h"
@@ -28,14 +27,27 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
 	bl_call_begin(&op->m.call, b, key, owner, wait_ms, NULL);
 	if (note)
 		memcpy(op->note, note, size);
-	op->began = bl_now();
 	return op;
 }
 
 void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch)
 {
 	op->m.call.err = &scratch->err;
-	op->contest.row = &scratch->row;
+	op->acquisition.contest.row = &scratch->row;
+}
+
+static void on_place(struct bl_place *place)
+{
+	bl_op_wake(place->whose->op);
+}
+
+void bl_op_aim(struct bizlock_op *op, const struct bl_request *request)
+{
+	op->request = *request;
+	op->request.note = op->request.note ? op->note : NULL;
+	bl_acquisition_begin(&op->acquisition, &op->m, 1, &op->request);
+	op->acquisition.contest.op = op;
+	op->acquisition.contest.place.woken = on_place;
 }
 
 void bl_op_free(struct bizlock_op *op)
@@ -52,7 +64,7 @@ static bool release_suits_batch(const struct bl_call *call, const struct bl_hold
 {
 	const struct bizlock *b = call->client;
 
-	return b->config.combine && h->bell && bl_release_is_plain(h) &&
+	return b->config.combine && (h->bell || h->key.slot > 0) && bl_release_is_plain(h) &&
 	       !bl_queue_find(&b->queues, &h->key);
 }
 
@@ -110,82 +122,19 @@ static int release_step(struct bizlock_op *op)
 
 /* ---- an acquisition ------------------------------------------------------------------------ */
 
-static void on_place(struct bl_place *place)
+static int acquire_step(struct bizlock_op *op)
 {
-	bl_op_wake(place->whose->op);
-}
+	int rc = bl_acquisition_step(&op->acquisition);
 
-/* A hold that is fenced goes deeper when the fence ends; it is not busy meanwhile. */
-static int deepen(struct bizlock_op *op)
-{
-	struct bl_call *call = &op->m.call;
-	int rc = bl_acquire_deeper(&op->m, &op->request);
-
-	op->phase = BL_OP_HAS;
-	if (rc != BIZLOCK_BUSY || op->request.once)
-		return rc;
-	bl_hold_done(call->client, op->m.hold);
-	op->m.hold = NULL;
-	op->phase = BL_OP_BEGINS;
-	if (bl_passed(call->deadline))
-		return call->err->code = BIZLOCK_TIMEOUT;
-	op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
-	op->until = bl_earlier(op->until, call->deadline);
-	return bl_call_check(call) == BIZLOCK_OK ? BL_PARKED : BIZLOCK_CANCELLED;
-}
-
-static void prepare_contest(struct bizlock_op *op)
-{
-	struct bl_contest *c = &op->contest;
-
-	op->m.is_new = true;
-	bl_acquire_aim(&op->m, &op->request);
-	op->member = &op->m;
-	op->goal = &op->m.goal;
-	*c = (struct bl_contest){.client = op->m.call.client,
-	                         .call = &op->m.call,
-	                         .request = &op->request,
-	                         .in_queue = !op->request.once,
-	                         .op = op,
-	                         .place = {.woken = on_place},
-	                         .row = c->row,
-	                         .members = &op->member,
-	                         .goals = &op->goal,
-	                         .n = 1};
-}
-
-static int contend(struct bizlock_op *op, int rc)
-{
-	if (rc == BL_PARKED)
-		op->until = op->contest.parked_until;
+	op->until = op->acquisition.until;
 	return rc;
 }
 
-static int acquire_step(struct bizlock_op *op)
+int bl_op_go_on(struct bizlock_op *op, int rc)
 {
-	struct bl_call *call = &op->m.call;
-	int rc;
-
-	if (op->phase == BL_OP_CONTENDS)
-		return contend(op, bl_contest_step(&op->contest));
-	rc = bl_acquire_try(call, op->request.once, op->patience, &op->m.hold);
-	/* Where another call of the owner is at work, it waits for longer than its patience. */
-	op->until = bl_now() + BL_WAKE_NS;
-	if (!bl_passed(op->patience))
-		op->until = bl_earlier(op->until, op->patience);
-	if (rc != BIZLOCK_OK)
-		return rc == BL_AGAIN ? BL_PARKED : rc;
-	if (op->m.hold->state != BL_HOLD_ACQUIRING)
-		return deepen(op);
-	op->m.hold->promised = true;
-	prepare_contest(op);
-	if (bl_shared_pass(&op->contest) == BIZLOCK_OK)
-		return BIZLOCK_OK;
-	rc = bl_contest_enter(&op->contest);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	op->phase = BL_OP_CONTENDS;
-	return contend(op, bl_contest_step(&op->contest));
+	rc = bl_acquisition_go_on(&op->acquisition, rc);
+	op->until = op->acquisition.until;
+	return rc;
 }
 
 int bl_op_step(struct bizlock_op *op)
@@ -193,7 +142,7 @@ int bl_op_step(struct bizlock_op *op)
 	struct bl_call *call = &op->m.call;
 
 	bl_err_clear(call->err);
-	*op->contest.row = (struct bl_row){.found = false};
+	*op->acquisition.contest.row = (struct bl_row){.found = false};
 	/* As if an interrupt had come. That of a close may have come just before it was started. */
 	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
 		call->wakes = atomic_load(&call->client->wakes) - 1;
@@ -202,44 +151,11 @@ int bl_op_step(struct bizlock_op *op)
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
-/* It is granted, and nobody wants it any more. The janitor removes the row. */
-static int give_back(struct bizlock_op *op)
-{
-	struct bl_call *call = &op->m.call;
-	struct bl_hold *h = op->m.hold;
-
-	if (op->m.is_new) {
-		bl_hold_orphan(call->client, h, true);
-	} else {
-		bl_release_level(call, h);
-		bl_hold_done(call->client, h);
-	}
-	op->m.hold = NULL;
-	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
-}
-
 static int acquire_end(struct bizlock_op *op, int rc)
 {
-	struct bizlock *b = op->m.call.client;
-	struct bl_contest *c = &op->contest;
-	struct bl_hold *h = op->m.hold;
-
-	/* What it has to give back may take a while, and keeps a thread: the rest is the
-	 * janitor's. */
-	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + RELEASE_NS);
-	if (op->phase == BL_OP_CONTENDS)
-		bl_contest_leave(c, rc);
-	if (rc == BIZLOCK_OK && op->m.is_new && !c->handed_over)
-		bl_hold_settle(b, h, op->m.goal.fence, c->sent, &op->request);
-	if (rc == BIZLOCK_OK && op->cancelled)
-		rc = give_back(op);
-	if (rc == BIZLOCK_OK)
-		bl_acquire_granted(b, &op->m, &op->request, op->began, &op->grant);
-	else
-		bl_acquire_refused(b, rc);
-	if (op->m.hold)
-		bl_acquire_end(b, h, c->unsure);
-	op->m.hold = NULL;
+	if (rc == BIZLOCK_OK && op->cancelled) /* nobody wants it any more */
+		rc = bl_err_set(op->m.call.err, BIZLOCK_CANCELLED, "the wait was interrupted");
+	bl_acquisition_end(&op->acquisition, rc, &op->grant);
 	return rc;
 }
 

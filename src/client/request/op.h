@@ -4,7 +4,7 @@
 #define BL_CLIENT_REQUEST_OP_H
 
 #include "bizlock_async.h"
-#include "client/contest/contest.h"
+#include "client/request/acquire.h"
 
 enum bl_op_state {
 	BL_OP_READY,  /* in the line of those that are to be run */
@@ -13,8 +13,6 @@ enum bl_op_state {
 	BL_OP_SLEEPS, /* at the doorbell, by a thread of its own */
 	BL_OP_DONE    /* its `done` is to be called */
 };
-
-enum bl_op_phase { BL_OP_BEGINS, BL_OP_CONTENDS, BL_OP_HAS };
 
 /* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
  * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
@@ -29,13 +27,12 @@ struct bizlock_op {
 
 	struct bl_member m;
 	struct bl_request request; /* an acquisition's */
-	struct bl_contest contest;
-	struct bl_member *member; /* the arrays of the contest, of one */
-	struct bl_goal *goal;
-	enum bl_op_phase phase;
-	bl_time began, patience; /* patience: until when it may try again */
-	bl_time missing_at;      /* a release's: bl_may_be_swapped() */
-	bool maybe; /* a release's: a try without an answer, or a batch, may have done it */
+	struct bl_acquisition acquisition;
+
+	/* A RELEASE'S */
+	bl_time patience;   /* until when it may try again */
+	bl_time missing_at; /* bl_may_be_swapped() */
+	bool maybe;         /* a try without an answer, or a batch, may have done it */
 	unsigned pauses;
 
 	bizlock_done *done;
@@ -51,12 +48,19 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
                              const struct bl_owner *owner, int64_t wait_ms, const char *note);
 void bl_op_free(struct bizlock_op *op); /* takes NULL */
 
+/* It acquires. request->note: only whether there is one counts. */
+void bl_op_aim(struct bizlock_op *op, const struct bl_request *request);
+
 /* A thread is at work on it from here on. */
 void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
 
 /* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
  * a batch. Else how it has ended, which bl_op_end() is to be told. */
 int bl_op_step(struct bizlock_op *op);
+
+/* The same of an acquisition that was in a batch, or slept at a doorbell, with what became of that.
+ */
+int bl_op_go_on(struct bizlock_op *op, int rc);
 
 /* A thread that has been at work for so long is taken to wait for a server, and another thread runs
  * the other requests. */

@@ -24,13 +24,6 @@ struct op_batch {
 
 /* ---- one by one ---------------------------------------------------------------------------- */
 
-static void go_on(struct op_batch *batch, struct bizlock_op *op, int rc)
-{
-	rc = bl_contest_go_on(&op->contest, rc);
-	op->until = op->contest.parked_until;
-	batch->ended(op, rc);
-}
-
 static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 {
 	struct bl_job none = {.state = BL_JOB_ALONE};
@@ -40,7 +33,8 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 	if (op->releases)
 		batch->ended(op, bl_op_release(op));
 	else
-		go_on(batch, op, bl_attempt_answer(&op->contest, &none));
+		batch->ended(op,
+		             bl_op_go_on(op, bl_attempt_answer(&op->acquisition.contest, &none)));
 }
 
 /* ---- together ------------------------------------------------------------------------------ */
@@ -68,13 +62,15 @@ static void answer(struct op_batch *batch, bool won)
 		*batch->err = err;
 		*batch->row = batch->rows[i];
 		if (!op->releases && job->state == BL_JOB_DONE) {
-			go_on(batch, op, bl_attempt_answer(&op->contest, job));
+			batch->ended(op, bl_op_go_on(op, bl_attempt_answer(&op->acquisition.contest,
+			                                                   job)));
 		} else if (!op->releases) {
-			op->contest.unsure |= job->entry.maybe;
-			op->contest.alone = true;
+			op->acquisition.contest.unsure |= job->entry.maybe;
+			op->acquisition.contest.alone = true;
 			batch->ended(op, BL_AGAIN);
 		} else if (done) {
 			op->m.hold->bell = 0;
+			bl_slots_give_back(batch->b, op->m.hold->key.slot);
 			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
 			batch->ended(op, BIZLOCK_OK);
 		} else {
@@ -92,7 +88,8 @@ static void run(struct op_batch *batch, struct bl_conn *conn)
 	for (size_t i = 0; i < batch->n; i++) {
 		struct bizlock_op *op = batch->ops[i];
 
-		batch->jobs[i] = op->releases ? release_job(op) : bl_attempt_job(&op->contest);
+		batch->jobs[i] =
+		        op->releases ? release_job(op) : bl_attempt_job(&op->acquisition.contest);
 		if (!op->releases)
 			batch->jobs[i].entry.row = &batch->rows[i];
 		batch->rows[i] = (struct bl_row){.found = false};
@@ -117,7 +114,7 @@ static void run_none(struct op_batch *batch, int rc)
 		if (op->releases || in_time)
 			batch->ended(op, BL_AGAIN);
 		else
-			go_on(batch, op, rc);
+			batch->ended(op, bl_op_go_on(op, rc));
 	}
 }
 
@@ -150,17 +147,24 @@ static uint64_t bell_of(const struct bizlock_op *op)
 	return op->releases ? op->m.hold->bell : 0;
 }
 
-/* Takes those that go together out of the n; the others come first in `ops` then. */
+static bool shares(const struct bizlock_op *op)
+{
+	return (op->releases ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
+}
+
+/* Takes those that go together out of the n: those that share, or all others but releases whose
+ * doorbells are elsewhere. The rest comes first in `ops` then. */
 static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, uint64_t *ret_bell)
 {
+	bool shared = shares(ops[0]);
 	size_t others = 0;
 	uint64_t bell = 0;
 
-	for (size_t i = 0; i < n && !bell; i++)
+	for (size_t i = 0; i < n && !bell && !shared; i++)
 		bell = bell_of(ops[i]);
 	batch->n = 0;
 	for (size_t i = 0; i < n; i++)
-		if (!ops[i]->releases || bell_of(ops[i]) == bell)
+		if (shares(ops[i]) == shared && (!ops[i]->releases || bell_of(ops[i]) == bell))
 			batch->ops[batch->n++] = ops[i];
 		else
 			ops[others++] = ops[i];

@@ -145,13 +145,13 @@ static bool let_one_sleep(struct bl_ops *ops, struct bizlock_op *op)
 
 static void park(struct bl_ops *ops, struct bizlock_op *op)
 {
-	bool sleeps = op->contest.sleeps && !op->again;
+	bool sleeps = op->acquisition.contest.sleeps && !op->again;
 
 	op->state = BL_OP_PARKED;
-	op->contest.sleeps = false;
+	op->acquisition.contest.sleeps = false;
 	if (sleeps && let_one_sleep(ops, op))
 		return;
-	op->contest.crowded |= sleeps; /* no thread can be had */
+	op->acquisition.contest.crowded |= sleeps; /* no thread can be had */
 	if (op->again || sleeps)
 		make_ready(ops, op);
 	else if (op->until != BL_NEVER)
@@ -209,7 +209,8 @@ static bool goes_alone(const struct bizlock_op *op)
 	if (!op)
 		return false;
 	return op->releases ? op->m.hold != NULL
-	                    : op->phase == BL_OP_CONTENDS && !bl_contest_wants_batch(&op->contest);
+	                    : op->acquisition.phase == BL_ACQUIRE_CONTENDS &&
+	                              !bl_contest_wants_batch(&op->acquisition.contest);
 }
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
@@ -253,11 +254,13 @@ static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
 		let_one_stand_by(&b->ops);
 	bl_op_use(op, &w->scratch);
 	bl_err_clear(&w->scratch.err);
-	*op->contest.row = (struct bl_row){.found = false};
-	rc = bl_contest_sleep_at_bell(&op->contest, op->until);
+	*op->acquisition.contest.row = (struct bl_row){.found = false};
+	rc = bl_contest_sleep_at_bell(&op->acquisition.contest, op->until);
 	op->state = BL_OP_RUNS; /* its end may send, too, and no cancel ends that */
-	op->until = op->contest.parked_until;
-	bl_op_settle(op, rc == BIZLOCK_CANCELLED ? BL_AGAIN : rc);
+	if (rc == BIZLOCK_CANCELLED || rc == BL_AGAIN)
+		bl_op_settle(op, BL_AGAIN);
+	else
+		bl_op_settle(op, bl_op_go_on(op, rc));
 	w->op = NULL;
 	b->ops.at_bells--;
 }
@@ -367,7 +370,6 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 	             ? start_thread(b, err)
 	             : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
-		op->request.note = op->request.note ? op->note : NULL;
 		bl_list_add(&ops->all, &op->all);
 		make_ready(ops, op);
 		if (ops->at_work)
@@ -383,8 +385,8 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **r
 static void end_sleep(struct bizlock_op *op)
 {
 	op->m.call.wakes = atomic_load(&op->m.call.client->wakes) - 1;
-	if (op->contest.conn)
-		bl_conn_wake(op->contest.conn);
+	if (op->acquisition.contest.conn)
+		bl_conn_wake(op->acquisition.contest.conn);
 }
 
 void bl_ops_cancel(struct bizlock_op *op)
@@ -507,7 +509,7 @@ void bl_ops_forget(struct bizlock *b)
 		BL_LISTED(at, struct bizlock_op, all)->state = BL_OP_RUNS; /* no end wakes it */
 	while ((op = BL_LISTED(ops->all.first, struct bizlock_op, all)) != NULL) {
 		bl_list_remove(&ops->all, &op->all);
-		bl_contest_forget(&op->contest);
+		bl_acquisition_forget(&op->acquisition);
 		bl_op_free(op);
 	}
 	while ((op = take_first(&ops->done)) != NULL)

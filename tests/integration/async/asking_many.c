@@ -10,19 +10,19 @@ TestSuite(asking_many, .init = world_begin, .fini = world_end, .timeout = 480);
 
 static struct ask asks[N];
 
-static void start_some(bizlock *b, int n, int64_t wait_ms)
+static void start_some(bizlock *b, int n, int64_t wait_ms, uint32_t flags)
 {
 	for (int i = 0; i < n; i++) {
 		char id[16];
 
 		snprintf(id, sizeof(id), "k-%d", i);
-		ask_for(&asks[i], b, id, "task", .wait_ms = wait_ms);
+		ask_for(&asks[i], b, id, "task", .wait_ms = wait_ms, .flags = flags);
 	}
 }
 
 static void start_all(bizlock *b, int64_t wait_ms)
 {
-	start_some(b, N, wait_ms);
+	start_some(b, N, wait_ms, 0);
 }
 
 static int answered(void)
@@ -89,6 +89,30 @@ Test(asking_many, what_is_started_together_travels_together)
 	proxy_stop(p);
 }
 
+/* A row that says that a lock is shared is missing at first, so more statements are needed. */
+Test(asking_many, those_that_share_travel_together)
+{
+	enum { SOME = 512 };
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("combine", "on"));
+	unsigned before = proxy_packets(p);
+
+	start_some(b, SOME, -1, BIZLOCK_SHARED);
+	dispatch_until(b, answered() == SOME);
+	for (int i = 0; i < SOME; i++)
+		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
+	cr_assert_lt(proxy_packets(p) - before, SOME / 4);
+	before = proxy_packets(p);
+	for (int i = 0; i < SOME; i++)
+		ask_release(&asks[i]);
+	dispatch_until(b, answered() == SOME);
+	for (int i = 0; i < SOME; i++)
+		cr_assert_eq(asks[i].rc, BIZLOCK_OK, "%d: %s", i, asks[i].errmsg);
+	cr_assert_lt(proxy_packets(p) - before, SOME / 4);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE owner <> ''"), 0);
+	proxy_stop(p);
+}
+
 /* The server takes longer for a batch than an answer may take that tells the fences. One by one
  * they would be drawn again by as many packets. */
 Test(asking_many, fences_that_come_late_are_drawn_again_together)
@@ -102,7 +126,7 @@ Test(asking_many, fences_that_come_late_are_drawn_again_together)
 	db_run(world.admin, "CREATE TRIGGER slow BEFORE INSERT ON biz_lock FOR EACH ROW "
 	                    "SET @slept = SLEEP(0.004)");
 	before = proxy_packets(p);
-	start_some(b, SOME, -1);
+	start_some(b, SOME, -1, 0);
 	dispatch_until(b, answered() == SOME);
 	cr_assert_lt(proxy_packets(p) - before, SOME / 4);
 	for (int i = 0; i < SOME; i++) {
