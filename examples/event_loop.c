@@ -34,8 +34,8 @@
 struct item {
 	struct item *next;
 	struct client *client;
-	bizlock_op *op; /* while it waits */
-	uint64_t fence; /* while it has it; else 0 */
+	uint64_t request; /* that acquires it */
+	uint64_t fence;   /* while it has it; else 0 */
 	char name[LINE_BYTES];
 };
 
@@ -87,38 +87,36 @@ static void forget(struct item *i)
 	free(i);
 }
 
-static void released(void *arg, int rc, const bizlock_grant *grant)
+static void released(void *arg, const bizlock_result *result)
 {
 	struct item *i = arg;
 
-	(void)grant;
-	if (rc == BIZLOCK_OK)
+	if (result->rc == BIZLOCK_OK)
 		reply(i->client, "unlocked", i->name, "");
-	else if (rc != BIZLOCK_LOST) /* the client has been told */
-		reply(i->client, "error", i->name, bizlock_errmsg(lock));
+	else if (result->rc != BIZLOCK_LOST) /* the client has been told */
+		reply(i->client, "error", i->name, result->message);
 	forget(i);
 }
 
 static void release(struct item *i)
 {
 	i->fence = 0;
-	if (bizlock_release_start(lock, KEY(i), i->client->owner, released, i) != BIZLOCK_OK)
+	if (bizlock_release_start(lock, KEY(i), i->client->owner, released, i, NULL) != BIZLOCK_OK)
 		die("release", bizlock_errmsg(lock));
 }
 
-static void acquired(void *arg, int rc, const bizlock_grant *grant)
+static void acquired(void *arg, const bizlock_result *result)
 {
 	struct item *i = arg;
 	char fence[24];
 
-	i->op = NULL;
-	if (rc != BIZLOCK_OK) {
-		reply(i->client, "error", i->name, bizlock_errmsg(lock));
+	if (result->rc != BIZLOCK_OK) {
+		reply(i->client, "error", i->name, result->message);
 		forget(i);
 		return;
 	}
-	i->fence = grant->fence;
-	snprintf(fence, sizeof(fence), "%" PRIu64, grant->fence);
+	i->fence = result->grant->fence;
+	snprintf(fence, sizeof(fence), "%" PRIu64, i->fence);
 	reply(i->client, "locked", i->name, fence);
 	if (i->client->fd < 0 && i->fence) /* it has gone; or was let go just now, with its locks */
 		release(i);
@@ -141,7 +139,7 @@ static void acquire(struct client *c, const char *name)
 	i->next = c->items;
 	c->items = i;
 	opts.owner = c->owner;
-	if (bizlock_acquire_start(lock, KEY(i), &opts, acquired, i, &i->op) != BIZLOCK_OK) {
+	if (bizlock_acquire_start(lock, KEY(i), &opts, acquired, i, &i->request) != BIZLOCK_OK) {
 		reply(c, "error", name, bizlock_errmsg(lock));
 		forget(i);
 	}
@@ -167,10 +165,10 @@ static void leave(struct client *c)
 	close(c->fd);
 	c->fd = -1;
 	for (struct item *i = c->items; i; i = i->next)
-		if (i->op)
-			bizlock_op_cancel(i->op);
-		else if (i->fence)
+		if (i->fence)
 			release(i);
+		else
+			bizlock_cancel(lock, i->request); /* which may have ended */
 }
 
 static void obey(struct client *c, const char *line)

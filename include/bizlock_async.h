@@ -13,7 +13,7 @@
  *     opts.owner = "task-17"; // must be named
  *     rc = bizlock_acquire_start(lock, key, &opts, on_done, &finished, NULL);
  *     while (rc == BIZLOCK_OK && !finished && poll(&done, 1, -1) >= 0)
- *         rc = bizlock_dispatch(lock, NULL); // calls on_done(&finished, rc, grant)
+ *         rc = bizlock_dispatch(lock, NULL); // calls on_done(&finished, result)
  *
  * Locks that are acquired this way are locks like all others: bizlock_release(),
  * bizlock_renew(), bizlock_left_ms() and so on take them by their owner's name, and what
@@ -31,31 +31,41 @@
 extern "C" {
 #endif
 
-/* One request under way. It belongs to the library, which frees it when its `done` has returned:
- * a pointer to it is valid until its `done` is called, and not any more from then on. */
-typedef struct bizlock_op bizlock_op;
+/* A request is known by its number. A client counts its requests from 1 on, and uses no number
+ * twice; 0 is none. */
 
-/* How a request has ended: the number that bizlock_acquire() or bizlock_release() would have
- * answered. grant: what was granted, valid during the call; NULL unless rc is BIZLOCK_OK and the
- * request is an acquisition. While it runs, bizlock_errmsg() of its thread tells why rc is not
- * BIZLOCK_OK.
- *
- * Called exactly once for each request that was started: by bizlock_dispatch() or
+/* How a request has ended. The library fills it, and what it points to is valid while `done`
+ * runs. */
+typedef struct bizlock_result {
+	size_t size;           /* sizeof(bizlock_result), as the library that is linked has it */
+	uint64_t request;      /* its number */
+	int rc;                /* what a call that waits would have answered */
+	uint32_t server_error; /* why, as a number of the server's or connector's; 0: none */
+	const char *message;   /* why rc is not BIZLOCK_OK, as bizlock_errmsg() tells it; else "" */
+	bizlock_key key;
+	const char *owner;
+	const bizlock_grant *grant; /* what was granted; NULL unless rc is BIZLOCK_OK and the
+	                               request is an acquisition */
+} bizlock_result;
+
+/* Called exactly once for each request that was started: by bizlock_dispatch() or
  * bizlock_close(), in the thread that calls these, with no lock of the library held; never by the
  * function that starts the request. It may call any function but bizlock_close(): start further
  * requests, cancel others, release. Those that wait, such as bizlock_acquire(), keep the
- * event loop waiting. */
-typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
+ * event loop waiting. bizlock_errmsg() says what result->message does, until the next call of the
+ * thread that fails. */
+typedef void bizlock_done(void *arg, const bizlock_result *result);
 
 /* Starts to acquire `key`, as bizlock_acquire() does: opts.wait_ms, lease_ms, flags, note,
  * min_hold_ms, max_hold_ms and re-entry mean the same. opts.owner must be a name, because no thread
  * can own what it does not wait for; so opts must not be NULL. The wait begins now.
- * done must not be NULL. ret may be NULL; else *ret is the request, for bizlock_op_cancel().
+ * done must not be NULL. ret may be NULL; else *ret is the number of the request, which is there
+ * before `done` can be called.
  *
  * INVALID: an argument, or no owner. MISUSE: the client is not open. NOMEM. Then nothing is under
  * way, and `done` will not be called. Everything else is told to `done`: OK, BUSY, TIMEOUT, LOST,
  * LIMIT, UNKNOWN, CONN, DB, SCHEMA, MISUSE, NOMEM as of bizlock_acquire(); CANCELLED: by
- * bizlock_op_cancel(), bizlock_interrupt(), bizlock_stop() or bizlock_close(), and nothing was
+ * bizlock_cancel(), bizlock_interrupt(), bizlock_stop() or bizlock_close(), and nothing was
  * acquired.
  *
  * A release wakes a request that waits for it. A request polls with BIZLOCK_NO_QUEUE, with
@@ -66,21 +76,25 @@ typedef void bizlock_done(void *arg, int rc, const bizlock_grant *grant);
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_start(bizlock *, bizlock_key,
                                                          const bizlock_acquire_opts *opts,
                                                          bizlock_done *done, void *arg,
-                                                         bizlock_op **ret);
+                                                         uint64_t *ret);
 
 /* Starts to give back one level of what `owner`, a name, holds, as bizlock_release() does. It
  * cannot be cancelled. bizlock_left_ms() and the others answer by how far it has come: start
- * nothing else for this key and owner before it is done.
+ * nothing else for this key and owner before it is done. done and ret: as above.
  *
  * INVALID: an argument, or no owner. MISUSE, NOMEM. Then nothing is under way. To `done`: OK,
  * NOT_OWNER, LOST, CONN, UNKNOWN, BUSY, TIMEOUT, DB, NOMEM as of bizlock_release(). */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_start(bizlock *, bizlock_key, const char *owner,
-                                                         bizlock_done *done, void *arg);
+                                                         bizlock_done *done, void *arg,
+                                                         uint64_t *ret);
 
-/* Ends a wait. Its `done` is called soon, with CANCELLED; or with another answer, if the request
- * was done before this call and only its `done` not called yet. What the server grants later is
- * given back. The pointer must be valid (see bizlock_op); NULL does nothing. */
-BIZLOCK_API void bizlock_op_cancel(bizlock_op *);
+/* Ends the wait of an acquisition. Its `done` is called soon, with CANCELLED; or with another
+ * answer, if the request was done before this call and only its `done` not called yet. What the
+ * server grants later is given back. Any thread may call it at any time, also from within a `done`.
+ *
+ * OK: a request that has ended, and one that is no acquisition, stay as they are. INVALID: this
+ * client has never given out that number; 0 is such a number. MISUSE: the client is not open. */
+BIZLOCK_API int bizlock_cancel(bizlock *, uint64_t request);
 
 /* A descriptor that is readable while bizlock_dispatch() has something to do. It is the client's,
  * the same for each call, open until bizlock_close(): watch it for input, neither read nor close

@@ -19,7 +19,7 @@ static int check_start(const bizlock *b, bizlock_key key, const char *owner, biz
 }
 
 /* Enters, starts and leaves. op: NULL for want of memory; else it is the client's, or freed. */
-static int start(bizlock *b, struct bizlock_op *op, struct bizlock_op **ret, const char *what,
+static int start(bizlock *b, struct bizlock_op *op, uint64_t *ret, const char *what,
                  struct bl_err *err)
 {
 	int rc = op ? bl_ops_start(b, op, ret, err)
@@ -31,7 +31,7 @@ static int start(bizlock *b, struct bizlock_op *op, struct bizlock_op **ret, con
 }
 
 int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,
-                          bizlock_done *done, void *arg, bizlock_op **ret)
+                          bizlock_done *done, void *arg, uint64_t *ret)
 {
 	struct bl_err *err = bl_door_error();
 	bizlock_acquire_opts o;
@@ -59,7 +59,7 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 }
 
 int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
-                          void *arg)
+                          void *arg, uint64_t *ret)
 {
 	struct bl_err *err = bl_door_error();
 	struct bizlock_op *op;
@@ -77,16 +77,16 @@ int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizloc
 		op->done = done;
 		op->arg = arg;
 	}
-	return start(b, op, NULL, "release_start", err);
+	return start(b, op, ret, "release_start", err);
 }
 
-void bizlock_op_cancel(bizlock_op *op)
+int bizlock_cancel(bizlock *b, uint64_t request)
 {
-	if (!op || !bl_process_is(op->m.call.client->stamp))
-		return;
-	bl_door_shield();
-	bl_ops_cancel(op);
-	bl_door_unshield();
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_in(b, "cancel", err, BIZLOCK_OK);
+
+	return rc == BIZLOCK_OK ? bl_door_out(b, "cancel", err, bl_ops_cancel(b, request, err))
+	                        : rc;
 }
 
 int bizlock_fd(bizlock *b)
@@ -103,19 +103,33 @@ int bizlock_fd(bizlock *b)
 	return fd;
 }
 
-/* Its story is the calling thread's meanwhile. */
+/* Why it is not OK, which is the calling thread's error meanwhile. */
+static void tell_error(bizlock *b, const struct bizlock_op *op, struct bl_err *err)
+{
+	const struct bl_key *key = &op->m.call.key;
+
+	bl_err_set(err, op->rc, "%s", op->why ? op->why : bizlock_strerror(op->rc));
+	err->native = op->native;
+	bl_err_wrap(err, "%s/%s", key->type, key->id);
+	bl_door_finish(b, op->releases ? "release" : "acquire", err, op->rc);
+}
+
 void bl_door_answer(bizlock *b, struct bizlock_op *op)
 {
-	struct bl_err *err = bl_door_error();
 	const struct bl_key *key = &op->m.call.key;
 	bool granted = op->rc == BIZLOCK_OK && !op->releases;
+	struct bl_err mine = {.code = BIZLOCK_OK};
 
-	if (op->rc != BIZLOCK_OK) {
-		bl_err_set(err, op->rc, "%s", op->why ? op->why : bizlock_strerror(op->rc));
-		bl_err_wrap(err, "%s/%s", key->type, key->id);
-		bl_door_finish(b, op->releases ? "release" : "acquire", err, op->rc);
-	}
-	op->done(op->arg, op->rc, granted ? &op->grant : NULL);
+	if (op->rc != BIZLOCK_OK)
+		tell_error(b, op, &mine);
+	op->done(op->arg, &(bizlock_result){.size = sizeof(bizlock_result),
+	                                    .request = op->number,
+	                                    .rc = op->rc,
+	                                    .server_error = mine.native,
+	                                    .message = mine.msg,
+	                                    .key = {key->type, key->id},
+	                                    .owner = op->m.call.owner.name,
+	                                    .grant = granted ? &op->grant : NULL});
 	bl_ops_told(b, op);
 	bl_op_free(op);
 }

@@ -93,14 +93,13 @@ struct answer {
 	int rc;
 };
 
-static void note_answer(void *arg, int rc, const bizlock_grant *grant)
+static void note_answer(void *arg, const bizlock_result *result)
 {
 	struct answer *a = arg;
 
-	(void)grant;
 	if (a->told)
 		die("told twice");
-	*a = (struct answer){true, rc};
+	*a = (struct answer){true, result->rc};
 }
 
 /* rc: of the start. What was not started is not told. */
@@ -148,7 +147,7 @@ static void release(struct round *r, int who)
 	if (r->depth[who] == 0)
 		return;
 	if (holds[who].asked) {
-		rc = bizlock_release_start(r->b, key, holds[who].owner, note_answer, &a);
+		rc = bizlock_release_start(r->b, key, holds[who].owner, note_answer, &a, NULL);
 		r->depth[who] -= rc == BIZLOCK_OK;
 		rc = answer_of(r, &a, rc);
 	} else {

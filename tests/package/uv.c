@@ -11,7 +11,7 @@
 
 struct task {
 	char owner[16];
-	bizlock_op *op;
+	uint64_t request;
 };
 
 static bizlock *lock;
@@ -38,38 +38,37 @@ static void look_whether_all_is_done(void)
 	uv_timer_stop(&ticker);
 }
 
-static void on_released(void *arg, int rc, const bizlock_grant *grant)
+static void on_released(void *arg, const bizlock_result *result)
 {
-	(void)arg, (void)grant;
-	check(rc, "release");
+	(void)arg;
+	check(result->rc, "release");
 	given_back++;
 	look_whether_all_is_done();
 }
 
-static void on_acquired(void *arg, int rc, const bizlock_grant *grant)
+static void on_acquired(void *arg, const bizlock_result *result)
 {
 	struct task *t = arg;
 
-	t->op = NULL;
-	if (rc == BIZLOCK_CANCELLED) {
+	if (result->rc == BIZLOCK_CANCELLED) {
 		cancelled++;
 		look_whether_all_is_done();
 		return;
 	}
-	check(rc, "acquire");
-	if (grant->fence <= last_fence)
+	check(result->rc, "acquire");
+	if (result->grant->fence <= last_fence)
 		abort();
-	last_fence = grant->fence;
+	last_fence = result->grant->fence;
 	if (granted++ == 1) /* the holder's was the first */
 		ticks_at_first = ticks;
 	if (t != &holder)
-		check(bizlock_release_start(lock, key, t->owner, on_released, t), "start");
+		check(bizlock_release_start(lock, key, t->owner, on_released, t, NULL), "start");
 }
 
-static void on_short_one(void *arg, int rc, const bizlock_grant *grant)
+static void on_short_one(void *arg, const bizlock_result *result)
 {
-	(void)arg, (void)grant;
-	check(rc, "acquire");
+	(void)arg;
+	check(result->rc, "acquire");
 }
 
 static void on_lost(void *arg, bizlock_key lost, uint64_t fence)
@@ -86,7 +85,7 @@ static void start(struct task *t, bizlock_key what, int64_t lease_ms, bizlock_do
 	opts.owner = t->owner;
 	opts.lease_ms = (uint32_t)lease_ms;
 	opts.flags = lease_ms ? BIZLOCK_NO_RENEW : 0;
-	check(bizlock_acquire_start(lock, what, &opts, fn, t, &t->op), "start");
+	check(bizlock_acquire_start(lock, what, &opts, fn, t, &t->request), "start");
 }
 
 /* The loop turns while requests wait. Then the holder gives way, and one of the others up. */
@@ -95,8 +94,8 @@ static void on_tick(uv_timer_t *timer)
 	(void)timer;
 	if (++ticks != TICKS_BEFORE)
 		return;
-	bizlock_op_cancel(tasks[TASKS / 2].op);
-	check(bizlock_release_start(lock, key, holder.owner, on_released, &holder), "start");
+	check(bizlock_cancel(lock, tasks[TASKS / 2].request), "cancel");
+	check(bizlock_release_start(lock, key, holder.owner, on_released, &holder, NULL), "start");
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)

@@ -5,19 +5,26 @@
 
 static int turns;
 
-static void answered(void *arg, int rc, const bizlock_grant *grant)
+static void answered(void *arg, const bizlock_result *result)
 {
 	struct ask *a = arg;
 
+	cr_assert_eq(result->size, sizeof(*result));
+	cr_assert_eq(result->request, a->request);
+	cr_assert_str_eq(result->key.biz_type, KEY("").biz_type);
+	cr_assert_str_eq(result->key.biz_id, a->id);
+	cr_assert_str_eq(result->owner, a->owner);
 	a->calls++;
-	a->rc = rc;
+	a->rc = result->rc;
 	a->turn = ++turns;
 	a->by = pthread_self();
-	a->op = NULL;
-	if (grant)
-		a->grant = *grant;
-	if (rc != BIZLOCK_OK)
-		snprintf(a->errmsg, sizeof(a->errmsg), "%s", bizlock_errmsg(a->b));
+	a->server_error = result->server_error;
+	a->granted = result->grant != NULL;
+	if (result->grant)
+		a->grant = *result->grant;
+	snprintf(a->errmsg, sizeof(a->errmsg), "%s", result->message);
+	if (a->rc != BIZLOCK_OK)
+		cr_assert_str_eq(a->errmsg, bizlock_errmsg(a->b));
 }
 
 void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
@@ -29,13 +36,19 @@ void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
 	opts.owner = a->owner;
 	if (!opts.lease_ms)
 		opts.lease_ms = 20 * PATIENCE_MS;
-	expect(OK, b, bizlock_acquire_start(b, KEY(a->id), &opts, answered, a, &a->op));
+	expect(OK, b, bizlock_acquire_start(b, KEY(a->id), &opts, answered, a, &a->request));
 }
 
 void ask_release(struct ask *a)
 {
 	a->calls = 0;
-	expect(OK, a->b, bizlock_release_start(a->b, KEY(a->id), a->owner, answered, a));
+	expect(OK, a->b,
+	       bizlock_release_start(a->b, KEY(a->id), a->owner, answered, a, &a->request));
+}
+
+void ask_cancel(const struct ask *a)
+{
+	expect(OK, a->b, bizlock_cancel(a->b, a->request));
 }
 
 bool is_readable(bizlock *b)

@@ -9,11 +9,13 @@
 struct ask {
 	bizlock *b;
 	char id[16], owner[24];
-	bizlock_op *op; /* an acquisition's, while calls is 0 */
+	uint64_t request;
 
 	/* ANSWERED */
 	int calls, rc, turn; /* turn: as which of all it was answered, from 1 on */
+	bool granted;        /* a grant was told, */
 	bizlock_grant grant;
+	unsigned server_error;
 	char errmsg[512];
 	pthread_t by; /* the thread that was in the library */
 };
@@ -28,6 +30,8 @@ void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
 
 /* Gives back what `a` was granted; `a` is used again. */
 void ask_release(struct ask *a);
+
+void ask_cancel(const struct ask *a);
 
 /* Dispatches for a moment, by the descriptor. */
 void dispatch_once(bizlock *b);

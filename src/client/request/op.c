@@ -164,7 +164,9 @@ int bl_op_end(struct bizlock_op *op, int rc)
 	if (!op->releases)
 		rc = acquire_end(op, rc);
 	op->rc = rc = bl_err_missing(op->m.call.err, rc);
-	if (rc != BIZLOCK_OK)
+	if (rc != BIZLOCK_OK) {
+		op->native = op->m.call.err->native;
 		op->why = strdup(op->m.call.err->msg);
+	}
 	return rc;
 }

@@ -19,6 +19,7 @@ enum bl_op_state {
 struct bizlock_op {
 	struct bl_link line; /* of those that are READY, or DONE */
 	struct bl_link all;  /* of those that are not DONE */
+	uint64_t number;
 	enum bl_op_state state;
 	bool releases, cancelled;
 	bool again;    /* it was woken while it ran, or slept */
@@ -38,7 +39,8 @@ struct bizlock_op {
 	bizlock_done *done;
 	void *arg;
 	int rc;
-	char *why; /* NULL: no memory for it, or OK */
+	unsigned native; /* see bl_err; */
+	char *why;       /* NULL: no memory for it, or OK */
 	bizlock_grant grant;
 	char note[];
 };

@@ -13,6 +13,7 @@
 #include "client/request/ops.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 
 #include "client/contest/sleep.h"
 #include "client/request/op.h"
+#include "client/request/op_number.h"
 #include "client/request/op_times.h"
 #include "store/batch/batch.h"
 
@@ -165,6 +167,7 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 	struct bl_ops *ops = &b->ops;
 
 	bl_list_remove(&ops->all, &op->all);
+	bl_op_drop_number(ops, op);
 	op->state = BL_OP_DONE;
 	bl_list_add(&ops->done, &op->line);
 	bl_loss_ask_dispatch(b);
@@ -359,23 +362,23 @@ static int start_thread(struct bizlock *b, struct bl_err *err)
 
 /* ---- those who start them, and those who dispatch ------------------------------------------- */
 
-int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **ret,
-                 struct bl_err *err)
+int bl_ops_start(struct bizlock *b, struct bizlock_op *op, uint64_t *ret, struct bl_err *err)
 {
 	struct bl_ops *ops = &b->ops;
 	int rc;
 
 	bl_lock(b);
-	rc = bl_times_reserve(ops, ops->all.count + 1)
-	             ? start_thread(b, err)
-	             : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	rc = start_thread(b, err);
+	if (rc == BIZLOCK_OK &&
+	    !(bl_times_reserve(ops, ops->all.count + 1) && bl_op_give_number(ops, op)))
+		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
 		bl_list_add(&ops->all, &op->all);
 		make_ready(ops, op);
 		if (ops->at_work)
 			let_one_stand_by(ops);
 		if (ret)
-			*ret = op;
+			*ret = op->number;
 	}
 	bl_unlock(b);
 	return rc;
@@ -389,20 +392,32 @@ static void end_sleep(struct bizlock_op *op)
 		bl_conn_wake(op->acquisition.contest.conn);
 }
 
-void bl_ops_cancel(struct bizlock_op *op)
+static void cancel(struct bl_ops *ops, struct bizlock_op *op)
 {
-	struct bizlock *b = op->m.call.client;
+	op->cancelled = true;
+	bl_op_wake(op);
+	if (op->state == BL_OP_SLEEPS)
+		end_sleep(op);
+	if (ops->at_work)
+		let_one_stand_by(ops);
+}
+
+int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err)
+{
+	struct bl_ops *ops = &b->ops;
+	struct bizlock_op *op;
+	int rc = BIZLOCK_OK;
 
 	bl_lock(b);
-	if (op->state != BL_OP_DONE) {
-		op->cancelled = true;
-		bl_op_wake(op);
-		if (op->state == BL_OP_SLEEPS)
-			end_sleep(op);
-		if (b->ops.at_work)
-			let_one_stand_by(&b->ops);
-	}
+	op = bl_op_find(ops, number);
+	if (number == 0 || number > ops->last_number)
+		rc = bl_err_set(err, BIZLOCK_INVALID,
+		                "request is %" PRIu64 ": no request of this client has that number",
+		                number);
+	else if (op && !op->releases)
+		cancel(ops, op);
 	bl_unlock(b);
+	return rc;
 }
 
 int bl_ops_fd(struct bizlock *b)
@@ -509,6 +524,7 @@ void bl_ops_forget(struct bizlock *b)
 		BL_LISTED(at, struct bizlock_op, all)->state = BL_OP_RUNS; /* no end wakes it */
 	while ((op = BL_LISTED(ops->all.first, struct bizlock_op, all)) != NULL) {
 		bl_list_remove(&ops->all, &op->all);
+		bl_op_drop_number(ops, op);
 		bl_acquisition_forget(&op->acquisition);
 		bl_op_free(op);
 	}

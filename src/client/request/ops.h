@@ -38,6 +38,8 @@ struct bl_ops {                        /* guarded by the client's mutex */
 	struct bl_err down;              /* why no connection could be had, */
 	bl_time down_until;              /* and until when that is not tried again */
 	struct bl_list all, ready, done; /* all: that are not done */
+	void *numbered;                  /* the same by their numbers: see op_number.h */
+	uint64_t last_number;            /* that was given out */
 
 	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
 	struct bizlock_op **timed;
@@ -46,10 +48,11 @@ struct bl_ops {                        /* guarded by the client's mutex */
 
 void bl_ops_init(struct bl_ops *ops);
 
-/* op is the client's from then on. ret: NULL, or gets it. NOMEM: nothing is started. */
-int bl_ops_start(struct bizlock *b, struct bizlock_op *op, struct bizlock_op **ret,
-                 struct bl_err *err);
-void bl_ops_cancel(struct bizlock_op *op);
+/* op is the client's from then on. ret: NULL, or gets its number. NOMEM: nothing is started. */
+int bl_ops_start(struct bizlock *b, struct bizlock_op *op, uint64_t *ret, struct bl_err *err);
+
+/* INVALID: no request had that number. */
+int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err);
 
 /* What is readable while there is something to dispatch. -1: none can be made. */
 int bl_ops_fd(struct bizlock *b);

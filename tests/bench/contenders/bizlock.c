@@ -129,23 +129,21 @@ static void end_waits(void)
 	end();
 }
 
-static void on_grant(void *arg, int rc, const bizlock_grant *grant)
+static void on_grant(void *arg, const bizlock_result *result)
 {
 	unsigned key = (unsigned)(uintptr_t)arg;
 
-	(void)grant;
-	if (rc != BIZLOCK_OK)
-		die("bizlock: %s", bizlock_errmsg(client));
+	if (result->rc != BIZLOCK_OK)
+		die("bizlock: %s", result->message);
 	atomic_store(&loop.granted[key], true);
 	loop.woken(key);
 }
 
-static void on_release(void *arg, int rc, const bizlock_grant *grant)
+static void on_release(void *arg, const bizlock_result *result)
 {
 	(void)arg;
-	(void)grant;
-	if (rc != BIZLOCK_OK)
-		die("bizlock: %s", bizlock_errmsg(client));
+	if (result->rc != BIZLOCK_OK)
+		die("bizlock: %s", result->message);
 	atomic_fetch_sub(&loop.releases, 1);
 }
 
@@ -179,8 +177,8 @@ static void release_one(unsigned key)
 	}
 	atomic_store(&loop.granted[key], false);
 	atomic_fetch_add(&loop.releases, 1);
-	if (bizlock_release_start(client, (bizlock_key){"bench", id}, OWNER, on_release, NULL) !=
-	    BIZLOCK_OK)
+	if (bizlock_release_start(client, (bizlock_key){"bench", id}, OWNER, on_release, NULL,
+	                          NULL) != BIZLOCK_OK)
 		die("bizlock: %s", bizlock_errmsg(client));
 }
 

@@ -8,17 +8,16 @@
 
 #define POLLS_MS 200 /* it has looked a few times by then */
 
-static void told(void *arg, int rc, const bizlock_grant *grant)
+static void told(void *arg, const bizlock_result *result)
 {
 	struct run *r = arg;
 
 	if (r->told++)
 		die("told twice");
-	r->rc = rc;
-	if (grant)
-		r->grant = *grant;
-	if (rc != BIZLOCK_OK)
-		snprintf(r->errmsg, sizeof(r->errmsg), "%s", bizlock_errmsg(r->b));
+	r->rc = result->rc;
+	if (result->grant)
+		r->grant = *result->grant;
+	snprintf(r->errmsg, sizeof(r->errmsg), "%s", result->message);
 }
 
 static int wait_until_told(struct run *r)
@@ -71,6 +70,6 @@ int ask_and_wait(struct run *r)
 
 int ask_release(struct run *r)
 {
-	must_work(r->b, bizlock_release_start(r->b, KEY(r->id), ME, told, r), "start");
+	must_work(r->b, bizlock_release_start(r->b, KEY(r->id), ME, told, r, NULL), "start");
 	return wait_until_told(r);
 }

@@ -59,16 +59,15 @@ static struct ask {
 	char errmsg[512];
 } asks[MANY];
 
-static void answered(void *arg, int rc, const bizlock_grant *grant)
+static void answered(void *arg, const bizlock_result *result)
 {
 	struct ask *a = arg;
 
-	a->rc = rc;
+	a->rc = result->rc;
 	a->done = true;
-	if (grant)
-		*a->grant = *grant;
-	if (rc != BIZLOCK_OK)
-		snprintf(a->errmsg, sizeof(a->errmsg), "%s", bizlock_errmsg(a->b));
+	if (result->grant)
+		*a->grant = *result->grant;
+	snprintf(a->errmsg, sizeof(a->errmsg), "%s", result->message);
 }
 
 static void ask_for(struct run *r, struct ask *first, struct keyset *set)
@@ -92,7 +91,8 @@ static void ask_to_release(struct run *r, struct ask *first, const struct keyset
 {
 	for (size_t i = 0; i < set->n; i++) {
 		first[i] = (struct ask){.b = r->b};
-		must_work(r->b, bizlock_release_start(r->b, set->keys[i], ME, answered, &first[i]),
+		must_work(r->b,
+		          bizlock_release_start(r->b, set->keys[i], ME, answered, &first[i], NULL),
 		          "a start");
 	}
 }

@@ -3,11 +3,10 @@
 
 TestSuite(asking, .init = world_begin, .fini = world_end, .timeout = 240);
 
-static void never(void *arg, int rc, const bizlock_grant *grant)
+static void never(void *arg, const bizlock_result *result)
 {
 	(void)arg;
-	(void)rc;
-	(void)grant;
+	(void)result;
 	cr_assert_fail("nothing was started");
 }
 
@@ -111,13 +110,13 @@ Test(asking, a_dead_holder_is_taken_over)
 static void refuse(bizlock *b, const char *owner, bizlock_done *done, const char *word)
 {
 	bizlock_acquire_opts opts = OPTS(.owner = owner);
-	bizlock_op *op = NULL;
+	uint64_t request = 0;
 
-	expect(INVALID, b, bizlock_acquire_start(b, KEY("k"), &opts, done, NULL, &op));
-	cr_assert_null(op);
+	expect(INVALID, b, bizlock_acquire_start(b, KEY("k"), &opts, done, NULL, &request));
 	expect_message(b, word);
-	expect(INVALID, b, bizlock_release_start(b, KEY("k"), owner, done, NULL));
+	expect(INVALID, b, bizlock_release_start(b, KEY("k"), owner, done, NULL, &request));
 	expect_message(b, word);
+	cr_assert_eq(request, 0);
 }
 
 Test(asking, arguments_are_checked_at_once)
@@ -135,7 +134,7 @@ Test(asking, arguments_are_checked_at_once)
 	expect(INVALID, b, bizlock_acquire_start(b, KEY("k"), NULL, never, NULL, NULL));
 	expect(INVALID, NULL, bizlock_dispatch(NULL, NULL));
 	cr_assert_eq(bizlock_fd(NULL), -1);
-	bizlock_op_cancel(NULL);
+	expect(INVALID, NULL, bizlock_cancel(NULL, 1));
 	expect(OK, b, bizlock_dispatch(b, &calls));
 	cr_assert_eq(calls, 0);
 }
@@ -146,7 +145,8 @@ Test(asking, a_client_that_is_not_open_does_nothing)
 	bizlock_acquire_opts opts = OPTS(.owner = "task");
 
 	expect(MISUSE, b, bizlock_acquire_start(b, KEY("k"), &opts, never, NULL, NULL));
-	expect(MISUSE, b, bizlock_release_start(b, KEY("k"), "task", never, NULL));
+	expect(MISUSE, b, bizlock_release_start(b, KEY("k"), "task", never, NULL, NULL));
+	expect(MISUSE, b, bizlock_cancel(b, 1));
 	expect(MISUSE, b, bizlock_dispatch(b, NULL));
 	cr_assert_eq(bizlock_fd(b), -1);
 	expect_message(b, "not open");
@@ -161,16 +161,17 @@ struct chain {
 	bool cancelled;
 };
 
-static void next_in_chain(void *arg, int rc, const bizlock_grant *grant)
+static void next_in_chain(void *arg, const bizlock_result *result)
 {
 	struct chain *c = arg;
 	bizlock_acquire_opts opts = OPTS(.owner = "task", .wait_ms = -1);
 
-	cr_assert_eq(rc, BIZLOCK_OK, "%s", bizlock_errmsg(c->b));
+	cr_assert_eq(result->rc, BIZLOCK_OK, "%s", result->message);
 	if (c->left-- == 0)
 		return;
-	if (grant)
-		expect(OK, c->b, bizlock_release_start(c->b, KEY("k"), "task", next_in_chain, c));
+	if (result->grant)
+		expect(OK, c->b,
+		       bizlock_release_start(c->b, KEY("k"), "task", next_in_chain, c, NULL));
 	else
 		expect(OK, c->b,
 		       bizlock_acquire_start(c->b, KEY("k"), &opts, next_in_chain, c, NULL));
@@ -180,21 +181,21 @@ Test(asking, done_may_start_the_next_one)
 {
 	struct chain c = {.b = client(NULL), .left = 102};
 
-	next_in_chain(&c, BIZLOCK_OK, NULL);
+	next_in_chain(&c, &(bizlock_result){.rc = BIZLOCK_OK});
 	dispatch_until(c.b, c.left < 0);
 	cr_assert(no_row(&world, KEY("k")));
 }
 
-static bizlock_op *to_cancel;
-
-static void cancels(void *arg, int rc, const bizlock_grant *grant)
+/* Itself, too, which has ended. */
+static void cancels(void *arg, const bizlock_result *result)
 {
-	bizlock *b = arg;
+	const struct ask *a = arg;
 
-	cr_assert_eq(rc, BIZLOCK_OK);
-	cr_assert_not_null(grant);
-	bizlock_op_cancel(to_cancel);
-	expect(OK, b, bizlock_release(b, KEY("mine"), "task", NULL));
+	cr_assert_eq(result->rc, BIZLOCK_OK);
+	cr_assert_not_null(result->grant);
+	ask_cancel(a);
+	expect(OK, a->b, bizlock_cancel(a->b, result->request));
+	expect(OK, a->b, bizlock_release(a->b, KEY("mine"), "task", NULL));
 }
 
 Test(asking, done_may_cancel_and_release)
@@ -205,8 +206,7 @@ Test(asking, done_may_cancel_and_release)
 
 	expect(OK, other, acquire_as(other, "k", "other"));
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
-	to_cancel = a.op;
-	expect(OK, b, bizlock_acquire_start(b, KEY("mine"), &opts, cancels, b, NULL));
+	expect(OK, b, bizlock_acquire_start(b, KEY("mine"), &opts, cancels, &a, NULL));
 	ask_ends(CANCELLED, &a);
 	cr_assert(no_row(&world, KEY("mine")));
 }

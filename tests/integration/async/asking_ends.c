@@ -80,16 +80,17 @@ Test(asking_ends, a_close_comes_at_any_moment)
 static bizlock *closing;
 static int refused;
 
-static void starts_more(void *arg, int rc, const bizlock_grant *grant)
+static void starts_more(void *arg, const bizlock_result *result)
 {
 	bizlock_acquire_opts opts = OPTS(.owner = "task");
 
 	(void)arg;
-	(void)grant;
-	cr_assert_eq(rc, BIZLOCK_CANCELLED);
-	cr_assert_neq(bizlock_errmsg(closing)[0], '\0');
+	cr_assert_eq(result->rc, BIZLOCK_CANCELLED);
+	cr_assert_neq(result->message[0], '\0');
 	refused = bizlock_acquire_start(closing, KEY("k"), &opts, starts_more, NULL, NULL);
-	expect(MISUSE, closing, bizlock_release_start(closing, KEY("k"), "t", starts_more, NULL));
+	expect(MISUSE, closing,
+	       bizlock_release_start(closing, KEY("k"), "t", starts_more, NULL, NULL));
+	expect(MISUSE, closing, bizlock_cancel(closing, result->request));
 }
 
 Test(asking_ends, nothing_is_started_in_a_close)

@@ -131,7 +131,7 @@ Test(asking_shared, one_that_is_cancelled_lets_others_in)
 	expect(OK, other, try_as(other, "sharer", S, 0));
 	ask_for(&a, b, "k", "alone", .wait_ms = -1, .flags = X);
 	dispatch_until(b, rows_where("slot = 0 AND owner <> ''") == 1);
-	bizlock_op_cancel(a.op);
+	ask_cancel(&a);
 	ask_ends(CANCELLED, &a);
 	expect(OK, other, try_as(other, "late", S, 0));
 	ask_for(&a, b, "k", "alone", .wait_ms = 300, .flags = X);

@@ -178,9 +178,9 @@ Test(asking_shared_waits, nobody_polls_meanwhile)
 	before = proxy_packets(p);
 	steadily(alone.calls + late.calls == 0, 3000);
 	cr_assert_lt(proxy_packets(p) - before, 60);
-	bizlock_op_cancel(late.op);
+	ask_cancel(&late);
 	ask_ends(CANCELLED, &late);
-	bizlock_op_cancel(alone.op);
+	ask_cancel(&alone);
 	ask_ends(CANCELLED, &alone);
 	proxy_stop(p);
 }
@@ -344,7 +344,7 @@ Test(asking_shared_waits, of_more_than_one_statement_asks_for_none_is_forgotten)
 	}
 	for (int i = 0; i < MANY; i++)
 		if (i % EACH)
-			bizlock_op_cancel(a[i].op);
+			ask_cancel(&a[i]);
 	for (int i = 0; i < MANY; i++)
 		if (i % EACH)
 			ask_ends(CANCELLED, &a[i]);

@@ -71,7 +71,7 @@ Test(asking_stuck, a_wait_is_cancelled)
 	struct stuck s = begin_waiting(&hangs, &waits, client(NULL), -1);
 
 	dispatch_until(s.b, watchers(&world) == 1);
-	bizlock_op_cancel(waits.op);
+	ask_cancel(&waits);
 	ask_ends(CANCELLED, &waits);
 	end_stuck(&s, &hangs);
 }

@@ -62,7 +62,7 @@ Test(asking_waits, the_next_one_is_woken_where_the_first_gave_up)
 	ask_for(&first, b, "k", "first", .wait_ms = -1);
 	dispatch_until(b, watchers(&world) == 1);
 	ask_for(&next, b, "k", "next", .wait_ms = -1);
-	bizlock_op_cancel(first.op);
+	ask_cancel(&first);
 	ask_ends(CANCELLED, &first);
 	steadily((dispatch_once(b), next.calls == 0), 500);
 	eventually(watchers(&world) == 1);
@@ -87,7 +87,7 @@ Test(asking_waits, nobody_polls_meanwhile)
 	before = proxy_packets(p);
 	steadily(a.calls == 0, 3000);
 	cr_assert_lt(proxy_packets(p) - before, 30);
-	bizlock_op_cancel(a.op);
+	ask_cancel(&a);
 	ask_ends(CANCELLED, &a);
 	proxy_stop(p);
 }
@@ -226,7 +226,7 @@ Test(asking_waits, a_wait_can_be_cancelled)
 
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
 	dispatch_until(b, watchers(&world) == 1);
-	bizlock_op_cancel(a.op);
+	ask_cancel(&a);
 	ask_ends(CANCELLED, &a);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
 	steadily(!row_of(&world, KEY("k")).there, 300);
@@ -244,7 +244,7 @@ Test(asking_waits, a_cancel_leaves_nothing_behind)
 		ask_for(&a, b, "k", "task", .wait_ms = -1);
 		for (int spin = 0; spin < i * 2000; spin++)
 			atomic_signal_fence(memory_order_seq_cst);
-		bizlock_op_cancel(a.op);
+		ask_cancel(&a);
 		dispatch_until(b, a.calls == 1);
 		if (a.rc == BIZLOCK_OK) {
 			ask_release(&a);
@@ -264,9 +264,55 @@ Test(asking_waits, what_is_done_can_be_cancelled_in_vain)
 
 	ask_once(&a, b, "k", "task");
 	eventually(is_readable(b));
-	bizlock_op_cancel(a.op);
+	ask_cancel(&a);
 	ask_ends(OK, &a);
 	cr_assert(row_of(&world, KEY("k")).there);
+}
+
+/* Its number is nobody else's, so that whoever comes later is not hit. */
+Test(asking_waits, one_that_has_ended_can_be_cancelled)
+{
+	bizlock *other = holder("k"), *b = client(NULL);
+	struct ask ended, waits;
+
+	ask_once(&ended, b, "free", "task");
+	ask_ends(OK, &ended);
+	ask_for(&waits, b, "k", "task", .wait_ms = -1);
+	cr_assert_neq(waits.request, ended.request);
+	dispatch_until(b, watchers(&world) == 1);
+	for (int i = 0; i < 3; i++)
+		ask_cancel(&ended);
+	steadily(!is_readable(b), 300);
+	cr_assert(row_of(&world, KEY("free")).there);
+	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
+	ask_ends(OK, &waits);
+}
+
+Test(asking_waits, a_release_goes_on_although_it_is_cancelled)
+{
+	bizlock *b = client(NULL);
+	struct ask a;
+
+	ask_once(&a, b, "k", "task");
+	ask_ends(OK, &a);
+	ask_release(&a);
+	ask_cancel(&a);
+	ask_ends(OK, &a);
+	cr_assert(no_row(&world, KEY("k")));
+}
+
+Test(asking_waits, a_number_that_nobody_has_is_refused)
+{
+	bizlock *b = client(NULL), *other = client(NULL);
+	struct ask a;
+
+	expect(INVALID, b, bizlock_cancel(b, 0));
+	expect(INVALID, b, bizlock_cancel(b, 1));
+	expect_message(b, "request is 1");
+	ask_once(&a, b, "k", "task");
+	expect(INVALID, b, bizlock_cancel(b, a.request + 1));
+	expect(INVALID, other, bizlock_cancel(other, a.request));
+	ask_ends(OK, &a);
 }
 
 Test(asking_waits, the_first_in_line_makes_way)
@@ -277,7 +323,7 @@ Test(asking_waits, the_first_in_line_makes_way)
 	ask_for(&first, b, "k", "first", .wait_ms = -1);
 	ask_for(&second, b, "k", "second", .wait_ms = -1);
 	dispatch_until(b, watchers(&world) == 1);
-	bizlock_op_cancel(first.op);
+	ask_cancel(&first);
 	ask_ends(CANCELLED, &first);
 	cr_assert_eq(second.calls, 0);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));

@@ -7,10 +7,9 @@
 
 TestSuite(async_fork, .init = world_begin, .fini = world_end, .timeout = 240);
 
-static void never(void *arg, int rc, const bizlock_grant *grant)
+static void never(void *arg, const bizlock_result *result)
 {
-	(void)rc;
-	(void)grant;
+	(void)result;
 	*(int *)arg = 1;
 }
 
@@ -21,10 +20,11 @@ static int try_to_disturb(const struct ask *waits, bool close_it)
 	bizlock_acquire_opts opts = OPTS(.owner = "child");
 	int called = 0;
 
-	bizlock_op_cancel(waits->op);
+	if (bizlock_cancel(b, waits->request) != BIZLOCK_MISUSE)
+		return 7;
 	if (bizlock_acquire_start(b, KEY("k"), &opts, never, &called, NULL) != BIZLOCK_MISUSE)
 		return 1;
-	if (bizlock_release_start(b, KEY("own"), "task", never, &called) != BIZLOCK_MISUSE)
+	if (bizlock_release_start(b, KEY("own"), "task", never, &called, NULL) != BIZLOCK_MISUSE)
 		return 2;
 	if (bizlock_dispatch(b, NULL) != BIZLOCK_MISUSE)
 		return 3;

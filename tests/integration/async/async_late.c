@@ -109,7 +109,7 @@ Test(async_late, a_cancel_after_the_grant)
 	ask_many(b, 0, 0);
 	eventually(rows() == N);
 	for (int i = 0; i < N; i++)
-		bizlock_op_cancel(asks[i].op);
+		ask_cancel(&asks[i]);
 	dispatch_until(b, told() == N);
 	for (int i = 0; i < N; i++) {
 		cr_assert(asks[i].rc == BIZLOCK_OK || asks[i].rc == BIZLOCK_CANCELLED, "%s",

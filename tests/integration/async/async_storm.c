@@ -1,5 +1,6 @@
 /* Tasks of one client want a few keys, again and again, all by callbacks that start, release and
  * cancel as a random number says. At most one has a key, and every request is told once. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,9 +16,9 @@ TestSuite(async_storm, .init = world_begin, .fini = world_end, .timeout = 480);
 
 struct task {
 	char owner[16];
-	bizlock_op *op; /* NULL: it waits for nothing */
-	int key;        /* that it has, or wants */
-	bool has, busy; /* busy: something is under way */
+	uint64_t request; /* its last one, which may have ended */
+	int key;          /* that it has, or wants */
+	bool has, busy;   /* busy: something is under way */
 };
 
 static bizlock *b;
@@ -26,6 +27,8 @@ static char ids[KEYS][8];
 static uint64_t fences[KEYS];
 static int holders[KEYS], actions, under_way, ended, granted, cancelled;
 static unsigned seed;
+static bool cancels_from_outside;  /* not by callbacks */
+static atomic_uint_least64_t last; /* request */
 
 static unsigned below(unsigned n)
 {
@@ -34,36 +37,35 @@ static unsigned below(unsigned n)
 
 static void go_on(struct task *t);
 
-static void released(void *arg, int rc, const bizlock_grant *grant)
+static void released(void *arg, const bizlock_result *result)
 {
 	struct task *t = arg;
 
-	cr_assert_eq(rc, BIZLOCK_OK, "%s", bizlock_errmsg(b));
-	cr_assert_null(grant);
+	cr_assert_eq(result->rc, BIZLOCK_OK, "%s", result->message);
+	cr_assert_null(result->grant);
 	t->busy = false;
 	under_way--;
 	ended++;
 	go_on(t);
 }
 
-static void acquired(void *arg, int rc, const bizlock_grant *grant)
+static void acquired(void *arg, const bizlock_result *result)
 {
 	struct task *t = arg;
 
-	t->op = NULL;
 	t->busy = false;
 	under_way--;
 	ended++;
-	if (rc == BIZLOCK_OK) {
+	if (result->rc == BIZLOCK_OK) {
 		cr_assert_eq(++holders[t->key], 1, "two have %s", ids[t->key]);
-		cr_assert_gt(grant->fence, fences[t->key]);
-		fences[t->key] = grant->fence;
+		cr_assert_gt(result->grant->fence, fences[t->key]);
+		fences[t->key] = result->grant->fence;
 		t->has = true;
 		granted++;
 	} else {
-		cr_assert(rc == BIZLOCK_CANCELLED || rc == BIZLOCK_TIMEOUT, "%s",
-		          bizlock_errmsg(b));
-		cancelled++;
+		cr_assert(result->rc == BIZLOCK_CANCELLED || result->rc == BIZLOCK_TIMEOUT, "%s",
+		          result->message);
+		cancelled += result->rc == BIZLOCK_CANCELLED;
 	}
 	go_on(t);
 }
@@ -74,7 +76,8 @@ static void give_back(struct task *t)
 	t->has = false;
 	t->busy = true;
 	under_way++;
-	expect(OK, b, bizlock_release_start(b, KEY(ids[t->key]), t->owner, released, t));
+	expect(OK, b,
+	       bizlock_release_start(b, KEY(ids[t->key]), t->owner, released, t, &t->request));
 }
 
 static void want(struct task *t)
@@ -86,7 +89,8 @@ static void want(struct task *t)
 	t->key = (int)below(KEYS);
 	t->busy = true;
 	under_way++;
-	expect(OK, b, bizlock_acquire_start(b, KEY(ids[t->key]), &opts, acquired, t, &t->op));
+	expect(OK, b, bizlock_acquire_start(b, KEY(ids[t->key]), &opts, acquired, t, &t->request));
+	atomic_store(&last, t->request);
 }
 
 /* Now and then it ends another one's wait, too. */
@@ -94,15 +98,15 @@ static void go_on(struct task *t)
 {
 	struct task *other = &tasks[below(TASKS)];
 
-	if (other->op && below(4) == 0)
-		bizlock_op_cancel(other->op);
+	if (!cancels_from_outside && other->request && below(4) == 0)
+		expect(OK, b, bizlock_cancel(b, other->request));
 	if (t->has)
 		give_back(t);
-	else if (actions++ < ACTIONS)
+	else if (actions++ < ACTIONS || !cancelled)
 		want(t);
 }
 
-Test(async_storm, of_callbacks)
+static void run_storm(void)
 {
 	seed = swarm_seed();
 	printf("seed %u\n", seed);
@@ -119,6 +123,40 @@ Test(async_storm, of_callbacks)
 	cr_assert_gt(granted, ACTIONS / 8);
 	cr_assert_gt(cancelled, 0);
 	cr_assert_eq(locks_there(&world), 0);
+}
+
+Test(async_storm, of_callbacks)
+{
+	run_storm();
+}
+
+static atomic_bool over;
+
+/* Some of them have ended, and some end meanwhile. */
+static void *cancel_others(void *arg)
+{
+	unsigned mine = *(const unsigned *)arg;
+
+	while (!atomic_load(&over)) {
+		uint64_t newest = atomic_load(&last), back = (unsigned)rand_r(&mine) % TASKS;
+
+		if (newest > back)
+			expect(OK, b, bizlock_cancel(b, newest - back));
+		pause_ms(1);
+	}
+	return NULL;
+}
+
+Test(async_storm, of_callbacks_and_another_thread_cancels)
+{
+	unsigned its_seed = swarm_seed();
+	pthread_t thread;
+
+	cancels_from_outside = true;
+	cr_assert_eq(pthread_create(&thread, NULL, cancel_others, &its_seed), 0);
+	run_storm();
+	atomic_store(&over, true);
+	pthread_join(thread, NULL);
 }
 
 /* ---- beside threads of other clients ------------------------------------------------------- */
