@@ -88,6 +88,16 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_start(bizlock *, bizlock_key,
                                                          bizlock_done *done, void *arg,
                                                          uint64_t *ret);
 
+/* Starts the lease of what `owner`, a name, holds anew, as bizlock_renew() does: lease_ms, or 0:
+ * its length now. It cannot be cancelled. done and ret: as above.
+ *
+ * INVALID: an argument, or no owner. MISUSE, NOMEM. Then nothing is under way. To `done`: OK,
+ * NOT_OWNER, LOST, BUSY, CONN, UNKNOWN, DB, NOMEM as of bizlock_renew(); TIMEOUT: another call on
+ * the hold, or a renewal of the library's own, gets no answer. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew_start(bizlock *, bizlock_key, const char *owner,
+                                                       uint32_t lease_ms, bizlock_done *done,
+                                                       void *arg, uint64_t *ret);
+
 /* Ends the wait of an acquisition. Its `done` is called soon, with CANCELLED; or with another
  * answer, if the request was done before this call and only its `done` not called yet. What the
  * server grants later is given back. Any thread may call it at any time, also from within a `done`.

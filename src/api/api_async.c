@@ -6,7 +6,7 @@
 #include "client/request/op.h"
 #include "client/request/ops.h"
 
-/* What both kinds of requests need. */
+/* What all requests need. */
 static int check_start(const bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
                        struct bl_key *ret_key, struct bl_owner *ret_owner, struct bl_err *err)
 {
@@ -58,26 +58,43 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 	return start(b, op, ret, "acquire_start", err);
 }
 
-int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
-                          void *arg, uint64_t *ret)
+/* A release, or a renewal. */
+static int start_with_hold(bizlock *b, bizlock_key key, const char *owner, enum bl_op_kind kind,
+                           uint32_t lease_ms, bizlock_done *done, void *arg, uint64_t *ret)
 {
+	const char *what = kind == BL_OP_RENEWS ? "renew_start" : "release_start";
 	struct bl_err *err = bl_door_error();
 	struct bizlock_op *op;
 	struct bl_owner who;
 	struct bl_key checked;
-	int rc = check_start(b, key, owner, done, &checked, &who, err);
+	int rc = bl_args_lease(lease_ms, err);
 
-	rc = bl_door_in(b, "release_start", err, rc);
+	if (rc == BIZLOCK_OK)
+		rc = check_start(b, key, owner, done, &checked, &who, err);
+	rc = bl_door_in(b, what, err, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	op = bl_op_new(b, &checked, &who, 0, NULL);
 	if (op) {
-		op->releases = true;
+		op->kind = kind;
+		op->request.lease_ms = lease_ms;
 		op->patience = op->m.call.io_deadline;
 		op->done = done;
 		op->arg = arg;
 	}
-	return start(b, op, ret, "release_start", err);
+	return start(b, op, ret, what, err);
+}
+
+int bizlock_release_start(bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
+                          void *arg, uint64_t *ret)
+{
+	return start_with_hold(b, key, owner, BL_OP_RELEASES, 0, done, arg, ret);
+}
+
+int bizlock_renew_start(bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms,
+                        bizlock_done *done, void *arg, uint64_t *ret)
+{
+	return start_with_hold(b, key, owner, BL_OP_RENEWS, lease_ms, done, arg, ret);
 }
 
 int bizlock_cancel(bizlock *b, uint64_t request)
@@ -106,18 +123,21 @@ int bizlock_fd(bizlock *b)
 /* Why it is not OK, which is the calling thread's error meanwhile. */
 static void tell_error(bizlock *b, const struct bizlock_op *op, struct bl_err *err)
 {
+	static const char *const names[] = {[BL_OP_ACQUIRES] = "acquire",
+	                                    [BL_OP_RELEASES] = "release",
+	                                    [BL_OP_RENEWS] = "renew"};
 	const struct bl_key *key = &op->m.call.key;
 
 	bl_err_set(err, op->rc, "%s", op->why ? op->why : bizlock_strerror(op->rc));
 	err->native = op->native;
 	bl_err_wrap(err, "%s/%s", key->type, key->id);
-	bl_door_finish(b, op->releases ? "release" : "acquire", err, op->rc);
+	bl_door_finish(b, names[op->kind], err, op->rc);
 }
 
 void bl_door_answer(bizlock *b, struct bizlock_op *op)
 {
 	const struct bl_key *key = &op->m.call.key;
-	bool granted = op->rc == BIZLOCK_OK && !op->releases;
+	bool granted = op->rc == BIZLOCK_OK && op->kind == BL_OP_ACQUIRES;
 	struct bl_err mine = {.code = BIZLOCK_OK};
 
 	if (op->rc != BIZLOCK_OK)

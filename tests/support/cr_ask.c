@@ -46,6 +46,13 @@ void ask_release(struct ask *a)
 	       bizlock_release_start(a->b, KEY(a->id), a->owner, answered, a, &a->request));
 }
 
+void ask_renew(struct ask *a, uint32_t lease_ms)
+{
+	a->calls = 0;
+	expect(OK, a->b,
+	       bizlock_renew_start(a->b, KEY(a->id), a->owner, lease_ms, answered, a, &a->request));
+}
+
 void ask_cancel(const struct ask *a)
 {
 	expect(OK, a->b, bizlock_cancel(a->b, a->request));

@@ -31,6 +31,9 @@ void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
 /* Gives back what `a` was granted; `a` is used again. */
 void ask_release(struct ask *a);
 
+/* Renews it; the same. */
+void ask_renew(struct ask *a, uint32_t lease_ms);
+
 void ask_cancel(const struct ask *a);
 
 /* Dispatches for a moment, by the descriptor. */

@@ -6,15 +6,16 @@
 #include "client/conn/retry.h"
 #include "client/giveback/release.h"
 #include "client/request/acquire.h"
+#include "client/request/renew.h"
 #include "core/backoff.h"
 #include "store/table/schema.h"
 
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
 
-/* How long it may take at a time to give something back. It keeps a thread and a connection
- * meanwhile, so it tries again later, as long as a call would. */
-#define RELEASE_NS (2 * BL_MOMENT_NS)
+/* How long it may take at a time to give something back, or to renew it. It keeps a thread and a
+ * connection meanwhile, so it tries again later, as long as a call would. */
+#define TRY_NS (2 * BL_MOMENT_NS)
 
 struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
                              const struct bl_owner *owner, int64_t wait_ms, const char *note)
@@ -57,6 +58,49 @@ void bl_op_free(struct bizlock_op *op)
 	free(op);
 }
 
+/* ---- work on a hold that is there ------------------------------------------------------------ */
+
+static int begin_held(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	bool busy;
+
+	op->m.hold = bl_hold_begin_now(call, &busy);
+	if (op->m.hold)
+		return BIZLOCK_OK;
+	if (!busy)
+		return bl_hold_none(call);
+	if (bl_passed(call->io_deadline))
+		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+		                  "another call of this owner is at work on it");
+	op->until = bl_now() + BUSY_NS;
+	return BL_PARKED;
+}
+
+static void begin_try(struct bizlock_op *op)
+{
+	op->m.call.io_deadline = bl_earlier(op->patience, bl_now() + TRY_NS);
+}
+
+/* BL_PARKED: the next try may do better. */
+static int end_try(struct bizlock_op *op, int rc)
+{
+	struct bl_call *call = &op->m.call;
+	bool may_heal;
+
+	op->maybe |= rc == BIZLOCK_UNKNOWN;
+	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err) ||
+	           bl_may_be_swapped(call->err, &op->missing_at);
+	if (rc != BIZLOCK_OK && may_heal && !bl_passed(op->patience) &&
+	    call->client->state == BL_CLIENT_OPEN) {
+		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
+		return BL_PARKED;
+	}
+	if (rc != BIZLOCK_OK && op->maybe)
+		rc = call->err->code = BIZLOCK_UNKNOWN;
+	return rc;
+}
+
 /* ---- a release ------------------------------------------------------------------------------ */
 
 /* Nobody of this client waits for it, so it is not handed over. */
@@ -77,47 +121,65 @@ static int release_ended(struct bizlock_op *op, bool last, int rc)
 
 int bl_op_release(struct bizlock_op *op)
 {
-	struct bl_call *call = &op->m.call;
-	bool may_heal;
 	int rc;
 
-	call->io_deadline = bl_earlier(op->patience, bl_now() + RELEASE_NS);
-	rc = bl_release_last(call, op->m.hold, op->maybe);
-	op->maybe |= rc == BIZLOCK_UNKNOWN;
-	may_heal = rc == BIZLOCK_TIMEOUT || rc == BIZLOCK_UNKNOWN || bl_may_heal(call->err) ||
-	           bl_may_be_swapped(call->err, &op->missing_at);
-	if (rc != BIZLOCK_OK && may_heal && !bl_passed(op->patience) &&
-	    call->client->state == BL_CLIENT_OPEN) {
-		op->until = bl_now() + bl_backoff_ns(op->pauses++, bl_random(call->client));
-		return BL_PARKED;
-	}
-	if (rc != BIZLOCK_OK && op->maybe)
-		rc = call->err->code = BIZLOCK_UNKNOWN;
-	return release_ended(op, true, rc);
+	begin_try(op);
+	rc = end_try(op, bl_release_last(&op->m.call, op->m.hold, op->maybe));
+	return rc == BL_PARKED ? rc : release_ended(op, true, rc);
 }
 
 static int release_step(struct bizlock_op *op)
 {
 	struct bl_call *call = &op->m.call;
-	bool busy;
+	bool last;
+	int rc;
 
 	if (op->m.hold) /* it has tried before */
 		return bl_op_release(op);
-	op->m.hold = bl_hold_begin_now(call, &busy);
-	if (busy && bl_passed(call->io_deadline))
-		return bl_err_set(call->err, BIZLOCK_TIMEOUT,
-		                  "another call of this owner is at work on it");
-	op->until = bl_now() + BUSY_NS;
-	if (busy)
-		return BL_PARKED;
-	if (!op->m.hold)
-		return bl_hold_none(call);
+	rc = begin_held(op);
+	if (rc != BIZLOCK_OK)
+		return rc;
 	if (release_suits_batch(call, op->m.hold))
 		return BL_AGAIN;
-	if (op->m.hold->state == BL_HOLD_HELD && op->m.hold->depth == 1)
+	last = op->m.hold->depth == 1;
+	if (op->m.hold->state == BL_HOLD_HELD && last)
 		return bl_op_release(op);
-	busy = op->m.hold->depth > 1;
-	return release_ended(op, !busy, bl_release_level(call, op->m.hold));
+	return release_ended(op, last, bl_release_level(call, op->m.hold));
+}
+
+/* ---- a renewal ------------------------------------------------------------------------------- */
+
+/* Waits for the renewer, as a call does; but not when the client is closed. */
+static int wait_for_renewer(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+
+	if (!op->m.hold->renewing)
+		return BIZLOCK_OK;
+	op->until = bl_now() + BUSY_NS;
+	return bl_passed(op->patience) || call->client->state != BL_CLIENT_OPEN
+	               ? bl_renew_in_vain(call)
+	               : BL_PARKED;
+}
+
+static int renew_step(struct bizlock_op *op)
+{
+	struct bl_call *call = &op->m.call;
+	int rc = op->m.hold ? BIZLOCK_OK : begin_held(op);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = wait_for_renewer(op);
+	if (rc == BIZLOCK_OK) {
+		begin_try(op);
+		rc = bl_renew_hold(call, op->m.hold, op->request.lease_ms);
+		rc = rc == BIZLOCK_LOST ? rc : end_try(op, rc);
+	}
+	if (rc == BL_PARKED)
+		return rc;
+	bl_hold_done(call->client, op->m.hold);
+	op->m.hold = NULL;
+	return rc;
 }
 
 /* ---- an acquisition ------------------------------------------------------------------------ */
@@ -146,7 +208,9 @@ int bl_op_step(struct bizlock_op *op)
 	/* As if an interrupt had come. That of a close may have come just before it was started. */
 	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
 		call->wakes = atomic_load(&call->client->wakes) - 1;
-	return op->releases ? release_step(op) : acquire_step(op);
+	if (op->kind == BL_OP_RELEASES)
+		return release_step(op);
+	return op->kind == BL_OP_RENEWS ? renew_step(op) : acquire_step(op);
 }
 
 /* ---- its end ------------------------------------------------------------------------------- */
@@ -161,7 +225,7 @@ static int acquire_end(struct bizlock_op *op, int rc)
 
 int bl_op_end(struct bizlock_op *op, int rc)
 {
-	if (!op->releases)
+	if (op->kind == BL_OP_ACQUIRES)
 		rc = acquire_end(op, rc);
 	op->rc = rc = bl_err_missing(op->m.call.err, rc);
 	if (rc != BIZLOCK_OK) {

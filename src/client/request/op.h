@@ -14,6 +14,8 @@ enum bl_op_state {
 	BL_OP_DONE    /* its `done` is to be called */
 };
 
+enum bl_op_kind { BL_OP_ACQUIRES, BL_OP_RELEASES, BL_OP_RENEWS };
+
 /* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
  * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
 struct bizlock_op {
@@ -21,16 +23,17 @@ struct bizlock_op {
 	struct bl_link all;  /* of those that are not DONE */
 	uint64_t number;
 	enum bl_op_state state;
-	bool releases, cancelled;
+	enum bl_op_kind kind;
+	bool cancelled;
 	bool again;    /* it was woken while it ran, or slept */
 	size_t at;     /* among those with a time, from 1 on; 0: it has none */
 	bl_time until; /* that time */
 
 	struct bl_member m;
-	struct bl_request request; /* an acquisition's */
+	struct bl_request request; /* an acquisition's; of a renewal: lease_ms */
 	struct bl_acquisition acquisition;
 
-	/* A RELEASE'S */
+	/* NOT AN ACQUISITION'S */
 	bl_time patience;   /* until when it may try again */
 	bl_time missing_at; /* bl_may_be_swapped() */
 	bool maybe;         /* a try without an answer, or a batch, may have done it */

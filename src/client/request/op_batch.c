@@ -30,7 +30,7 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 
 	bl_err_clear(batch->err);
 	*batch->row = (struct bl_row){.found = false};
-	if (op->releases)
+	if (op->kind == BL_OP_RELEASES)
 		batch->ended(op, bl_op_release(op));
 	else
 		batch->ended(op,
@@ -61,10 +61,10 @@ static void answer(struct op_batch *batch, bool won)
 			continue;
 		*batch->err = err;
 		*batch->row = batch->rows[i];
-		if (!op->releases && job->state == BL_JOB_DONE) {
+		if (op->kind == BL_OP_ACQUIRES && job->state == BL_JOB_DONE) {
 			batch->ended(op, bl_op_go_on(op, bl_attempt_answer(&op->acquisition.contest,
 			                                                   job)));
-		} else if (!op->releases) {
+		} else if (op->kind == BL_OP_ACQUIRES) {
 			op->acquisition.contest.unsure |= job->entry.maybe;
 			op->acquisition.contest.alone = true;
 			batch->ended(op, BL_AGAIN);
@@ -88,9 +88,10 @@ static void run(struct op_batch *batch, struct bl_conn *conn)
 	for (size_t i = 0; i < batch->n; i++) {
 		struct bizlock_op *op = batch->ops[i];
 
-		batch->jobs[i] =
-		        op->releases ? release_job(op) : bl_attempt_job(&op->acquisition.contest);
-		if (!op->releases)
+		batch->jobs[i] = op->kind == BL_OP_RELEASES
+		                         ? release_job(op)
+		                         : bl_attempt_job(&op->acquisition.contest);
+		if (op->kind == BL_OP_ACQUIRES)
 			batch->jobs[i].entry.row = &batch->rows[i];
 		batch->rows[i] = (struct bl_row){.found = false};
 		jobs[i] = &batch->jobs[i];
@@ -111,7 +112,7 @@ static void run_none(struct op_batch *batch, int rc)
 
 		*batch->err = err;
 		*batch->row = (struct bl_row){.found = false};
-		if (op->releases || in_time)
+		if (op->kind == BL_OP_RELEASES || in_time)
 			batch->ended(op, BL_AGAIN);
 		else
 			batch->ended(op, bl_op_go_on(op, rc));
@@ -144,12 +145,12 @@ static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret
 
 static uint64_t bell_of(const struct bizlock_op *op)
 {
-	return op->releases ? op->m.hold->bell : 0;
+	return op->kind == BL_OP_RELEASES ? op->m.hold->bell : 0;
 }
 
 static bool shares(const struct bizlock_op *op)
 {
-	return (op->releases ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
+	return (op->kind == BL_OP_RELEASES ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
 }
 
 /* Takes those that go together out of the n: those that share, or all others but releases whose
@@ -164,7 +165,8 @@ static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, 
 		bell = bell_of(ops[i]);
 	batch->n = 0;
 	for (size_t i = 0; i < n; i++)
-		if (shares(ops[i]) == shared && (!ops[i]->releases || bell_of(ops[i]) == bell))
+		if (shares(ops[i]) == shared &&
+		    (ops[i]->kind == BL_OP_ACQUIRES || bell_of(ops[i]) == bell))
 			batch->ops[batch->n++] = ops[i];
 		else
 			ops[others++] = ops[i];

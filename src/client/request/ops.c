@@ -211,9 +211,10 @@ static bool goes_alone(const struct bizlock_op *op)
 {
 	if (!op)
 		return false;
-	return op->releases ? op->m.hold != NULL
-	                    : op->acquisition.phase == BL_ACQUIRE_CONTENDS &&
-	                              !bl_contest_wants_batch(&op->acquisition.contest);
+	if (op->kind == BL_OP_RELEASES)
+		return op->m.hold != NULL;
+	return op->kind == BL_OP_RENEWS || (op->acquisition.phase == BL_ACQUIRE_CONTENDS &&
+	                                    !bl_contest_wants_batch(&op->acquisition.contest));
 }
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
@@ -414,7 +415,7 @@ int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err)
 		rc = bl_err_set(err, BIZLOCK_INVALID,
 		                "request is %" PRIu64 ": no request of this client has that number",
 		                number);
-	else if (op && !op->releases)
+	else if (op && op->kind == BL_OP_ACQUIRES)
 		cancel(ops, op);
 	bl_unlock(b);
 	return rc;
@@ -466,7 +467,7 @@ struct bizlock_op *bl_ops_take_done(struct bizlock *b)
 static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op *op)
 {
 	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
-	bool granted = !op->releases && op->rc == BIZLOCK_OK && op->grant.depth == 1;
+	bool granted = op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK && op->grant.depth == 1;
 
 	return granted && h && h->fence == op->grant.fence ? h : NULL;
 }
@@ -494,7 +495,7 @@ static void withdraw(struct bizlock *b, struct bizlock_op *op)
 
 	if (h && h->state == BL_HOLD_HELD && !h->busy)
 		bl_hold_orphan(b, h, true);
-	if (!op->releases && op->rc == BIZLOCK_OK)
+	if (op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK)
 		op->rc = BIZLOCK_CANCELLED;
 }
 

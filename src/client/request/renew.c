@@ -4,6 +4,12 @@
 #include "client/hold/hold.h"
 #include "core/lease.h"
 
+int bl_renew_in_vain(struct bl_call *call)
+{
+	return bl_err_set(call->err, BIZLOCK_TIMEOUT,
+	                  "a renewal of it is under way, and gets no answer");
+}
+
 /* What the renewer sent must not arrive after a shorter lease, and lengthen it
  * behind our back. */
 static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
@@ -12,8 +18,7 @@ static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
 
 	while (h->renewing)
 		if (!bl_cond_wait_until(&b->changed, &b->mu, call->io_deadline))
-			return bl_err_set(call->err, BIZLOCK_TIMEOUT,
-			                  "a renewal of it is under way, and gets no answer");
+			return bl_renew_in_vain(call);
 	return BIZLOCK_OK;
 }
 
@@ -30,18 +35,16 @@ static int write_lease(struct bl_session *s, void *arg, struct bl_err *err)
 	return bl_lock_renew(s, r->ref, r->row_ms, &r->matched, err);
 }
 
-static int renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
+int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 {
 	struct renewal r = {.ref = bl_hold_ref(call, h),
 	                    .lease_ms = lease_ms ? lease_ms : h->lease_ms};
 	struct bl_tried tried;
 	bl_time before, feared;
-	int rc = wait_for_renewer(call, h);
+	int rc;
 
-	if (rc == BIZLOCK_OK && h->state != BL_HOLD_HELD)
+	if (h->state != BL_HOLD_HELD)
 		return bl_hold_lost(call, h);
-	if (rc != BIZLOCK_OK)
-		return rc;
 	r.row_ms = bl_hold_row_ms(h, r.lease_ms);
 	before = h->expires;
 	/* A shorter lease may begin at any moment from now on. */
@@ -115,7 +118,9 @@ int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 	bl_lock(b);
 	h = bl_hold_begin_held(call, &rc);
 	if (h) {
-		rc = renew_hold(call, h, lease_ms);
+		rc = wait_for_renewer(call, h);
+		if (rc == BIZLOCK_OK)
+			rc = bl_renew_hold(call, h, lease_ms);
 		bl_hold_done(b, h);
 	}
 	bl_unlock(b);

@@ -4,6 +4,11 @@
 
 #include "client/state.h"
 
+/* Of a hold that is busy and not `renewing`, with the mutex held: as a call, but for the wait for
+ * the renewer. in_vain: what to answer if that does not end. */
+int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms);
+int bl_renew_in_vain(struct bl_call *call);
+
 int bl_client_renew(struct bl_call *call, uint32_t lease_ms);
 int bl_client_verify(struct bl_call *call);
 int bl_client_last_renewal(struct bl_call *call);

@@ -73,3 +73,9 @@ int ask_release(struct run *r)
 	must_work(r->b, bizlock_release_start(r->b, KEY(r->id), ME, told, r, NULL), "start");
 	return wait_until_told(r);
 }
+
+int ask_renew(struct run *r)
+{
+	must_work(r->b, bizlock_renew_start(r->b, KEY(r->id), ME, 0, told, r, NULL), "start");
+	return wait_until_told(r);
+}

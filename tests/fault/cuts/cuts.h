@@ -115,9 +115,10 @@ void run_point(struct bench *bench, const struct point *point, struct run *ret);
 /* Called after the act, when the fault is over. False: see ret->why. */
 bool check_run(struct run *r);
 
-/* By bizlock_async.h: an acquisition, one try, one whose holder releases meanwhile, a release. */
+/* By bizlock_async.h: an acquisition, one try, one whose holder releases meanwhile, a release, a
+ * renewal. */
 int ask_for(struct run *r), ask_once(struct run *r), ask_and_wait(struct run *r),
-        ask_release(struct run *r);
+        ask_release(struct run *r), ask_renew(struct run *r);
 
 struct row row_now(const struct run *r);
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);

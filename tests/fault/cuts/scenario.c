@@ -211,6 +211,7 @@ const struct scenario scenarios[] = {
         BOTH("ask-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, ask_and_wait),
         BOTH("ask-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, ask_once),
         BOTH("ask-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, ask_release),
+        BOTH("ask-renew", HOLDS, 1, 1, BIZLOCK_OK, i_hold, ask_renew),
         SHARED(S, 0, "share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, do_acquire),
         SHARED(S, 0, "share-first", GAINS, 0, 1, BIZLOCK_OK, nobody_has_shared, do_acquire),
         SHARED(S, 0, "share-takeover", GAINS, 0, 1, BIZLOCK_OK, somebody_held, do_acquire),
