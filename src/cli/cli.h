@@ -99,12 +99,14 @@ __attribute__((format(printf, 2, 3))) int cli_give_up(enum cli_exit code, const 
 /* The same for CLI_USAGE, with a hint at --help. */
 __attribute__((format(printf, 2, 3))) int cli_misused(const struct cli *c, const char *format, ...);
 
-/* Text of strangers in a form that can do a terminal no harm: control characters,
- * marks that turn the writing round, and broken UTF-8 as \xNN. To be freed; NULL:
- * out of memory. */
+/* Text of strangers in a form that can do a terminal no harm, nor a library that goes by
+ * the locale: control characters, marks that turn the writing round, and broken UTF-8 as
+ * \xNN; in a locale that is not UTF-8, all that is not ASCII. To be freed; NULL: out of
+ * memory. */
 char *cli_safe(const char *text);
 
-/* The same as a JSON string, in its quotes: \uNNNN, and U+FFFD for broken UTF-8. */
+/* The same as a JSON string, in its quotes: \uNNNN, and U+FFFD for broken UTF-8. JSON is
+ * UTF-8 in every locale. */
 char *cli_json_string(const char *text);
 
 /* How many of `len` bytes, made by cli_safe(), fit into these columns of a terminal. */

@@ -1,4 +1,5 @@
 /* Text of strangers, as it may be shown. */
+#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +38,24 @@ static bool harmless(uint32_t point)
 	       point != 0x200e && point != 0x200f && point != 0x061c;
 }
 
+/* Elsewhere a byte of a UTF-8 character may be an order to the terminal, and libsmartcols never
+ * ends when it measures one that is no character there. */
+static bool locale_is_utf8(void)
+{
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
 char *cli_safe(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
+	bool utf8 = locale_is_utf8();
 	char *ret = malloc(4 * strlen(text) + 1), *to = ret;
 	uint32_t point = 0;
 
 	while (ret && *at) {
 		size_t len = decode(at, &point);
 
-		if (len > 0 && harmless(point)) {
+		if ((len == 1 || (len > 1 && utf8)) && harmless(point)) {
 			memcpy(to, at, len);
 			to += len;
 			at += len;

@@ -47,53 +47,85 @@ struct watch {
 	struct cli *c;
 	struct options o;
 	int signals;
-	sigset_t caught;
-	struct termios modes;
+	sigset_t ends; /* the signals that end us */
 };
+
+static struct termios modes; /* as they were; end_now() restores them, too */
 
 /* ---- the terminal ------------------------------------------------------------------ */
 
-static void enter(const struct watch *w)
+/* A terminal that Ctrl-S has stopped would keep us in a write: there, Ctrl-S is a key. */
+static void enter(void)
 {
-	struct termios quiet = w->modes;
+	struct termios quiet = modes;
 
+	quiet.c_iflag &= ~(tcflag_t)IXON;
 	quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet);
 	printf(ENTER);
 	fflush(stdout);
 }
 
-static void leave(const struct watch *w)
+static void leave(void)
 {
 	printf(LEAVE);
 	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSADRAIN, &w->modes);
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
 }
 
+/* A look takes as long as its server does, and what ends us shall not wait for it. Only what a
+ * handler may call. In the background, to touch the terminal would stop us. */
+static void end_now(int number)
+{
+	ssize_t done = 0;
+
+	if (tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+		tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+		done = write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1);
+	}
+	if (done >= 0 && number == SIGINT)
+		_exit(CLI_DONE);
+	raise(number);
+}
+
+/* What came to end us while we were stopped does so before we ask for the terminal again. */
 static void stop(const struct watch *w)
 {
-	sigset_t set;
+	sigset_t set = w->ends;
 
-	leave(w);
-	sigemptyset(&set);
+	leave();
 	sigaddset(&set, SIGTSTP);
 	raise(SIGTSTP);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	enter(w);
+	enter();
+}
+
+static void catch_end(int number, sigset_t *ends)
+{
+	struct sigaction now,
+	        ours = {.sa_handler = end_now, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+
+	sigaddset(ends, number);
+	if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+		sigaction(number, &ours, NULL);
 }
 
 static bool begin(struct watch *w)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t all;
 
-	if (tcgetattr(STDIN_FILENO, &w->modes) != 0)
+	if (tcgetattr(STDIN_FILENO, &modes) != 0)
 		return false;
-	sigemptyset(&w->caught);
+	sigemptyset(&w->ends);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		sigaddset(&w->caught, numbers[i]);
-	sigprocmask(SIG_BLOCK, &w->caught, NULL);
-	w->signals = signalfd(-1, &w->caught, SFD_NONBLOCK | SFD_CLOEXEC);
+		catch_end(numbers[i], &w->ends);
+	all = w->ends;
+	sigaddset(&all, SIGTSTP);
+	sigaddset(&all, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	w->signals = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
 	return w->signals >= 0;
 }
 
@@ -211,12 +243,14 @@ static int watch(struct watch *w)
 {
 	int end;
 
-	enter(w);
+	enter();
 	do {
+		sigprocmask(SIG_UNBLOCK, &w->ends, NULL);
 		look(w);
+		sigprocmask(SIG_BLOCK, &w->ends, NULL);
 		end = wait_for_end(w);
 	} while (end == 0);
-	leave(w);
+	leave();
 	close(w->signals);
 	if (end > 0 && end != SIGINT)
 		w->c->die_by = end;

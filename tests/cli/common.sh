@@ -116,6 +116,19 @@ terminal() {
 		\; set -g status off \; set -g remain-on-exit on \; respawn-pane -k "$1"
 }
 
+# Another command in the terminal that there is.
+terminal_again() {
+	tmux -S "$socket" respawn-pane -k "$1"
+}
+
+# As when its window is closed.
+close_terminal() {
+	local server
+	server=$(tmux -S "$socket" display-message -p '#{pid}')
+	tmux -S "$socket" kill-server
+	await is_gone "$server"
+}
+
 resize_terminal() {
 	tmux -S "$socket" resize-window -x "$1" -y "$2"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bizlock list, show, watch and break.
+# bizlock list, show and break.
 source "$(dirname "$0")/common.sh"
 
 # json EXPRESSION: of the document on stdout, as `d`.
@@ -150,11 +150,11 @@ test_break_asks_on_a_terminal() {
 	type_keys Enter
 	await_screen '^code 1$'
 	held job a || fail "broken"
-	tmux -S "$socket" respawn-pane -k "$program break job a --fence $(fence_of job a) --yes; echo code \$?; read x"
+	terminal_again "$program break job a --fence $(fence_of job a) --yes; echo code \$?; read x"
 	await_screen '^code 0$'
 	free job a || fail "not broken"
 	hold job b
-	tmux -S "$socket" respawn-pane -k "$program break job b --fence $(fence_of job b); echo code \$?; read x"
+	terminal_again "$program break job b --fence $(fence_of job b); echo code \$?; read x"
 	await_screen 'Break it\?'
 	held job b || fail "broken unasked"
 	type_keys y Enter
@@ -167,89 +167,6 @@ test_a_table_fits_the_terminal() {
 	terminal "$program list; echo code \$?; read x"
 	await_screen '^code 0$'
 	expect_equal "$(screen | grep -c 'a long note')" 1
-}
-
-test_watch_is_refreshed_and_leaves_the_terminal_as_it_was() {
-	terminal "stty -a >$work/before; echo first; $program watch -n 100ms; echo code \$?; stty -a >$work/after; read x"
-	await_screen '  0 locks, 0 waiting'
-	! screen_shows '^first' || fail "not on a screen of its own"
-	hold job a
-	await_screen "^job +a +exclusive +exec +.* $holder "
-	"$program" exec job a -- true &
-	await_screen '^job +a +exclusive +1 +exec'
-	await_screen '  1 locks, 1 waiting'
-	kill "$holder"
-	await_screen '  0 locks'
-	type_keys q
-	await_screen '^code 0$'
-	screen_shows '^first' || fail "the screen is not restored"
-	await test -s "$work/after"
-	cmp "$work/before" "$work/after"
-}
-
-# screen_is LINE...: the screen begins with these lines (regular expressions), and no others.
-screen_is() {
-	local lines line
-	mapfile -t lines < <(screen)
-	while ((${#lines[@]})) && [[ -z ${lines[-1]} ]]; do
-		unset 'lines[-1]'
-	done
-	((${#lines[@]} == $#)) || return 1
-	for line in "${lines[@]}"; do
-		[[ $line =~ ^$1$ ]] || return 1
-		shift
-	done
-}
-
-await_screen_is() {
-	local end=$((SECONDS + PATIENCE_S))
-	until screen_is "$@"; do
-		((SECONDS < end)) || fail "not the screen: $*
-$(screen | sed 's/^/    |/')"
-		sleep 0.02
-	done
-}
-
-test_watch_fits_any_terminal() {
-	local i rows=() head='[0-9:]+  6 locks'
-	for i in {1..6}; do
-		stale_row job "宽字宽字宽字宽字宽字é$i"
-	done
-	terminal "LC_ALL=C.UTF-8 $program watch -n 100ms" 20 4
-	await_screen_is "$head, 0" 'TYPE ID' 'job  宽字宽字宽字宽' '5 not shown'
-	resize_terminal 25 5
-	await_screen_is "$head, 0 wait" 'TYPE ID' 'job  宽字宽字宽字宽字宽字' 'job .*' '4 not shown'
-	resize_terminal 27 8
-	for i in {1..6}; do
-		rows+=("job  宽字宽字宽字宽字宽字é$i")
-	done
-	await_screen_is "$head, 0 waitin" 'TYPE ID' "${rows[@]}"
-	resize_terminal 40 3
-	await_screen_is "$head, 0 waiting  .*" 'TYPE ID .*' '6 not shown'
-	resize_terminal 40 1
-	await_screen_is "$head, 0 waiting  .*"
-	sql "DELETE FROM biz_lock"
-	resize_terminal 20 4
-	await_screen_is '[0-9:]+  0 locks, 0'
-	type_keys q
-}
-
-test_watch_ends_by_ctrl_c_and_lives_through_an_outage() {
-	own_server
-	terminal "$program watch -n 100ms; echo code \$?; stty -a | grep -o ' echo '; read x"
-	await_screen '0 locks'
-	bash "$BIZLOCK_SERVER_SH" kill "$server"
-	await_screen '^[0-9:]+  each:'
-	bash "$BIZLOCK_SERVER_SH" restart "$server"
-	await_screen '0 locks'
-	type_keys C-c
-	await_screen '^code 0$'
-	await_screen '^ echo'
-}
-
-test_watch_needs_a_terminal() {
-	expect 64 "$program" watch
-	expect_err 'needs a terminal'
 }
 
 test_tables_that_are_not_there() {
