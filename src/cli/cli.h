@@ -28,7 +28,7 @@ enum cli_kind {
 	CLI_FLAG,     /* bool */
 	CLI_TEXT,     /* const char * */
 	CLI_NUMBER,   /* uint64_t, from min to max */
-	CLI_DURATION, /* int64_t, milliseconds, from min to max */
+	CLI_DURATION, /* int64_t, kept in milliseconds, from min to max */
 	CLI_WAIT,     /* the same, or -1 for "forever" */
 	CLI_SETTING,  /* an option of the library: bizlock_set(), '-' turned into '_' */
 	CLI_PASSWORD, /* asks for it */
@@ -129,7 +129,7 @@ void cli_help_exits(void);
 
 /* ---- small things ----------------------------------------------------------- */
 
-/* "500ms", "10s", "5m", "1h", "2d"; without a unit: milliseconds. */
+/* "500ms", "1.5s", "5m", "5min", "1h", "1hour", "2d"; without a unit: seconds. */
 bool cli_read_duration(const char *text, int64_t *ret_ms);
 bool cli_read_number(const char *text, uint64_t *ret);
 

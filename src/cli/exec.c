@@ -19,7 +19,7 @@
 #define AT(field) offsetof(struct cli_exec_options, field)
 
 const struct cli_option cli_exec_options[] = {
-        {"wait", 'w', CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "MS|forever",
+        {"wait", 'w', CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "DURATION|forever",
          "for the lock; 0: try once. Default: forever"},
         {"lease", 0, CLI_DURATION, AT(lease_ms), LEASE_MIN_MS, BIZLOCK_LEASE_MAX_MS, "DURATION",
          "1s to 24h, renewed while COMMAND runs; 30s"},

@@ -47,7 +47,7 @@ void cli_help_all(void)
 	       "bizlock help connection  where the server is; the password\n"
 	       "bizlock help exit-codes\n"
 	       "bizlock --version\n\n"
-	       "Durations are 500ms, 10s, 5m, 1h or 2d; without a unit, milliseconds.\n");
+	       "Durations are 500ms, 1.5s, 5m, 1h or 2d; without a unit, seconds.\n");
 }
 
 void cli_help_connection(void)

@@ -67,8 +67,8 @@ static int bad_value(const struct parser *p, const struct cli_option *o, const c
 	return cli_misused(p->c, "--%s: \"%s\" is not %s", o->name, text,
 	                   o->kind == CLI_NUMBER ? "a whole number"
 	                   : o->kind == CLI_WAIT
-	                           ? "a duration such as 500ms, 10s, 5m, or \"forever\""
-	                           : "a duration such as 500ms, 10s, 5m, 1h, 2d");
+	                           ? "a duration such as 10 (seconds), 500ms, 5m, or \"forever\""
+	                           : "a duration such as 10 (seconds), 500ms, 5m, 1h, 2d");
 }
 
 static int out_of_range(const struct parser *p, const struct cli_option *o, const char *text)

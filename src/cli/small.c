@@ -8,10 +8,13 @@
 #define WORD_MAX 40 /* longer than any name */
 #define NEAR 2      /* slips of the pen that still point at a name */
 
+#define SCALE_MAX UINT64_C(1000000000) /* of a fraction: 9 digits */
+
 static const struct unit {
 	const char *name;
 	int64_t ms;
-} units[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+} units[] = {{"", 1000},     {"ms", 1},      {"s", 1000},       {"m", 60000},
+             {"min", 60000}, {"h", 3600000}, {"hour", 3600000}, {"d", 86400000}};
 
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
 
@@ -37,15 +40,36 @@ bool cli_read_number(const char *text, uint64_t *ret)
 	return end && !*end;
 }
 
+static const struct unit *find_unit(const char *name)
+{
+	for (size_t i = 0; i < UNIT_COUNT; i++)
+		if (strcmp(name, units[i].name) == 0)
+			return &units[i];
+	return NULL;
+}
+
+/* A fraction is rounded up: half a millisecond must not become 0, which is "try once". Not by
+ * strtod(), whose point is a comma in some locales. */
 bool cli_read_duration(const char *text, int64_t *ret_ms)
 {
-	uint64_t number = 0;
-	const char *end = read_digits(text, &number);
+	uint64_t whole = 0, part = 0, scale = 1;
+	const char *end = *text == '.' ? text : read_digits(text, &whole);
+	const struct unit *unit;
 
-	for (size_t i = 0; end && i < UNIT_COUNT; i++)
-		if (strcmp(end, units[i].name) == 0)
-			return !__builtin_mul_overflow(number, units[i].ms, ret_ms);
-	return false;
+	if (end && *end == '.') {
+		const char *digits = end + 1;
+
+		end = read_digits(digits, &part);
+		for (; end && digits < end && scale < SCALE_MAX; digits++)
+			scale *= 10;
+		if (end && digits < end)
+			return false;
+	}
+	unit = end ? find_unit(end) : NULL;
+	if (!unit || __builtin_mul_overflow(whole, unit->ms, ret_ms))
+		return false;
+	part = (part * (uint64_t)unit->ms + scale - 1) / scale;
+	return !__builtin_add_overflow(*ret_ms, part, ret_ms);
 }
 
 const char *cli_show_duration(int64_t ms, char buf[CLI_DURATION_SIZE])

@@ -93,7 +93,7 @@ test_busy_is_said_by_the_exit_code() {
 	expect_no_err
 	expect 9 locked --wait 0 -E 9 job a -- true
 	expect 0 locked --wait 0 --conflict-exit-code=0 job a -- true
-	expect 124 locked --wait 100 job a -- true
+	expect 124 locked --wait 0.1 job a -- true
 	expect 9 locked --wait 100ms -E 9 job a -- true
 	expect 75 locked -v --wait 0 job a -- true
 	expect_err "held by exec@$holder\."
@@ -224,8 +224,8 @@ test_misuse() {
 	expect 64 locked --wait soon job a -- true
 	expect_err '"soon" is not a duration'
 	expect 64 locked --wait 99999999999999999999 job a -- true
-	expect 64 locked --lease 10 job a -- true
-	expect_err '10 is out of range, 1.0s to 1d 0h'
+	expect 64 locked --lease 10ms job a -- true
+	expect_err '10ms is out of range, 1.0s to 1d 0h'
 	expect 64 locked --at-most-once-per 213503982335d job a -- true
 	expect 64 locked -E 256 job a -- true
 	expect 64 locked -E x job a -- true
@@ -260,7 +260,7 @@ test_behind_a_locked_table_it_does_not_say_busy() {
 	expect_err 'biz_lock.* is locked by another session'
 	sql "KILL $(sql "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND INFO LIKE 'DO SLEEP%'")"
 	wait "$locker" || true
-	expect 0 "$program" exec -w 10000 job a -- true
+	expect 0 "$program" exec -w 10 job a -- true
 }
 
 run_tests

@@ -99,7 +99,7 @@ test_a_server_that_lets_nobody_in_costs_no_lock() {
 test_a_server_that_restarts_is_waited_for() {
 	own_server
 	bash "$BIZLOCK_SERVER_SH" stop "$server"
-	"$program" exec -w 60000 job a -- echo done >"$out" 2>"$err" &
+	"$program" exec -w 60 job a -- echo done >"$out" 2>"$err" &
 	wrapper=$!
 	sleep 0.5
 	kill -0 "$wrapper" || fail "it did not wait"
@@ -112,7 +112,7 @@ test_a_server_that_restarts_is_waited_for() {
 test_a_server_that_does_not_come_back_ends_the_wait() {
 	own_server
 	bash "$BIZLOCK_SERVER_SH" stop "$server"
-	expect 69 "$program" exec -w 300 job a -- echo done
+	expect 69 "$program" exec -w 0.3 job a -- echo done
 	expect 69 "$program" exec job a -- echo done
 }
 

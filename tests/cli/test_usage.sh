@@ -64,10 +64,58 @@ test_the_nearest_command_and_option_are_suggested() {
 }
 
 test_bad_values_name_their_limits() {
-	expect 64 "$program" --port abc help
-	expect_err '"abc" is not a whole number \(1 to 65535\)'
+	for option in --port -P; do
+		expect 64 "$program" "$option" abc help
+		expect_err '"abc" is not a whole number \(1 to 65535\)'
+	done
 	expect 64 "$program" help --ssl-mode=perhaps
 	expect_err 'verify_identity'
+}
+
+# Whether --lease, which takes 1000 ms to a day, takes it.
+takes() {
+	run "$program" exec "--lease=$1"
+	grep -q 'exec needs' "$err"
+}
+
+# Each at the end of the range, so that it is neither more nor less.
+test_durations_are_read_exactly() {
+	local text
+	for text in 1 1.0 01 1s 1000ms .9991 0.9991s 999.1ms 0.017m 0.017min 0.0003h 0.0003hour 0.00002d \
+		86400 86400s 1440m 1440min 24h 24hour 1d 1.0d 86399.999999999; do
+		takes "$text" || fail "refused: $text"
+	done
+	for text in .999 0.999s 999.0ms 999ms 0.0166m 0.0002h 0.00001d 86400.000000001 86400.1s 1440.1min \
+		24.001hour 1.00001d 2d 18446744073709551615 18446744073709551616s 9223372036854775.807; do
+		! takes "$text" || fail "taken: $text"
+	done
+	for text in '' . 1. s .s 1.s 1..5 1.5.5 1,5 '1 s' ' 1' -1 +1 1x 1S 1e3 0x10 inf 1h30m 1.1234567890; do
+		! takes "$text" || fail "taken: $text"
+		grep -qF "\"$text\" is not a duration such as 10 (seconds), 500ms" "$err" || fail "no reason: $text"
+	done
+	expect 64 "$program" exec -w ever
+	expect_err '"ever" is not a duration such as .* or "forever"'
+}
+
+# As in flock, sleep and timeout.
+test_a_bare_number_is_seconds() {
+	local began
+	hold job a
+	began=$(now_us)
+	expect 124 "$program" exec -w 1 job a -- true
+	(($(now_us) - began >= 900000)) || fail "it gave up after $(($(now_us) - began)) us"
+	expect 0 "$program" exec --at-most-once-per 5000 job once -- true
+	expect 0 "$program" show job once
+	expect_out '^rest +1h 2[0-9]m'
+	sql "INSERT INTO biz_lock (biz_type, biz_id, owner, reentrant, timeout, note, gmt_create, gmt_modified)
+		VALUES ('job', 'dead', 'x@1.00@h', 1, UTC_TIMESTAMP(6) - INTERVAL 10 SECOND, '', UTC_TIMESTAMP(6),
+		UTC_TIMESTAMP(6))"
+	expect 0 "$program" reap --older-than 5000
+	expect_out '^purged 0 '
+	expect 0 "$program" reap --older-than 5
+	expect_out '^purged 1 '
+	expect 64 "$program" watch -n 2
+	expect_err 'watch needs a terminal'
 }
 
 test_options_may_stand_before_the_command() {
