@@ -42,7 +42,7 @@ struct cli_option {
 	enum cli_kind kind;
 	size_t offset; /* in the command's own struct */
 	int64_t min, max;
-	const char *arg, *help; /* arg NULL: takes none */
+	const char *arg, *help; /* arg NULL: takes none. help NULL: another name of an option */
 };
 
 struct cli_command {

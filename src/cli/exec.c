@@ -20,13 +20,16 @@
 
 const struct cli_option cli_exec_options[] = {
         {"wait", 'w', CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "DURATION|forever",
-         "for the lock; 0: try once. Default: forever"},
+         "for the lock; also --timeout. Default: forever"},
+        {"timeout", 0, CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "DURATION|forever", NULL},
+        {"nonblock", 'n', CLI_FLAG, AT(nonblock), 0, 0, NULL, "fail rather than wait, as -w 0"},
         {"lease", 0, CLI_DURATION, AT(lease_ms), LEASE_MIN_MS, BIZLOCK_LEASE_MAX_MS, "DURATION",
          "1s to 24h, renewed while COMMAND runs; 30s"},
-        {"shared", 's', CLI_FLAG, AT(shared), 0, 0, NULL, "share the lock with others"},
-        {"exclusive", 'x', CLI_FLAG, AT(exclusive), 0, 0, NULL, "have it alone, as without -s"},
+        {"shared", 's', CLI_FLAG, AT(shared), 0, 0, NULL, "a shared (read) lock"},
+        {"exclusive", 'x', CLI_FLAG, AT(exclusive), 0, 0, NULL,
+         "an exclusive (write) lock, the default"},
         {"limit", 0, CLI_NUMBER, AT(limit), 1, BIZLOCK_LIMIT_MAX, "N",
-         "share it, N at a time; the same N for all that do"},
+         "as -s, for N at a time; all name the same N"},
         {"note", 0, CLI_TEXT, AT(note), 0, 0, "TEXT", "why, for people who look"},
         {"at-most-once-per", 0, CLI_DURATION, AT(min_hold_ms), 0, UINT32_MAX, "DURATION",
          "nobody else gets the lock within it"},
@@ -61,6 +64,10 @@ static int read_words(struct cli_exec *x)
 		return cli_misused(c, "exec: --shared or --exclusive, not both");
 	if (x->o.limit && x->o.exclusive)
 		return cli_misused(c, "exec: --limit or --exclusive, not both");
+	if (x->o.nonblock && x->o.wait_ms > 0)
+		return cli_misused(c, "exec: --nonblock or --wait, not both");
+	if (x->o.nonblock)
+		x->o.wait_ms = 0;
 	if (c->argc == 0 && own + 3 < all && strcmp(argv[own + 3], "--") == 0) {
 		c->argv = &argv[own + 1];
 		own += 3;

@@ -64,7 +64,7 @@ struct cli_exec_options {
 	uint64_t busy_code;
 	uint64_t limit;
 	const char *note;
-	bool verbose, shared, exclusive;
+	bool verbose, shared, exclusive, nonblock;
 };
 
 #define EXEC_FILES_MAX 256

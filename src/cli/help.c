@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-#define COLUMN 28 /* where explanations begin */
+#define COLUMN 31 /* where explanations begin */
 
 static void show_option(const struct cli_option *o)
 {
@@ -22,7 +22,8 @@ static void show_option(const struct cli_option *o)
 static void show_options(const struct cli_option *o)
 {
 	for (; o && o->name; o++)
-		show_option(o);
+		if (o->help)
+			show_option(o);
 }
 
 void cli_help(const struct cli_command *command)
@@ -31,8 +32,7 @@ void cli_help(const struct cli_command *command)
 	       *command->words ? " " : "", command->words, command->summary);
 	show_options(command->options);
 	show_options(cli_common_options);
-	printf("  -h, -P, -S, -u, -p, -D ... where the server is, as in mysql(1):\n"
-	       "                            bizlock help connection\n");
+	printf("  -h, -P, -S, -u, -p, -D ...   server, as in mysql(1); bizlock help connection\n");
 	if (command->more)
 		printf("\n%s", command->more);
 }

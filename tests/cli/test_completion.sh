@@ -45,6 +45,9 @@ test_bash_knows_every_option() {
 test_bash_knows_values() {
 	expect_equal "$(bash_completes bizlock --ssl-mode verify-i)" verify-identity
 	expect_equal "$(bash_completes bizlock exec --wait f)" forever
+	expect_equal "$(bash_completes bizlock exec --timeout f)" forever
+	expect_equal "$(bash_completes bizlock exec -n --sh)" --shared
+	expect_equal "$(bash_completes bizlock watch -n --ty)" ""
 	expect_equal "$(bash_completes bizlock exec --note li)" ""
 	expect_equal "$(bash_completes bizlock exec a b -- setpri | grep -x setpriv)" setpriv
 }

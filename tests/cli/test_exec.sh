@@ -93,6 +93,11 @@ test_busy_is_said_by_the_exit_code() {
 	expect_no_err
 	expect 9 locked --wait 0 -E 9 job a -- true
 	expect 0 locked --wait 0 --conflict-exit-code=0 job a -- true
+	expect 75 locked -n job a -- true
+	expect 75 locked --nonblock --wait 0 job a -- true
+	expect 64 locked -n --wait 1 job a -- true
+	expect_err '--nonblock or --wait, not both'
+	expect 124 locked --timeout 0.1 job a -- true
 	expect 124 locked --wait 0.1 job a -- true
 	expect 9 locked --wait 100ms -E 9 job a -- true
 	expect 75 locked -v --wait 0 job a -- true

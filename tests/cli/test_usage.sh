@@ -28,6 +28,14 @@ test_every_help_fits_a_screen() {
 	done
 }
 
+# As flock(1) has them.
+test_the_modes_of_a_lock_have_the_words_of_flock() {
+	expect 0 "$program" exec --help
+	expect_out '^  -s, --shared +a shared \(read\) lock$'
+	expect_out '^  -x, --exclusive +an exclusive \(write\) lock, the default$'
+	expect_out '^  -n, --nonblock +fail rather than wait'
+}
+
 test_the_version_is_that_of_the_header() {
 	expect 0 "$program" --version
 	expect_out "^bizlock $(sed -n 's/^#define BIZLOCK_VERSION "\(.*\)"/\1/p' "$root/include/bizlock.h"),"

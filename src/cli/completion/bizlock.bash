@@ -6,7 +6,7 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 # The options of a command.
 _bizlock_options() {
 	case $1 in
-	exec) echo --wait --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
+	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
 	list) echo --type --stale --json ;;
 	show) echo --json ;;
 	watch) echo --type --interval ;;
@@ -19,12 +19,13 @@ _bizlock_options() {
 
 _bizlock_takes_value() {
 	case $1 in
-	-[hPSuDwEtn] | --host | --port | --socket | --user | --database | --defaults-file | \
+	-n) [[ $2 != exec ]] ;; # there it is --nonblock
+	-[hPSuDwEt] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
-		--wait | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
-		--fence | --older-than | --batch | --pause | --max) return 0 ;;
+		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
+		--fence | --older-than | --batch | --pause | --max) ;;
+	*) return 1 ;;
 	esac
-	return 1
 }
 
 _bizlock() {
@@ -41,7 +42,7 @@ _bizlock() {
 			fi
 			return
 		fi
-		if _bizlock_takes_value "${COMP_WORDS[i]}"; then
+		if _bizlock_takes_value "${COMP_WORDS[i]}" "$command"; then
 			i=$((i + 1))
 		elif [[ ${COMP_WORDS[i]} != -* && -z $command ]]; then
 			command=${COMP_WORDS[i]}
@@ -56,12 +57,12 @@ _bizlock() {
 		COMPREPLY=($(compgen -W 'disabled preferred required verify-ca verify-identity' -- "$cur"))
 		return
 		;;
-	-w | --wait)
+	-w | --wait | --timeout)
 		COMPREPLY=($(compgen -W 'forever 0' -- "$cur"))
 		return
 		;;
 	esac
-	if _bizlock_takes_value "$prev"; then
+	if _bizlock_takes_value "$prev" "$command"; then
 		return
 	elif [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$(_bizlock_options "$command") $_bizlock_connection" -- "$cur"))
