@@ -46,7 +46,9 @@ static int ask(const struct cli *c, const struct options *o, const char *holder)
 	if (!isatty(STDIN_FILENO)) {
 		if (o->fence)
 			return CLI_GO_ON;
-		return cli_misused(c, "break: --fence is needed where nobody can be asked: %s",
+		return cli_misused(c,
+		                   "break: --fence is needed where nobody can be asked; a "
+		                   "script gets it from bizlock show --json: %s",
 		                   holder);
 	}
 	cli_say("%s", holder);
@@ -81,7 +83,9 @@ static int break_one(const struct cli *c, const struct options *o, const struct 
 	size_t i = 0;
 
 	if (locks->count > 1 && !o->fence)
-		return cli_misused(c, "break: %zu hold it: --fence says which one", locks->count);
+		return cli_misused(
+		        c, "break: %zu hold it: --fence says which one; bizlock show has all",
+		        locks->count);
 	while (o->fence && i + 1 < locks->count && locks->list[i].fence != o->fence)
 		i++;
 	return break_it(c, o, &locks->list[i]);

@@ -60,6 +60,9 @@ struct cli_command {
  * something was wrong and has been said. */
 int cli_parse(struct cli *c, void *ret);
 
+/* Reads only the options before the first word; any words will do. */
+int cli_parse_to_word(struct cli *c, void *ret);
+
 /* The same for options before the command; c->argv begins with its name. */
 int cli_parse_first(struct cli *c);
 

@@ -40,12 +40,23 @@ const struct cli_option cli_exec_options[] = {
 };
 
 const char cli_exec_more[] =
-        "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER and _SLOT in its environment. If\n"
-        "the lock cannot be renewed, its process group gets SIGTERM with a third of the\n"
-        "lease left, SIGKILL before the lease ends, and bizlock exits by 80; so it does\n"
+        "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT and _TOOK_OVER in its\n"
+        "environment. If the lock cannot be renewed, its process group gets SIGTERM with\n"
+        "a third of the lease left, SIGKILL before it ends, and bizlock exits by 80; also\n"
         "when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
+
+/* Without a "--", the options of the command would be taken for ours, and those be called wrong. */
+static int refuse_bare_command(struct cli_exec *x)
+{
+	struct cli words = *x->c;
+	int code = cli_parse_to_word(&words, &x->o);
+
+	if (code == CLI_GO_ON && words.argc > 2 && *words.argv[2] != '-')
+		return cli_misused(x->c, "exec: \"--\" is missing before the command");
+	return code;
+}
 
 /* Words up to the first "--" are ours. Behind "exec --", a key may begin with a '-'. */
 static int read_words(struct cli_exec *x)
@@ -57,7 +68,9 @@ static int read_words(struct cli_exec *x)
 	while (own < all && strcmp(argv[own], "--") != 0)
 		own++;
 	c->argc = own;
-	code = cli_parse(c, &x->o);
+	code = own == all ? refuse_bare_command(x) : CLI_GO_ON;
+	if (code == CLI_GO_ON)
+		code = cli_parse(c, &x->o);
 	if (code != CLI_GO_ON)
 		return code;
 	if (x->o.shared && x->o.exclusive)

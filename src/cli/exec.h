@@ -91,7 +91,8 @@ struct cli_exec {
 	int64_t began_ms; /* of cli_exec_now_ms(): the wait */
 	uint64_t fence;
 	uint32_t lease_ms, slot;
-	char *owner; /* as the row has it */
+	bool took_over; /* its last holder never released it */
+	char *owner;    /* as the row has it */
 
 	pid_t child;        /* and the group's number */
 	bool awaits_tty;    /* it was stopped because it has no terminal, and stays so */

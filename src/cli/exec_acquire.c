@@ -111,6 +111,7 @@ static void *acquire(void *arg)
 	if (a->rc == BIZLOCK_OK) {
 		x->fence = a->grant.fence;
 		x->slot = a->grant.slot;
+		x->took_over = a->grant.flags & BIZLOCK_TOOK_OVER;
 		x->lease_ms = a->grant.lease_ms;
 		a->rc = bizlock_look(x->c->lock, x->key, keep_owner, a);
 		if (a->rc == BIZLOCK_OK && !x->owner)
@@ -151,15 +152,15 @@ static int not_acquired(const struct cli_exec *x, const struct acquisition *a)
 	return cli_exit_of(a->rc);
 }
 
-static int acquired(const struct cli_exec *x, const bizlock_grant *grant)
+static int acquired(const struct cli_exec *x)
 {
 	char waited[CLI_DURATION_SIZE];
 
 	if (x->o.verbose)
-		cli_say("%s acquired after %s, fence %" PRIu64 "%s", x->name,
-		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), grant->fence,
-		        grant->flags & BIZLOCK_TOOK_OVER ? "; its last holder never released it"
-		                                         : "");
+		cli_say("%s acquired after %s, fence %" PRIu64, x->name,
+		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), x->fence);
+	if (x->took_over)
+		cli_say("%s was taken over: its last holder never released it", x->name);
 	return CLI_GO_ON;
 }
 
@@ -194,7 +195,7 @@ int cli_exec_acquire(struct cli_exec *x)
 	if (x->c->die_by)
 		code = 128 + x->c->die_by;
 	else
-		code = a.rc == BIZLOCK_OK ? acquired(x, &a.grant) : not_acquired(x, &a);
+		code = a.rc == BIZLOCK_OK ? acquired(x) : not_acquired(x, &a);
 	free(a.message);
 	return code;
 }

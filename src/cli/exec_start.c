@@ -76,8 +76,9 @@ static void close_others(const struct cli_inherited *in)
 
 /* None of these is BIZLOCK_<OPTION> of an option: a program that uses the library would
  * read it as such. BIZLOCK_OUTER: owners of all the execs around the command. */
-static const char *const variables[] = {"BIZLOCK_TYPE=",  "BIZLOCK_ID=",    "BIZLOCK_FENCE=",
-                                        "BIZLOCK_OWNER=", "BIZLOCK_OUTER=", "BIZLOCK_SLOT="};
+static const char *const variables[] = {
+        "BIZLOCK_TYPE=",  "BIZLOCK_ID=",   "BIZLOCK_FENCE=",    "BIZLOCK_OWNER=",
+        "BIZLOCK_OUTER=", "BIZLOCK_SLOT=", "BIZLOCK_TOOK_OVER="};
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
@@ -103,8 +104,9 @@ static char *outer(const struct cli_exec *x)
 static bool add_variables(const struct cli_exec *x, char **to)
 {
 	char fence[24], slot[16], *all = outer(x);
-	const char *values[VARIABLES] = {x->key.biz_type, x->key.biz_id, fence,
-	                                 x->owner,        all,           slot};
+	const char *values[VARIABLES] = {
+	        x->key.biz_type,         x->key.biz_id, fence, x->owner, all, slot,
+	        x->took_over ? "1" : "0"};
 	bool done = all != NULL;
 
 	snprintf(fence, sizeof(fence), "%" PRIu64, x->fence);

@@ -36,11 +36,17 @@ static bool make_room(struct cli_locks *locks)
 	return true;
 }
 
+/* A contender that waits for sharers to leave has an owner, and depth 0. */
+static bool is_held(const bizlock_info *info)
+{
+	return info->left_ms > 0 && *info->owner && info->depth > 0;
+}
+
 int cli_locks_keep(void *arg, const bizlock_info *info)
 {
 	struct cli_locks *locks = arg;
 
-	if (locks->stale_only && info->left_ms > 0)
+	if ((locks->stale_only && info->left_ms > 0) || (locks->held_only && !is_held(info)))
 		return 0;
 	locks->more = locks->max && locks->count == locks->max;
 	if (locks->more)

@@ -16,10 +16,10 @@ struct cli_lock {
 struct cli_locks {
 	struct cli_lock *list;
 	size_t count, room;
-	size_t max;      /* 0: all */
-	bool stale_only; /* what is to be kept */
-	bool more;       /* than max */
-	bool failed;     /* out of memory */
+	size_t max;                 /* 0: all */
+	bool stale_only, held_only; /* what is to be kept */
+	bool more;                  /* than max */
+	bool failed;                /* out of memory */
 };
 
 /* For bizlock_each() and bizlock_look(); arg: a struct cli_locks. */

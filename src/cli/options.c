@@ -226,6 +226,11 @@ int cli_parse_first(struct cli *c)
 	return parse(c, NULL, NULL, "+");
 }
 
+int cli_parse_to_word(struct cli *c, void *ret)
+{
+	return parse(c, ret, c->command->options, "+");
+}
+
 int cli_parse(struct cli *c, void *ret)
 {
 	const struct cli_command *command = c->command;

@@ -277,18 +277,23 @@ static void fit(struct libscols_table *table, size_t width)
 
 char *cli_locks_text(const struct cli_locks *locks, enum cli_form form, size_t width)
 {
+	bool head_only = form == CLI_FORM_TABLE && width && locks->count == 0;
 	struct libscols_table *table;
 	char *ret = NULL;
 
-	/* For no locks libsmartcols would print nothing, which is no JSON. */
+	/* For no locks libsmartcols would print nothing, which is no JSON, and on a terminal no
+	 * answer: there, the head of a line that is cut off. */
 	if (form == CLI_FORM_JSON && locks->count == 0)
 		return strdup("{\n   \"locks\": []\n}");
 	table = scols_new_table();
-	if (table && fill(table, locks, form)) {
+	if (table && fill(table, locks, form) &&
+	    (!head_only || scols_table_new_line(table, NULL))) {
 		fit(table, width);
 		if (scols_print_table_to_string(table, &ret) != 0)
 			ret = NULL;
 	}
 	scols_unref_table(table);
+	if (ret && head_only)
+		ret[strcspn(ret, "\n")] = '\0';
 	return ret;
 }

@@ -207,7 +207,8 @@ own_server() {
 	eval "$(bash "$BIZLOCK_SERVER_SH" env "$server")"
 	write_options "$work/own.cnf"
 	{
-		echo "CREATE DATABASE IF NOT EXISTS $database; USE $database;"
+		# What an earlier test has left in it would be taken over.
+		echo "DROP DATABASE IF EXISTS $database; CREATE DATABASE $database; USE $database;"
 		cat "$root"/sql/*.sql
 	} | "$(sql_client)" --defaults-file="$work/own.cnf"
 	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf

@@ -87,6 +87,18 @@ test_signal_dispositions_are_those_of_the_caller() {
 	expect_equal "$there" "$here"
 }
 
+test_a_takeover_is_told() {
+	sql "INSERT INTO biz_lock (biz_type, biz_id, owner, reentrant, timeout, note, gmt_create, gmt_modified)
+		VALUES ('job', 'a', 'exec@77.00112233aabbccdd@db-7', 1, UTC_TIMESTAMP(6) - INTERVAL 1 MINUTE, '',
+		UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))"
+	expect 0 locked job a -- sh -c 'echo "took over: $BIZLOCK_TOOK_OVER"'
+	expect_out '^took over: 1$'
+	expect_err '^bizlock: job/a was taken over: its last holder never released it$'
+	BIZLOCK_TOOK_OVER=1 expect 0 locked job a -- sh -c 'echo "took over: $BIZLOCK_TOOK_OVER"'
+	expect_out '^took over: 0$'
+	expect_no_err
+}
+
 test_busy_is_said_by_the_exit_code() {
 	hold job a --note "night run"
 	expect 75 locked --wait 0 job a -- true
@@ -223,6 +235,13 @@ test_misuse() {
 	expect 64 locked job a
 	expect_err 'no command'
 	expect 64 locked job a --
+	expect 64 locked job a ls -la
+	expect_err '"--" is missing before the command$'
+	expect 64 locked -w 0 job a ls
+	expect_err '"--" is missing before the command$'
+	expect 64 locked job a -w 0
+	expect_err 'no command'
+	expect 0 locked job a --help
 	expect 64 locked job -- true
 	expect_err 'exec needs BIZ_TYPE BIZ_ID'
 	expect 64 locked job a b -- true

@@ -31,6 +31,28 @@ test_list_shows_what_there_is() {
 	expect 0 "$program" list --stale
 	expect_equal "$(wc -l <"$out")" 2
 	expect_out '^job +b'
+	expect 0 "$program" list --held
+	expect_equal "$(wc -l <"$out")" 2
+	expect_out '^job +a'
+	expect 64 "$program" list --held --stale
+	expect_err '--held or --stale, not both'
+}
+
+test_a_contender_does_not_hold() {
+	hold job a --shared
+	"$program" exec job a -- true &
+	await eval '"$program" list | grep -qE "^job +a +exclusive"'
+	expect 0 "$program" list --held
+	expect_equal "$(wc -l <"$out")" 2
+	expect_out '^job +a +shared'
+}
+
+test_no_locks_have_a_head_on_a_terminal() {
+	terminal "$program list; echo code \$?; read x"
+	await_screen '^code 0$'
+	screen | grep -v '^$' >"$out"
+	expect_equal "$(wc -l <"$out")" 2
+	expect_out '^TYPE +ID +MODE .* NOTE *$'
 }
 
 test_json_is_json() {
@@ -117,7 +139,9 @@ test_break_frees_the_lock_that_was_seen_and_no_other() {
 	expect 75 "$program" break job a --fence $((fence + 1))
 	expect_err "held by exec@$holder\..*fence $fence"
 	expect 64 "$program" break job a
-	expect_err -- "--fence is needed.*fence $fence"
+	expect_err "--fence is needed.* a script gets it from bizlock show --json: job/a.* fence $fence"
+	expect 0 "$program" show --json job a
+	expect_equal "$(json "d['locks'][0]['fence']")" "$fence"
 	held job a || fail "broken"
 	expect 0 "$program" break job a --fence "$fence"
 	expect_out "^broken: job/a, held by exec@$holder\..*, fence $fence, for "
@@ -174,6 +198,7 @@ test_tables_that_are_not_there() {
 	for command in list "show job a" "break job a --fence 1"; do
 		BIZLOCK_DATABASE=mysql expect 78 "$program" $command
 		expect_no_out
+		expect_err 'run bizlock migrate'
 	done
 }
 

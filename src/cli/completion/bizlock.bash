@@ -7,7 +7,7 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 _bizlock_options() {
 	case $1 in
 	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
-	list) echo --type --stale --json ;;
+	list) echo --type --held --stale --json ;;
 	show) echo --json ;;
 	watch) echo --type --interval ;;
 	break) echo --fence --yes ;;

@@ -9,7 +9,8 @@
  * but SCHEMA, with what to do. Returns the code, which is rc for all else. */
 int bl_err_missing(struct bl_err *err, int rc);
 
-#define BL_SCHEMA_ADVICE "apply the files of sql/ to this database, or call bizlock_migrate()"
+#define BL_SCHEMA_ADVICE                                                                           \
+	"run bizlock migrate, call bizlock_migrate(), or apply the files of sql/ to this database"
 
 unsigned bl_schema_newest(void); /* that this library knows */
 
