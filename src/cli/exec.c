@@ -144,13 +144,14 @@ static void give_back(const struct cli_exec *x)
 static int run_command(struct cli_exec *x)
 {
 	int code = cli_exec_start(x);
-	bool is_lost;
+	bool had_tty, is_lost;
 
 	if (code != CLI_GO_ON) {
 		give_back(x);
 		return code;
 	}
 	cli_exec_watch(x);
+	had_tty = x->tty.lent != 0;
 	cli_tty_take_back(&x->tty, x->signalled != 0);
 	is_lost = bury(x);
 	if (*x->ran) {
@@ -159,10 +160,14 @@ static int run_command(struct cli_exec *x)
 		give_back(x);
 		code = is_lost ? CLI_LOST : x->status;
 	}
-	/* A shell script goes on after a program that exits by 130, but not after one that SIGINT
-	 * has ended, as it has ended the command. */
-	if (x->signalled == SIGINT && code != CLI_LOST)
+	/* A shell script goes on after a program that exits by 130, and after one that SIGINT has
+	 * ended, unless the script itself got SIGINT: the terminal sent it to the command's group
+	 * alone. We block it until we die of it. */
+	if (x->signalled == SIGINT && code != CLI_LOST) {
 		x->c->die_by = SIGINT;
+		if (had_tty)
+			kill(0, SIGINT);
+	}
 	return code;
 }
 

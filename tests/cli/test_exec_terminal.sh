@@ -58,20 +58,45 @@ test_ctrl_c_while_waiting_gives_up() {
 	kill "$holder"
 }
 
-# bash ends a script when a command in it is killed by SIGINT. It goes on when the command exits
-# with 130.
-test_ctrl_c_ends_the_script_around_it() {
-	cat >"$work/script" <<-'EOF2'
-		bizlock exec job a -- sleep 1000
-		echo the script went on
-	EOF2
+# ctrl_c_at INTERPRETER SCRIPT: types Ctrl-C while the script runs the command; if it went on, it
+# would make a file. What it printed would not tell: "^C" stands before that, on the same line.
+ctrl_c_at() {
+	local script
+	rm -f "$work/went-on" "$work/script.pid"
+	echo "$2" >"$work/script"
 	shell
-	type_line "bash $work/script"
+	type_line "$1 $work/script"
 	await held job a
+	await test -s "$work/script.pid"
+	script=$(cat "$work/script.pid")
 	await eval '[[ -n $(pgrep -f "^sleep 1000$" -s $(session)) ]]'
 	type_keys C-c
-	await_screen '^ready>$'
-	! screen_shows '^the script went on' || fail "it went on"
+	await is_gone "$script"
+	await free job a
+	[[ ! -e $work/went-on ]] || fail "it went on"
+	type_line 'echo still $((1 + 1))'
+	await_screen '^still 2$'
+}
+
+# bash ends a script that got SIGINT, when the command that it waits for died of SIGINT.
+test_ctrl_c_ends_the_script_around_it() {
+	ctrl_c_at bash "echo \$\$ >$work/script.pid
+		bizlock exec job a -- sleep 1000
+		touch $work/went-on"
+}
+
+# Others end at once.
+test_ctrl_c_ends_a_script_of_sh() {
+	ctrl_c_at sh "echo \$\$ >$work/script.pid
+		bizlock exec job a -- sleep 1000
+		touch $work/went-on"
+}
+
+test_ctrl_c_ends_a_script_of_python() {
+	ctrl_c_at python3 "import os, subprocess
+open('$work/script.pid', 'w').write(str(os.getpid()))
+subprocess.call(['bizlock', 'exec', 'job', 'a', '--', 'sleep', '1000'])
+open('$work/went-on', 'w')"
 }
 
 test_ctrl_z_stops_all_and_fg_goes_on() {
