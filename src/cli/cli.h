@@ -20,6 +20,7 @@ struct cli {
 	bool ask_password;
 	bool pipe_ignored; /* SIGPIPE, by whoever started us */
 	int die_by;        /* the signal that has ended us; 0: none */
+	bool left;         /* a thread is still in a call of `lock`, which nobody waits for */
 };
 
 /* ---- options ------------------------------------------------------------- */

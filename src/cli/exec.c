@@ -112,33 +112,56 @@ static bool bury(struct cli_exec *x)
 	return is_lost;
 }
 
-static int release(struct cli_exec *x, bool is_lost)
+static int release(struct cli_exec *x)
 {
-	int rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
-
-	if (is_lost || rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER)
-		return cli_give_up(CLI_LOST,
-		                   "%s was not safely held to the end (fence %" PRIu64
-		                   "): its work may be half done",
-		                   x->name, x->fence);
-	if (rc != BIZLOCK_OK)
-		cli_failed(x->c, rc); /* it stays locked until the lease ends; the work is done */
-	return x->status;
+	return bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 }
 
 /* The command has not run, so the lock must not rest: one machine without the program would keep
  * the job from all others. A release would make the lock rest. So the hold is broken first, and the
  * release finds it lost. */
-static void give_back(const struct cli_exec *x)
+static int release_unused(struct cli_exec *x)
 {
 	int rc = BIZLOCK_OK;
 
 	if (x->o.min_hold_ms > 0)
-		rc = bizlock_break(x->c->lock, x->key, x->fence);
-	if (rc == BIZLOCK_OK)
-		rc = bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
-	if (rc != BIZLOCK_OK && rc != BIZLOCK_LOST && rc != BIZLOCK_NOT_OWNER)
-		cli_failed(x->c, rc);
+		rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
+	return rc == BIZLOCK_OK ? release(x) : rc;
+}
+
+static bool was_lost(int rc)
+{
+	return rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER;
+}
+
+/* The work is done, or has not begun: so a lock that stays changes no exit code. */
+static int give_back(struct cli_exec *x, int (*how)(struct cli_exec *x))
+{
+	int rc;
+
+	cli_exec_leave(x);
+	rc = cli_exec_call(x, how);
+	if (rc == CLI_EXEC_LEFT)
+		cli_say("%s: the server does not answer; the lock stays until its lease ends",
+		        x->name);
+	else if (rc != BIZLOCK_OK && !was_lost(rc))
+		cli_say("%s", x->call_message);
+	return rc;
+}
+
+void cli_exec_give_back(struct cli_exec *x)
+{
+	give_back(x, release_unused);
+}
+
+static int end_work(struct cli_exec *x, bool is_lost)
+{
+	if (was_lost(give_back(x, release)) || is_lost)
+		return cli_give_up(CLI_LOST,
+		                   "%s was not safely held to the end (fence %" PRIu64
+		                   "): its work may be half done",
+		                   x->name, x->grant.fence);
+	return x->status;
 }
 
 static int run_command(struct cli_exec *x)
@@ -147,17 +170,18 @@ static int run_command(struct cli_exec *x)
 	bool had_tty, is_lost;
 
 	if (code != CLI_GO_ON) {
-		give_back(x);
+		cli_exec_give_back(x);
 		return code;
 	}
 	cli_exec_watch(x);
 	had_tty = x->tty.lent != 0;
 	cli_tty_take_back(&x->tty, x->signalled != 0);
 	is_lost = bury(x);
+	cli_exec_catch(x, false);
 	if (*x->ran) {
-		code = release(x, is_lost);
+		code = end_work(x, is_lost);
 	} else {
-		give_back(x);
+		cli_exec_give_back(x);
 		code = is_lost ? CLI_LOST : x->status;
 	}
 	/* A shell script goes on after a program that exits by 130, and after one that SIGINT has
@@ -212,6 +236,13 @@ static int prepare(struct cli_exec *x)
 	return code == CLI_GO_ON ? cli_exec_refuse_nested(x) : code;
 }
 
+static int close_client(struct cli_exec *x)
+{
+	bizlock_close(x->c->lock);
+	x->c->lock = NULL;
+	return BIZLOCK_OK;
+}
+
 int cli_exec(struct cli *c)
 {
 	/* The library's thread may report a loss until the client is closed, which is later. */
@@ -237,6 +268,9 @@ int cli_exec(struct cli *c)
 		cli_tty_end(&x.tty);
 	}
 	cli_guard_end(&x.guard);
-	free(x.owner);
+	if (x.signals >= 0) {
+		cli_exec_leave(&x);
+		cli_exec_call(&x, close_client);
+	}
 	return code;
 }

@@ -16,6 +16,7 @@
 #define CLI_EXEC_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 #include <termios.h>
 
@@ -89,10 +90,17 @@ struct cli_exec {
 	int wake;    /* eventfd: something has happened in another thread */
 
 	int64_t began_ms; /* of cli_exec_now_ms(): the wait */
-	uint64_t fence;
-	uint32_t lease_ms, slot;
-	bool took_over; /* its last holder never released it */
-	char *owner;    /* as the row has it */
+	bizlock_acquire_opts opts;
+	bizlock_grant grant;
+	char *owner; /* as the row has it */
+
+	/* The call of the library that is under way, or was last. */
+	int (*call)(struct cli_exec *x);
+	int call_rc;
+	char call_message[1024]; /* of a failure */
+	atomic_bool call_done;
+	int came;            /* the signal that was to end us during the acquisition; 0: none */
+	int64_t leave_by_ms; /* when all calls have to be done; 0: not limited */
 
 	pid_t child;        /* and the group's number */
 	bool awaits_tty;    /* it was stopped because it has no terminal, and stays so */
@@ -111,6 +119,19 @@ int cli_exec_acquire(struct cli_exec *x);
 
 int64_t cli_exec_now_ms(void); /* CLOCK_BOOTTIME */
 void cli_exec_wake(int fd);
+
+/* Makes a call of the library, which may have to wait for a server, and hears signals meanwhile.
+ * One that is to end us stops an acquisition, and limits the time as cli_exec_leave() does; one
+ * that comes later makes it shorter. CLI_EXEC_LEFT: the call was not done in time and goes on; from
+ * then on there are no more calls. */
+#define CLI_EXEC_LEFT (-1)
+int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x));
+
+/* What is left to do at the server has a few seconds from here on, in all. */
+void cli_exec_leave(struct cli_exec *x);
+
+/* Gives back a lock under which the command has not run. */
+void cli_exec_give_back(struct cli_exec *x);
 
 /* Starts the command; CLI_GO_ON or an exit code. */
 int cli_exec_start(struct cli_exec *x);

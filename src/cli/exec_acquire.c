@@ -1,33 +1,10 @@
 /* How bizlock exec gets its lock; and an exec within an exec. */
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "cli/exec.h"
-
-struct acquisition {
-	struct cli_exec *x;
-	bizlock_acquire_opts opts;
-	bizlock_grant grant;
-	int rc;
-	char *message;
-	atomic_bool done;
-};
-
-void cli_exec_wake(int fd)
-{
-	uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* it is awake */
-}
 
 /* ---- nested execs ------------------------------------------------------------------- */
 
@@ -93,63 +70,32 @@ int cli_exec_refuse_nested(struct cli_exec *x)
 
 static int keep_owner(void *arg, const bizlock_info *info)
 {
-	struct acquisition *a = arg;
+	struct cli_exec *x = arg;
 
-	if (info->fence != a->grant.fence || !info->flags != !a->opts.flags)
+	if (info->fence != x->grant.fence || !info->flags != !x->opts.flags)
 		return 0;
-	a->x->owner = strdup(info->owner);
+	x->owner = strdup(info->owner);
 	return 1;
 }
 
-/* The message is the thread's own, so it is taken here. */
-static void *acquire(void *arg)
+static int acquire(struct cli_exec *x)
 {
-	struct acquisition *a = arg;
-	struct cli_exec *x = a->x;
+	int rc = bizlock_acquire(x->c->lock, x->key, &x->opts, &x->grant);
 
-	a->rc = bizlock_acquire(x->c->lock, x->key, &a->opts, &a->grant);
-	if (a->rc == BIZLOCK_OK) {
-		x->fence = a->grant.fence;
-		x->slot = a->grant.slot;
-		x->took_over = a->grant.flags & BIZLOCK_TOOK_OVER;
-		x->lease_ms = a->grant.lease_ms;
-		a->rc = bizlock_look(x->c->lock, x->key, keep_owner, a);
-		if (a->rc == BIZLOCK_OK && !x->owner)
-			a->rc = BIZLOCK_LOST;
-	}
-	if (a->rc != BIZLOCK_OK)
-		a->message = strdup(bizlock_errmsg(x->c->lock));
-	atomic_store(&a->done, true);
-	cli_exec_wake(x->wake);
-	return NULL;
+	if (rc == BIZLOCK_OK)
+		rc = bizlock_look(x->c->lock, x->key, keep_owner, x);
+	return rc == BIZLOCK_OK && !x->owner ? BIZLOCK_LOST : rc;
 }
 
-/* The first signal that is to end us; 0: none came. */
-static int wait_for(struct cli_exec *x, struct acquisition *a)
+static int not_acquired(const struct cli_exec *x, int rc)
 {
-	struct pollfd fds[] = {{x->signals, POLLIN, 0}, {x->wake, POLLIN, 0}};
-	struct signalfd_siginfo info;
-	int came = 0;
-
-	while (!atomic_load(&a->done)) {
-		poll(fds, 2, -1);
-		if (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info) && !came)
-			came = (int)info.ssi_signo;
-		if (came)
-			bizlock_stop(x->c->lock, 1);
-	}
-	return came;
-}
-
-static int not_acquired(const struct cli_exec *x, const struct acquisition *a)
-{
-	bool busy = a->rc == BIZLOCK_BUSY || a->rc == BIZLOCK_TIMEOUT;
+	bool busy = rc == BIZLOCK_BUSY || rc == BIZLOCK_TIMEOUT;
 
 	if (!busy || x->o.verbose)
-		cli_say("%s", a->message && *a->message ? a->message : bizlock_strerror(a->rc));
+		cli_say("%s", x->call_message);
 	if (busy && x->o.busy_code <= 255)
 		return (int)x->o.busy_code;
-	return cli_exit_of(a->rc);
+	return cli_exit_of(rc);
 }
 
 static int acquired(const struct cli_exec *x)
@@ -158,10 +104,23 @@ static int acquired(const struct cli_exec *x)
 
 	if (x->o.verbose)
 		cli_say("%s acquired after %s, fence %" PRIu64, x->name,
-		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), x->fence);
-	if (x->took_over)
+		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), x->grant.fence);
+	if (x->grant.flags & BIZLOCK_TOOK_OVER)
 		cli_say("%s was taken over: its last holder never released it", x->name);
 	return CLI_GO_ON;
+}
+
+/* A signal has ended the wait. The lock may have been acquired nevertheless. */
+static int not_wanted(struct cli_exec *x, int rc)
+{
+	x->c->die_by = x->came;
+	if (rc == CLI_EXEC_LEFT)
+		cli_say("%s: the server does not answer; if the lock was acquired, it stays locked "
+		        "until its lease ends",
+		        x->name);
+	else if (rc == BIZLOCK_OK)
+		cli_exec_give_back(x);
+	return 128 + x->came;
 }
 
 /* The server may have been waited for, too. */
@@ -176,26 +135,19 @@ static int64_t wait_left_ms(const struct cli_exec *x)
 
 int cli_exec_acquire(struct cli_exec *x)
 {
-	struct acquisition a = {
-	        .x = x, .opts = BIZLOCK_ACQUIRE_OPTS_INIT, .grant = BIZLOCK_GRANT_INIT};
-	pthread_t thread;
-	int code;
+	int rc;
 
-	a.opts.wait_ms = wait_left_ms(x);
-	a.opts.lease_ms = (uint32_t)x->o.lease_ms;
-	a.opts.min_hold_ms = (uint32_t)x->o.min_hold_ms;
-	a.opts.flags = x->o.shared || x->o.limit ? BIZLOCK_SHARED : 0;
-	a.opts.limit = (uint32_t)x->o.limit;
-	a.opts.owner = EXEC_OWNER;
-	a.opts.note = x->o.note;
-	if (pthread_create(&thread, NULL, acquire, &a) != 0)
-		return cli_give_up(CLI_SYSTEM, "no thread can be started");
-	x->c->die_by = wait_for(x, &a);
-	pthread_join(thread, NULL);
-	if (x->c->die_by)
-		code = 128 + x->c->die_by;
-	else
-		code = a.rc == BIZLOCK_OK ? acquired(x) : not_acquired(x, &a);
-	free(a.message);
-	return code;
+	x->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	x->opts = (bizlock_acquire_opts)BIZLOCK_ACQUIRE_OPTS_INIT;
+	x->opts.wait_ms = wait_left_ms(x);
+	x->opts.lease_ms = (uint32_t)x->o.lease_ms;
+	x->opts.min_hold_ms = (uint32_t)x->o.min_hold_ms;
+	x->opts.flags = x->o.shared || x->o.limit ? BIZLOCK_SHARED : 0;
+	x->opts.limit = (uint32_t)x->o.limit;
+	x->opts.owner = EXEC_OWNER;
+	x->opts.note = x->o.note;
+	rc = cli_exec_call(x, acquire);
+	if (x->came)
+		return not_wanted(x, rc);
+	return rc == BIZLOCK_OK ? acquired(x) : not_acquired(x, rc);
 }

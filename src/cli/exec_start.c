@@ -106,11 +106,11 @@ static bool add_variables(const struct cli_exec *x, char **to)
 	char fence[24], slot[16], *all = outer(x);
 	const char *values[VARIABLES] = {
 	        x->key.biz_type,         x->key.biz_id, fence, x->owner, all, slot,
-	        x->took_over ? "1" : "0"};
+	        x->grant.flags & BIZLOCK_TOOK_OVER ? "1" : "0"};
 	bool done = all != NULL;
 
-	snprintf(fence, sizeof(fence), "%" PRIu64, x->fence);
-	snprintf(slot, sizeof(slot), "%" PRIu32, x->slot);
+	snprintf(fence, sizeof(fence), "%" PRIu64, x->grant.fence);
+	snprintf(slot, sizeof(slot), "%" PRIu32, x->grant.slot);
 	for (size_t i = 0; done && i < VARIABLES; i++)
 		if (asprintf(&to[i], "%s%s", variables[i], values[i]) < 0) {
 			to[i] = NULL;

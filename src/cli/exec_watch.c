@@ -64,7 +64,7 @@ int64_t cli_exec_now_ms(void)
 
 static int64_t kill_margin(const struct cli_exec *x)
 {
-	int64_t part = x->lease_ms / KILL_PART;
+	int64_t part = x->grant.lease_ms / KILL_PART;
 
 	return part < KILL_MS ? part : KILL_MS;
 }
@@ -105,8 +105,8 @@ static void tell_to_end(struct cli_exec *x, int64_t rest)
 static int mind_lease(struct cli_exec *x)
 {
 	int64_t rest = cli_exec_rest_ms(x);
-	int64_t before_term = rest + kill_margin(x) - x->lease_ms / TERM_PART;
-	int64_t tick = x->lease_ms / TICK_PART, next;
+	int64_t before_term = rest + kill_margin(x) - x->grant.lease_ms / TERM_PART;
+	int64_t tick = x->grant.lease_ms / TICK_PART, next;
 
 	if (before_term <= 0 && !x->ending)
 		tell_to_end(x, rest);

@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -48,9 +49,12 @@ int main(int argc, char **argv)
 	if (bizlock_new(&c.lock) != BIZLOCK_OK)
 		return cli_give_up(CLI_INTERNAL, "%s", bizlock_errmsg(NULL));
 	code = run(&c);
-	bizlock_close(c.lock);
+	if (!c.left)
+		bizlock_close(c.lock);
 	code = cli_finish(&c, code);
 	if (c.die_by)
 		die_by(c.die_by);
+	if (c.left)
+		_exit(code); /* exit() would take from that thread what it works with */
 	return code;
 }

@@ -77,6 +77,39 @@ test_a_server_that_hangs_for_a_moment_is_lived_through() {
 	expect_no_err
 }
 
+# Without a limit it would take three network timeouts, of 10 s each.
+ends_soon() {
+	local began=$SECONDS
+	exit_of "$1"
+	((SECONDS < began + 15)) || fail "it took $((SECONDS - began)) s"
+}
+
+test_a_server_that_hangs_at_the_end_is_left() {
+	own_server
+	"$program" exec job a -- bash -c "touch $work/ready; until [[ -e $work/go ]]; do sleep 0.05; done; exit 7" \
+		2>"$err" &
+	wrapper=$!
+	await test -e "$work/ready"
+	bash "$BIZLOCK_SERVER_SH" freeze "$server"
+	touch "$work/go"
+	ends_soon "$wrapper"
+	expect_equal "$code" 7
+	expect_err 'job/a: the server does not answer; the lock stays until its lease ends'
+}
+
+test_a_server_that_hangs_does_not_make_a_waiter_deaf() {
+	own_server
+	"$program" exec job a -- bash -c "touch $work/holding; exec sleep 1000" &
+	await test -e "$work/holding"
+	"$program" exec -v job a -- true 2>"$err" &
+	wrapper=$!
+	await file_says "$err" 'held by exec@'
+	bash "$BIZLOCK_SERVER_SH" freeze "$server"
+	kill -TERM "$wrapper"
+	ends_soon "$wrapper"
+	expect_equal "$code" 143
+}
+
 # The user of the command cannot connect any more, and the lock is renewed by what is there.
 test_a_server_that_lets_nobody_in_costs_no_lock() {
 	local host
