@@ -113,7 +113,7 @@ struct cli_exec {
 
 void cli_inherited_note(struct cli_inherited *ret);
 
-/* Both: CLI_GO_ON or an exit code. The first: an exec of a lock that an exec around it holds. */
+/* Both: CLI_GO_ON or an exit code. The first: an exec that would wait for an exec around it. */
 int cli_exec_refuse_nested(struct cli_exec *x);
 int cli_exec_acquire(struct cli_exec *x);
 

@@ -25,34 +25,56 @@ static bool is_outer(const char *owner)
 
 struct sight {
 	const struct cli_exec *x;
-	bool outer;
+	uint64_t alone;   /* the fence of an exec around us that has the lock alone; 0: none has */
+	uint64_t shares;  /* the same, of one that shares it */
+	unsigned sharers; /* how many do */
+	bool is_wanted;   /* by somebody who waits for the sharers to leave */
 };
+
+static void show(const struct cli_exec *x, const bizlock_info *info)
+{
+	char left[CLI_DURATION_SIZE];
+
+	cli_show_duration(info->left_ms, left);
+	if (*info->owner)
+		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s", x->name,
+		        info->owner, info->fence, left);
+	else
+		cli_say("%s is at rest for another %s", x->name, left);
+}
 
 static int look(void *arg, const bizlock_info *info)
 {
 	struct sight *s = arg;
-	const struct cli_exec *x = s->x;
-	char left[CLI_DURATION_SIZE];
+	bool shares = info->flags & BIZLOCK_SHARED;
 
-	if (info->left_ms <= 0 || s->outer)
+	if (info->left_ms <= 0)
 		return 0;
-	s->outer = is_outer(info->owner);
-	if (s->outer)
-		cli_say("%s is held by the exec that runs this one (fence %" PRIu64
-		        "): waiting for it would never end",
-		        x->name, info->fence);
-	else if (x->o.verbose && *info->owner)
-		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s", x->name,
-		        info->owner, info->fence, cli_show_duration(info->left_ms, left));
-	else if (x->o.verbose)
-		cli_say("%s is at rest for another %s", x->name,
-		        cli_show_duration(info->left_ms, left));
+	if (is_outer(info->owner)) {
+		*(shares ? &s->shares : &s->alone) = info->fence;
+		s->sharers += shares;
+		return 0;
+	}
+	s->is_wanted |= !shares && info->depth == 0 && *info->owner;
+	if (s->x->o.verbose)
+		show(s->x, info);
 	return 0;
 }
 
-/* An exec of a lock that an exec around it holds is refused, not run under the outer lock: that
+/* Would it wait for an exec that waits for its end? One that shares goes beside others, but not
+ * past somebody who waits to have the lock alone, and so waits for the exec around us. */
+static bool would_wait_for_itself(const struct sight *s)
+{
+	const struct cli_exec_options *o = &s->x->o;
+
+	if (s->alone || s->sharers == 0)
+		return s->alone;
+	return !(o->shared || o->limit) || s->is_wanted || (o->limit && s->sharers >= o->limit);
+}
+
+/* An exec that would wait for an exec around it is refused, not run under the outer lock: that
  * has its own lease, minimum and end, which need not be what is asked for here. An owner is one
- * client of one process, so the row alone decides, whatever database was meant. */
+ * client of one process, so the rows alone decide, whatever database was meant. */
 int cli_exec_refuse_nested(struct cli_exec *x)
 {
 	struct sight s = {.x = x};
@@ -63,7 +85,13 @@ int cli_exec_refuse_nested(struct cli_exec *x)
 	rc = bizlock_look(x->c->lock, x->key, look, &s);
 	if (rc != BIZLOCK_OK)
 		return cli_failed(x->c, rc);
-	return s.outer ? CLI_NESTED : CLI_GO_ON;
+	if (!would_wait_for_itself(&s))
+		return CLI_GO_ON;
+	return cli_give_up(CLI_NESTED,
+	                   "%s is held by the exec that runs this one (fence %" PRIu64
+	                   ")%s: waiting for it would never end",
+	                   x->name, s.alone ? s.alone : s.shares,
+	                   !s.alone && s.is_wanted ? ", and somebody waits to have it alone" : "");
 }
 
 /* ---- acquiring ------------------------------------------------------------------------ */

@@ -226,6 +226,33 @@ test_the_same_lock_within_itself_is_refused() {
 	expect 0 env BIZLOCK_OUTER="exec@1.0000000000000000@elsewhere" "$program" exec job a -- true
 }
 
+# exec_in_exec CODE "OPTIONS OF THE OUTER" "OPTIONS OF THE INNER"
+exec_in_exec() {
+	expect "$1" locked $2 job a -- "$program" exec $3 job a -- true
+}
+
+test_sharers_within_sharers_do_not_wait_for_themselves() {
+	exec_in_exec 0 --shared --shared
+	exec_in_exec 0 "--limit 2" "--limit 2"
+	exec_in_exec 81 "--limit 1" "--limit 1"
+	expect 81 locked --limit 2 job a -- "$program" exec --limit 2 job a -- \
+		"$program" exec --limit 2 job a -- true
+	exec_in_exec 81 --shared ""
+	exec_in_exec 81 "" --shared
+}
+
+# It stands before a newcomer, and waits for the exec around that.
+test_a_sharer_within_a_sharer_does_not_wait_behind_who_waits_for_it() {
+	expect 81 locked --shared job a -- bash -c "
+		env -u BIZLOCK_OUTER '$program' exec -w 60s job a -- true 2>/dev/null &
+		until '$program' show job a | grep -q '^waiting'; do sleep 0.05; done
+		'$program' exec --shared job a -- true
+		code=\$?
+		kill \$!
+		exit \$code"
+	expect_err 'and somebody waits to have it alone: waiting for it would never end'
+}
+
 test_keys_that_look_like_options() {
 	expect 0 locked --wait 0 -- -x --id -- sh -c 'echo $BIZLOCK_TYPE $BIZLOCK_ID'
 	expect_out '^-x --id$'

@@ -93,8 +93,6 @@ test_what_cannot_be() {
 	expect 64 "$program" exec -s -x job a -- true
 	expect 64 "$program" exec -x --limit 2 job a -- true
 	expect 64 "$program" exec --limit 0 job a -- true
-	expect 81 "$program" exec --shared job a -- "$program" exec --shared job a -- true
-	expect 81 "$program" exec --shared job a -- "$program" exec job a -- true
 }
 
 run_tests
