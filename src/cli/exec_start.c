@@ -82,8 +82,12 @@ static const char *const variables[] = {
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
+/* A password that was given to us is not for the command: whatever it runs could read it, and
+ * so could everybody who is shown its environment. */
 static bool is_ours(const char *entry)
 {
+	if (strncmp(entry, "BIZLOCK_PASSWORD=", strlen("BIZLOCK_PASSWORD=")) == 0)
+		return true;
 	for (size_t i = 0; i < VARIABLES; i++)
 		if (strncmp(entry, variables[i], strlen(variables[i])) == 0)
 			return true;

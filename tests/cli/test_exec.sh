@@ -295,6 +295,12 @@ test_a_server_that_is_not_there() {
 	BIZLOCK_DATABASE=mysql expect 78 locked job a -- true
 }
 
+test_the_command_gets_no_password() {
+	BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSWORD:-} expect 0 locked job a -- env
+	expect_out '^BIZLOCK_DATABASE='
+	! grep '^BIZLOCK_PASSWORD' "$out" || fail "it has it"
+}
+
 test_the_password_is_not_seen() {
 	hold job a
 	tr '\0' ' ' <"/proc/$holder/cmdline" >"$out"
