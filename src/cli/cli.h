@@ -82,6 +82,9 @@ bizlock_key cli_key(const struct cli *c);
  * exit code. */
 int cli_open(struct cli *c);
 
+/* The same for what bizlock_open() has answered. */
+int cli_opened(const struct cli *c, int rc);
+
 /* Reads the options as cli_parse() does, and opens the client. */
 int cli_begin(struct cli *c, void *ret);
 

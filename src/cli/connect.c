@@ -50,17 +50,20 @@ int cli_password(struct cli *c)
 	return rc == BIZLOCK_OK ? CLI_GO_ON : cli_failed(c, rc);
 }
 
-int cli_open(struct cli *c)
+int cli_opened(const struct cli *c, int rc)
 {
-	int code = cli_password(c), rc;
+	const char *message = bizlock_errmsg(c->lock);
 
-	if (code != CLI_GO_ON)
-		return code;
-	rc = bizlock_open(c->lock);
 	if (rc == BIZLOCK_OK)
 		return CLI_GO_ON;
-	code = cli_failed(c, rc);
-	return rc == BIZLOCK_INVALID ? CLI_CONFIG : code;
+	return cli_give_up(cli_exit_of_open(rc, message), "%s", message);
+}
+
+int cli_open(struct cli *c)
+{
+	int code = cli_password(c);
+
+	return code == CLI_GO_ON ? cli_opened(c, bizlock_open(c->lock)) : code;
 }
 
 int cli_begin(struct cli *c, void *ret)

@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/cli.h"
 
 enum cli_exit cli_exit_of(int bizlock_error)
@@ -30,4 +33,34 @@ enum cli_exit cli_exit_of(int bizlock_error)
 		break;
 	}
 	return CLI_INTERNAL;
+}
+
+/* Numbers of servers and connectors for a user, password or database that they refuse. The library
+ * tells them by its message alone. */
+static bool is_refusal(unsigned long number)
+{
+	static const unsigned refusals[] = {
+	        1044, 1045, 1049, /* no access to the database; wrong password; no such database */
+	        1130, 1698, 1862, /* not from this host; no password; it has expired */
+	        2059, 3118, 4151, /* no such plugin; the account is locked, by MySQL, by MariaDB */
+	};
+
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (refusals[i] == number)
+			return true;
+	return false;
+}
+
+enum cli_exit cli_exit_of_open(int bizlock_error, const char *message)
+{
+	const char *at = message;
+
+	while (bizlock_error == BIZLOCK_CONN && (at = strchr(at, '(')) != NULL) {
+		char *end;
+		unsigned long number = strtoul(++at, &end, 10);
+
+		if (*end == ')' && is_refusal(number))
+			return CLI_CONFIG;
+	}
+	return bizlock_error == BIZLOCK_INVALID ? CLI_CONFIG : cli_exit_of(bizlock_error);
 }

@@ -15,7 +15,7 @@
 	X(OUTPUT, 74, "standard output could not be written")                                      \
 	X(BUSY, 75, "somebody else holds the lock (exec: -E chooses another)")                     \
 	X(REFUSED, 76, "the server refused a statement")                                           \
-	X(CONFIG, 78, "option files, tables or the server do not fit")                             \
+	X(CONFIG, 78, "option files, user, password, tables or the server do not fit")             \
 	X(LOST, 80, "exec: the lock was lost, the work is half done; reap: its own lock was")      \
 	X(NESTED, 81, "exec: the lock is held by the exec that runs this one")                     \
 	X(TIMEOUT, 124, "the lock was not free in time (exec: -E chooses another)")
@@ -28,5 +28,8 @@ enum cli_exit {
 
 /* For an error of the library. */
 enum cli_exit cli_exit_of(int bizlock_error);
+
+/* For an error of bizlock_open(). To try again helps against CLI_UNREACHABLE alone. */
+enum cli_exit cli_exit_of_open(int bizlock_error, const char *message);
 
 #endif

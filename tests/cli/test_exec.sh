@@ -291,8 +291,16 @@ test_a_server_that_is_not_there() {
 	expect_no_out
 	expect_err 'conn'
 	expect 78 locked --defaults-file="$work/none.cnf" job a -- true
-	BIZLOCK_DATABASE=bizlock_no_such_database expect 69 locked job a -- true
+	BIZLOCK_DATABASE=bizlock_no_such_database expect 78 locked job a -- true
 	BIZLOCK_DATABASE=mysql expect 78 locked job a -- true
+}
+
+# Whoever waits for a server, or starts a job again, must be able to tell that it would not help.
+test_who_is_not_let_in_has_to_change_something() {
+	BIZLOCK_PASSWORD=wrong-word expect 78 locked job a -- true
+	expect_err 'Access denied'
+	BIZLOCK_USER=nobody-of-this-name expect 78 locked job a -- true
+	BIZLOCK_PASSWORD=wrong-word expect 78 "$program" list
 }
 
 test_the_command_gets_no_password() {

@@ -33,7 +33,7 @@ test_a_wrong_one_is_refused_and_not_repeated() {
 	await_screen '^Password:$'
 	type_keys -l wrong-word
 	type_keys Enter
-	await_screen '^code 69$'
+	await_screen '^code 78$'
 	await_screen 'Access denied'
 	! screen_shows wrong-word || fail "it was shown"
 }
