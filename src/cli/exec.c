@@ -204,18 +204,33 @@ static void lost(void *arg, bizlock_key key, uint64_t fence)
 	cli_exec_wake(*(const int *)arg);
 }
 
-/* A server that is full, or restarts, is waited for as the lock is. Without a limit it is not:
- * nobody would hear of a wrong address. */
-static int open_client(struct cli_exec *x)
+/* A server that is full, restarts, or is not there yet is waited for as the lock is. Somebody has
+ * to hear of that, for the address may be wrong. */
+static int await_server(struct cli_exec *x)
 {
-	int64_t ms = x->o.wait_ms < UINT32_MAX ? x->o.wait_ms : UINT32_MAX;
+	int64_t left = cli_exec_wait_left_ms(x);
 	char text[24];
 
+	cli_say("%s; waiting for the server", bizlock_errmsg(x->c->lock));
+	snprintf(text, sizeof(text), "%" PRId64,
+	         left >= 0 && left < UINT32_MAX ? left : UINT32_MAX);
+	if (bizlock_set(x->c->lock, "open_wait_ms", text) != BIZLOCK_OK)
+		return BIZLOCK_INVALID;
+	return bizlock_open(x->c->lock);
+}
+
+static int open_client(struct cli_exec *x)
+{
+	struct cli *c = x->c;
+	int code = cli_password(c), rc;
+
+	if (code != CLI_GO_ON)
+		return code;
 	x->began_ms = cli_exec_now_ms();
-	snprintf(text, sizeof(text), "%" PRId64, ms);
-	if (ms > 0 && bizlock_set(x->c->lock, "open_wait_ms", text) != BIZLOCK_OK)
-		return cli_give_up(CLI_SYSTEM, "%s", bizlock_errmsg(x->c->lock));
-	return cli_open(x->c);
+	rc = bizlock_open(c->lock);
+	if (x->o.wait_ms != 0 && cli_exit_of_open(rc, bizlock_errmsg(c->lock)) == CLI_UNREACHABLE)
+		rc = await_server(x);
+	return cli_opened(c, rc);
 }
 
 static int prepare(struct cli_exec *x)

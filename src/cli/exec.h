@@ -117,6 +117,9 @@ void cli_inherited_note(struct cli_inherited *ret);
 int cli_exec_refuse_nested(struct cli_exec *x);
 int cli_exec_acquire(struct cli_exec *x);
 
+/* Of the time to wait; -1: it is not limited. */
+int64_t cli_exec_wait_left_ms(const struct cli_exec *x);
+
 int64_t cli_exec_now_ms(void); /* CLOCK_BOOTTIME */
 void cli_exec_wake(int fd);
 

@@ -152,7 +152,7 @@ static int not_wanted(struct cli_exec *x, int rc)
 }
 
 /* The server may have been waited for, too. */
-static int64_t wait_left_ms(const struct cli_exec *x)
+int64_t cli_exec_wait_left_ms(const struct cli_exec *x)
 {
 	int64_t left = x->o.wait_ms - (cli_exec_now_ms() - x->began_ms);
 
@@ -167,7 +167,7 @@ int cli_exec_acquire(struct cli_exec *x)
 
 	x->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	x->opts = (bizlock_acquire_opts)BIZLOCK_ACQUIRE_OPTS_INIT;
-	x->opts.wait_ms = wait_left_ms(x);
+	x->opts.wait_ms = cli_exec_wait_left_ms(x);
 	x->opts.lease_ms = (uint32_t)x->o.lease_ms;
 	x->opts.min_hold_ms = (uint32_t)x->o.min_hold_ms;
 	x->opts.flags = x->o.shared || x->o.limit ? BIZLOCK_SHARED : 0;

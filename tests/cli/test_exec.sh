@@ -287,7 +287,7 @@ test_misuse() {
 }
 
 test_a_server_that_is_not_there() {
-	expect 69 locked -h 127.0.0.1 -P 1 job a -- echo ran
+	expect 69 locked -w 0 -h 127.0.0.1 -P 1 job a -- echo ran
 	expect_no_out
 	expect_err 'conn'
 	expect 78 locked --defaults-file="$work/none.cnf" job a -- true

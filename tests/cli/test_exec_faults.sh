@@ -146,7 +146,53 @@ test_a_server_that_does_not_come_back_ends_the_wait() {
 	own_server
 	bash "$BIZLOCK_SERVER_SH" stop "$server"
 	expect 69 "$program" exec -w 0.3 job a -- echo done
-	expect 69 "$program" exec job a -- echo done
+	expect_err 'waiting for the server$'
+	expect 69 "$program" exec -w 0 job a -- echo done
+	! grep 'waiting for the server' "$err" || fail "it waited"
+}
+
+# "forever" is the default.
+test_a_server_is_waited_for_as_long_as_the_lock() {
+	own_server
+	bash "$BIZLOCK_SERVER_SH" stop "$server"
+	"$program" exec job a -- echo done >"$out" 2>"$err" &
+	wrapper=$!
+	await file_says "$err" 'waiting for the server$'
+	bash "$BIZLOCK_SERVER_SH" restart "$server"
+	exit_of "$wrapper"
+	expect_equal "$code" 0
+	expect_out done
+}
+
+# As a container's is, whose server is started after it.
+test_a_name_that_is_not_known_yet_is_waited_for() {
+	local began
+	began=$(now_us)
+	expect 69 "$program" exec -h no-such-host.invalid -w 1500ms job a -- true
+	(($(now_us) - began > 1400000)) || fail "it did not wait"
+}
+
+test_a_server_that_is_full_is_waited_for() {
+	local i
+	own_server
+	sql() {
+		"$(sql_client)" --defaults-file="$work/own.cnf" -N -B mysql -e "$1"
+	}
+	sql "CREATE USER few@'%' IDENTIFIED BY 'few'; GRANT ALL ON $database.* TO few@'%';
+		CREATE USER few@localhost IDENTIFIED BY 'few'; GRANT ALL ON $database.* TO few@localhost;
+		SET GLOBAL max_connections = 10"
+	for i in {1..10}; do # one more is kept for root
+		"$(sql_client)" --defaults-file="$work/own.cnf" mysql -e 'DO SLEEP(1000)' >"$work/fill.$i" 2>&1 &
+	done
+	export BIZLOCK_USER=few BIZLOCK_PASSWORD=few
+	await eval '"$program" list >"$out" 2>"$err"; grep -q "(1040)" "$err"'
+	"$program" exec job a -- echo done >"$out" 2>"$err" &
+	wrapper=$!
+	await file_says "$err" '\(1040\); waiting for the server$'
+	sql "SET GLOBAL max_connections = 100"
+	exit_of "$wrapper"
+	expect_equal "$code" 0
+	expect_out done
 }
 
 test_the_servers_last_words_are_told() {

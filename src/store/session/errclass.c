@@ -165,9 +165,9 @@ bool bl_password_refused(const struct bl_err *err)
 bool bl_server_away(const struct bl_err *err)
 {
 	static const unsigned passing[] = {
-	        CR_CONNECTION_ERROR, CR_CONN_HOST_ERROR,           CR_SERVER_GONE_ERROR,
-	        CR_SERVER_LOST,      CR_SERVER_LOST_EXTENDED,      ER_SERVER_SHUTDOWN,
-	        MYSQL_NOT_AVAILABLE, ER_OPTION_PREVENTS_STATEMENT,
+	        CR_CONNECTION_ERROR,  CR_CONN_HOST_ERROR,  CR_UNKNOWN_HOST,
+	        CR_SERVER_GONE_ERROR, CR_SERVER_LOST,      CR_SERVER_LOST_EXTENDED,
+	        ER_SERVER_SHUTDOWN,   MYSQL_NOT_AVAILABLE, ER_OPTION_PREVENTS_STATEMENT,
 	};
 
 	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
