@@ -1,6 +1,5 @@
 #include "base/err.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,16 +53,19 @@ static void settle(char *text, size_t size, int len)
 	}
 }
 
+void bl_err_format(char *ret, size_t size, const char *fmt, va_list args)
+{
+	settle(ret, size, vsnprintf(ret, size, fmt, args));
+}
+
 int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
 {
 	char msg[sizeof(e->msg)]; /* the old message may be among the arguments */
 	va_list args;
-	int len;
 
 	va_start(args, fmt);
-	len = vsnprintf(msg, sizeof(msg), fmt, args);
+	bl_err_format(msg, sizeof(msg), fmt, args);
 	va_end(args);
-	settle(msg, sizeof(msg), len);
 	e->code = code;
 	e->native = e->refused = 0;
 	memcpy(e->msg, msg, strlen(msg) + 1);
@@ -77,9 +79,8 @@ int bl_err_wrap(struct bl_err *e, const char *fmt, ...)
 	int len;
 
 	va_start(args, fmt);
-	len = vsnprintf(prefix, sizeof(prefix), fmt, args);
+	bl_err_format(prefix, sizeof(prefix), fmt, args);
 	va_end(args);
-	settle(prefix, sizeof(prefix), len);
 	len = snprintf(whole, sizeof(whole), "%s%s%s", prefix, e->msg[0] ? ": " : "", e->msg);
 	settle(whole, sizeof(whole), len);
 	memcpy(e->msg, whole, strlen(whole) + 1);

@@ -3,6 +3,9 @@
 #ifndef BL_BASE_ERR_H
 #define BL_BASE_ERR_H
 
+#include <stdarg.h>
+#include <stddef.h>
+
 #include "bizlock.h"
 
 struct bl_err {
@@ -18,6 +21,13 @@ int bl_err_set(struct bl_err *e, int code, const char *fmt, ...)
 
 /* Puts "prefix: " before the message. Returns the error's code. */
 int bl_err_wrap(struct bl_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* vsnprintf() for what is to be shown: keys, owners, paths and the server's words are data. A
+ * control character or a stray byte becomes '?', and what does not fit is cut off behind a whole
+ * character.
+ */
+void bl_err_format(char *ret, size_t size, const char *fmt, va_list args)
+        __attribute__((format(printf, 3, 0)));
 
 /* OK, no number, no message. */
 static inline void bl_err_clear(struct bl_err *e)
