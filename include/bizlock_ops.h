@@ -201,6 +201,36 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
                                                             size_t *ret_len);
 
+/* ---- why it does what it does ------------------------------------------- */
+
+/* One line of a trace. Valid during the callback. The text can be shown alone: it begins with key
+ * and owner, and has no control characters. They are here once more, as they are, so that a program
+ * can choose lines without taking texts apart, which change from version to version. */
+typedef struct bizlock_trace {
+	size_t size;                   /* set by the library */
+	int64_t time_us;               /* of the decision: microseconds since 1970, UTC */
+	const char *biz_type, *biz_id; /* the key; NULL: the line is about none */
+	const char *owner;             /* its name, or the number of its thread; NULL: about none */
+	const char *text;
+} bizlock_trace;
+
+/* Calls fn for each thing that this client does about its locks, and says why: what a contender has
+ * seen (row, doorbell) and does (goes for the row, sleeps at the doorbell, is watched, polls, goes
+ * past the doorbell, gives up); who got a lock, gave it back, handed it over, lost it; renewals and
+ * batches; connections opened, lost and ended; rows removed late. There are no passwords in it.
+ * fn NULL: nobody is told, and it costs nothing but a look at a flag. The client may be new or
+ * open.
+ *
+ * fn is called by a thread of the library's own, one line at a time, a moment after the fact, with
+ * no lock of the library held: if fn is slow or blocks, no lock is renewed later for that. 1,024
+ * lines wait for fn; what comes while they do is dropped, and a line says how many were. fn may
+ * call any function but bizlock_close() and this one (MISUSE); what it does is traced, too. This
+ * function and bizlock_close() return when all lines so far have been told to the earlier fn, and
+ * it is not called after that. In a forked child fn is not called. While fn is set: a thread, 1 MB,
+ * and 2 us or so a line. INVALID, MISUSE; NOMEM: nobody is told. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int
+bizlock_on_trace(bizlock *, void (*fn)(void *arg, const bizlock_trace *), void *arg);
+
 /* ---- is all well -------------------------------------------------------- */
 
 /* Levels of a finding.

@@ -1,4 +1,4 @@
-/* The public door to the numbers. */
+/* The public door to what a client has counted, and to what it does. */
 #include "api/args.h"
 #include "api/door.h"
 #include "client/client.h"
@@ -45,4 +45,14 @@ int bizlock_stats_prometheus(bizlock *b, char *ret, size_t size, size_t *ret_len
 	if (rc != BIZLOCK_OK)
 		return rc;
 	return bl_door_out(b, "stats_prometheus", err, write_text(b, ret, size, ret_len, err));
+}
+
+int bizlock_on_trace(bizlock *b, void (*fn)(void *arg, const bizlock_trace *), void *arg)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_visit(b, "on_trace", err, BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_out(b, "on_trace", err, bl_trace_tell_to(&b->trace, fn, arg, err));
 }

@@ -33,6 +33,7 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err)
 	pthread_mutex_init(&b->mu, NULL);
 	bl_watch_init(&b->watch);
 	bl_ops_init(&b->ops);
+	bl_trace_init(&b->trace);
 	b->loss_watch.fd = -1;
 	bl_cond_init(&b->changed);
 	*ret = b;
@@ -187,6 +188,7 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK) {
 		b->failover->reread = bl_client_reread_password;
 		b->failover->reread_arg = b;
+		b->failover->trace = &b->trace;
 		rc = inspect_in_time(b, err);
 	}
 	if (rc == BIZLOCK_OK)

@@ -59,8 +59,10 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct bl_hold *h = bl_held_with_fence(&b->held, &items[i].key, items[i].fence);
 
-		if (h)
-			bl_hold_remove(b, h);
+		if (!h)
+			continue;
+		BL_TRACE(&b->trace, &h->key, &h->owner, "released by close");
+		bl_hold_remove(b, h);
 	}
 	bl_unlock(b);
 }
@@ -261,12 +263,15 @@ void bl_client_close(struct bizlock *b, bl_answer_op *answer)
 
 	if (forked && !forked_whole(b))
 		return;
-	if (!forked && await_open(b))
+	if (forked)
+		bl_trace_forget(&b->trace);
+	else if (await_open(b))
 		leave_open_state(b, answer);
 	bl_client_tear_down(b, forked);
 	bl_config_free(&b->config);
 	bl_config_free(&b->set);
 	if (!forked) {
+		bl_trace_end(&b->trace);
 		pthread_cond_destroy(&b->changed);
 		pthread_mutex_destroy(&b->mu);
 	}

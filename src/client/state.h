@@ -1,7 +1,7 @@
 /* The client: what bizlock.h calls `bizlock`, one call on it, and who may touch what.
  *
  * Threads. Callers come and go, any number of them. Three threads are the client's own;
- * two more kinds are started when they are needed.
+ * three more kinds are started when they are needed.
  * Each has the work that fits what may keep it waiting:
  *   - the loss watch (hold/loss.c) looks at the clock and at threads that have ended, and
  *     sends nothing, so that no server can keep it from telling a loss in time. So it also ends
@@ -15,6 +15,8 @@
  *     as long as the network does, and costs nobody a lease;
  *   - the watch thread (watch/watch.c) is there once more keys were waited for than connections
  *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
+ *   - the trace's thread (core/trace.c) is there while a function of bizlock_on_trace() is set,
+ *     and calls it: whatever that waits for, no lock is renewed later;
  *   - the request threads (request/ops.c) are there once bizlock_async.h was used. The first one
  * runs all requests, and waits for nothing but answers of the server. If an answer takes more than
  *     10 ms, a second thread runs the other requests. More threads sleep at the doorbells of hot
@@ -22,9 +24,9 @@
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
- * serial, stamp). There is one more, that of store/failover.c, which chooses among several hosts.
- * It is taken last, and for a moment. Each dial has a thread, which ends with it (store/race.c).
- * Nobody waits for one that its server does not let end.
+ * serial, stamp). There are two more, that of store/failover.c, which chooses among several hosts,
+ * and that of core/trace.c. Each is taken last, and for a moment. Each dial has a thread, which
+ * ends with it (store/race.c). Nobody waits for one that its server does not let end.
  *
  * The client is a monitor: a call takes the mutex, and lets go of it only
  *   - while a statement is under way, on a connection that is lent to it;
@@ -88,6 +90,7 @@
 #include "client/watch/watch.h"
 #include "core/held.h"
 #include "core/numbers.h"
+#include "core/trace.h"
 #include "store/bell/bell.h"
 #include "store/session/server.h"
 
@@ -133,6 +136,7 @@ struct bizlock {
 	struct bl_watch watch;
 	struct bl_ops ops;
 	struct bl_numbers numbers; /* atomics */
+	struct bl_trace trace;     /* has a mutex of its own */
 };
 
 static inline void bl_lock(struct bizlock *b)

@@ -16,6 +16,7 @@ has() {
 			ls /usr/include/{mariadb,mysql}/mysql.h
 		;;
 	smartcols) pkg-config --exists smartcols ;;
+	sdt) echo '#include <sys/sdt.h>' | cc -E - ;;
 	client) sql_client ;;
 	criterion) pkg-config --exists criterion || ls /usr/include/criterion/criterion.h ;;
 	server) server_program ;;
@@ -43,6 +44,7 @@ package() {
 	c++) echo "g++: the header is also C++" ;;
 	connector) echo "$(of_its_family libmysqlclient-dev libmariadb-dev): client library" ;;
 	smartcols) echo "libsmartcols-dev: tables of the command line" ;;
+	sdt) echo "systemtap-sdt-dev: probes for bpftrace" ;;
 	client) echo "$(core "$(of_its_family mysql-client mariadb-client)"): SQL client" ;;
 	criterion) echo "libcriterion-dev: test framework" ;;
 	server) echo "$(core mariadb-server) $(core mariadb-client): private server" ;;

@@ -93,8 +93,12 @@ static int break_lock(struct breaking *b)
 		return rc;
 	lose_own(b);
 	b->keeper = row.bell;
-	if (b->there && b->keeper)
-		bl_run(b->call, kill_keeper, b, NULL);
+	if (!b->there || !b->keeper)
+		return BIZLOCK_OK;
+	BL_TRACE(&b->call->client->trace, &b->call->key, NULL,
+	         "KILL %" PRIu64 ", the connection that has the doorbell of what was broken",
+	         b->keeper);
+	bl_run(b->call, kill_keeper, b, NULL);
 	return BIZLOCK_OK;
 }
 

@@ -197,6 +197,8 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	if (rc == BIZLOCK_OK)
 		batch_order(b, batch);
 	bl_lock(b);
+	BL_TRACE(&b->trace, NULL, NULL, "batch of %zu: %s", batch->n,
+	         rc == BIZLOCK_OK ? "answered" : err.msg);
 	note_crowd(b);
 	if (batch->of_threads && rc == BIZLOCK_OK)
 		expect_threads(batch->conn, (unsigned)batch->n, batch->rung);

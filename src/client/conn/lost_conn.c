@@ -1,5 +1,6 @@
 #include "client/conn/lost_conn.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "store/session/kill.h"
@@ -42,6 +43,8 @@ int bl_lost_conns_end(struct bl_pool *p, struct bl_conn *conn, struct bl_err *er
 		pthread_mutex_unlock(p->mu);
 		rc = bl_kill_marked(&conn->session, &mark, err);
 		pthread_mutex_lock(p->mu);
+		BL_TRACE(p->trace, NULL, NULL, "KILL %" PRIu64 ", a connection that was lost: %s",
+		         mark.id, rc == BIZLOCK_OK ? "it has ended" : err->msg);
 		if (rc != BIZLOCK_OK)
 			return rc;
 		if (strcmp(lost->mark.name, mark.name) == 0)

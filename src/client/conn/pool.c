@@ -1,5 +1,6 @@
 #include "client/conn/pool.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -23,6 +24,7 @@ int bl_pool_init(struct bl_pool *p, pthread_mutex_t *mu, struct bl_failover *fai
 	unsigned size = failover->config.max_connections;
 
 	*p = (struct bl_pool){.mu = mu, .failover = failover, .sql = sql, .numbers = numbers};
+	p->trace = failover->trace;
 	p->answer = bl_config_answer_ms(&failover->config) * BL_NS_PER_MS;
 	p->last = &p->first;
 	p->conns = calloc(size, sizeof(*p->conns));
@@ -236,9 +238,22 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err
 	return rc;
 }
 
+static void trace_end(const struct bl_pool *p, const struct bl_conn *c)
+{
+	const struct bl_session *s = &c->session;
+
+	BL_TRACE(p->trace, NULL, NULL, "connection %" PRIu64 " to %s %s", s->mark.id,
+	         bl_failover_name(p->failover, s),
+	         s->left     ? "closed"
+	         : s->away   ? "lost: its server takes no writes now"
+	         : s->silent ? "lost: no answer in time"
+	                     : "lost");
+}
+
 /* From here on nobody finds it; the jobs in its line have to go elsewhere. */
 static void disconnect(struct bl_pool *p, struct bl_conn *c)
 {
+	trace_end(p, c);
 	c->id = 0;
 	c->used = false;
 	c->bells = 0;

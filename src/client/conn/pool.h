@@ -58,6 +58,7 @@ struct bl_pool {
 	struct bl_failover *failover;
 	const struct bl_sql *sql;
 	struct bl_numbers *numbers;
+	struct bl_trace *trace;
 	struct bl_worker *janitor; /* looks after idle connections, and sends heartbeats */
 	struct bl_worker *watch;   /* cuts off statements that do not end */
 	bl_time answer;            /* how long a server may take for one */

@@ -9,6 +9,7 @@
  * place in the queue and its holds, which are ACQUIRING and busy. */
 #include "client/contest/contest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/conn/retry.h"
@@ -85,6 +86,8 @@ static int survive(struct bl_contest *c, int rc)
 		return rc;
 	if (!conn && bl_waited_in_vain(err))
 		return survive_wait(c);
+	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner, "%s: %s",
+	         over ? "gives up" : "tries again", err->msg);
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
 		return bl_contest_pause(c, c->wait.end);
@@ -121,6 +124,31 @@ static int drop_all_unknown(struct bl_contest *c)
 
 /* ---- the turns ----------------------------------------------------------------------------- */
 
+static void trace_turn(const struct bl_contest *c, const struct bl_seen *seen, enum bl_next next)
+{
+	static const char *const does[] = {
+	        [BL_NEXT_TRY] = "goes for the row",
+	        [BL_NEXT_TRY_PAST] = "goes past the doorbell",
+	        [BL_NEXT_SLEEP] = "waits for the doorbell",
+	        [BL_NEXT_POLL] = "polls",
+	        [BL_NEXT_REFUSE] = "gives up",
+	};
+	const char *bell = !c->wait.bells    ? "not used"
+	                   : seen->bell_ours ? "ours"
+	                   : !seen->bell_by  ? "nobody's"
+	                   : c->among        ? "the first contender's"
+	                   : seen->by_holder ? "the holder's"
+	                                     : "another contender's";
+	char row[BL_ROW_TEXT_MAX] = "free";
+
+	if (seen->left_ns > 0 || seen->fenced)
+		bl_row_describe(c->row, row, sizeof(row));
+	else if (c->row->found)
+		snprintf(row, sizeof(row), "its lease is over");
+	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
+	         "row: %s; doorbell: %s; %s", row, bell, does[next]);
+}
+
 static int act(struct bl_contest *c)
 {
 	struct bl_seen seen = {
@@ -130,6 +158,7 @@ static int act(struct bl_contest *c)
 	        .bell_by = c->row->bell_by,
 	        .bell_ours = c->n == 1 && c->members[0]->hold->bell,
 	};
+	enum bl_next next;
 	bl_time until;
 
 	/* Whoever has the doorbell is first in line, and gives it on; but if slot 0 is ours, it
@@ -138,7 +167,12 @@ static int act(struct bl_contest *c)
 		seen.by_holder = seen.bell_by;
 	seen.bell_ours |= c->stays && seen.bell_by;
 
-	switch (bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until)) {
+	next = bl_wait_next(&c->wait, &seen, bl_now(), bl_random(c->client), &until);
+	if (next == BL_NEXT_SLEEP || next == BL_NEXT_POLL)
+		BL_PROBE(waiting, &c->blocker->call.key, &c->call->owner, c->row->fence);
+	if (bl_traces(&c->client->trace))
+		trace_turn(c, &seen, next);
+	switch (next) {
 	case BL_NEXT_TRY:
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
@@ -291,6 +325,9 @@ static int join_queue(struct bl_contest *c)
 	c->place.alone = !c->among;
 	c->place.along = c->unsure; /* it must look for a row that may be there */
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
+	if (c->queue && bl_queue_first(c->queue) != &c->place)
+		BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
+		         "waits behind %zu others of this client", c->queue->places.count - 1);
 	if (c->queue)
 		return BIZLOCK_OK;
 	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
@@ -363,6 +400,8 @@ static int give_way(struct bl_contest *c)
 	if (!until || c->request->once)
 		return BL_AGAIN;
 	c->parked_until = bl_earlier(until, c->wait.end);
+	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
+	         "lets another client go first, whose watcher was woken");
 	if (c->op)
 		return BL_PARKED;
 	bl_call_sleep(c->call, c->parked_until);
@@ -380,7 +419,11 @@ static int go_first(struct bl_contest *c)
 	if (rc == BL_PARKED)
 		return rc;
 	c->phase = BL_CONTEST_TURNS;
-	if (bl_contest_wants_batch(c) || c->unsure || c->in_vain || c->members[0]->hold->bell)
+	if (c->unsure || c->in_vain || c->members[0]->hold->bell)
+		return rc;
+	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
+	         "goes for the row, without a look");
+	if (bl_contest_wants_batch(c))
 		return rc;
 	return bl_attempt(c, c->wait.bells);
 }

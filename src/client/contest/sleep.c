@@ -1,5 +1,6 @@
 #include "client/contest/sleep.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/contest/attempt.h"
@@ -12,6 +13,8 @@ int bl_contest_pause(struct bl_contest *c, bl_time until)
 	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_random(c->client));
 
 	c->parked_until = bl_earlier(next, bl_earlier(until, c->call->io_deadline));
+	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
+	         "looks again in %" PRId64 " ms", bl_left_ms(c->parked_until));
 	if (c->op)
 		return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
 	bl_call_sleep(c->call, c->parked_until);
@@ -28,12 +31,16 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	rc = bl_call_check(c->call);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	BL_TRACE(&c->client->trace, &m->call.key, &c->call->owner,
+	         "sleeps at the doorbell, %" PRId64 " ms at most", bl_left_ms(until));
 	bl_unlock(c->client);
 	rc = bl_bell_wait(&conn->session, m->call.bell, bl_left_ms(until), conn->wake_fd, &heard,
 	                  c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
+	BL_TRACE(&c->client->trace, &m->call.key, &c->call->owner, "%s",
+	         heard == BL_HEARD_RING ? "the doorbell rang" : "the doorbell did not ring");
 	if (heard == BL_HEARD_RING)
 		return bl_attempt_rung(c, conn);
 	/* A wait that the server cut short must not become a busy loop. */
@@ -104,11 +111,26 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 	return what;
 }
 
+static void trace_watched(const struct bl_contest *c)
+{
+	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
+	         "is watched, for it has no connection to sleep on");
+}
+
+static void trace_found_free(const struct bl_contest *c)
+{
+	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
+	         "its watcher has seen it free");
+}
+
 static enum bl_watched_end watch(struct bl_contest *c)
 {
 	struct bl_watch_for what = what_to_watch(c);
 
-	return can_be_watched(c) ? bl_watch_wait(c->call, &what, c->wait.end) : BL_WATCH_NO;
+	if (!can_be_watched(c))
+		return BL_WATCH_NO;
+	trace_watched(c);
+	return bl_watch_wait(c->call, &what, c->wait.end);
 }
 
 /* A thread that sleeps at a doorbell that nobody has gets it, and the first place in line with it.
@@ -143,6 +165,8 @@ static int look_later(struct bl_contest *c, bl_time until)
 	if (c->stays) /* its row keeps newcomers out, and must not end meanwhile */
 		until = bl_earlier(until, now + bl_shared_place_ms(c) * BL_NS_PER_MS / 6);
 	c->parked_until = bl_earlier(now + distance, bl_earlier(until, c->call->io_deadline));
+	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner, "looks again in %" PRId64 " ms",
+	         bl_left_ms(c->parked_until));
 	return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
 }
 
@@ -175,6 +199,7 @@ static int park(struct bl_contest *c, bl_time until)
 		c->watched = bl_watch_join(c->client, &what);
 	if (!c->watched)
 		return c->among ? look_later(c, until) : bl_contest_pause(c, until);
+	trace_watched(c);
 	c->watched->woken = wake_request;
 	c->watched->whose = &c->place;
 	c->parked_until = bl_watch_look_at(c->watched, c->wait.end);
@@ -192,6 +217,8 @@ int bl_contest_unwatch(struct bl_contest *c)
 	bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
 	c->abroad |= got == BL_WATCH_FREE;
+	if (got == BL_WATCH_FREE)
+		trace_found_free(c);
 	c->crowded &= got != BL_WATCH_DIRECT;
 	/* The doorbell of a lock that is shared is a place in line, worth having without the lock.
 	 */
@@ -237,6 +264,7 @@ int bl_contest_sleep(struct bl_contest *c, bl_time until)
 		case BL_WATCH_DIRECT:
 			continue;
 		case BL_WATCH_FREE:
+			trace_found_free(c);
 			if (c->n > 1 || c->unsure)
 				return BL_AGAIN;
 			rc = bl_attempt(c, c->wait.bells);

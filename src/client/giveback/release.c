@@ -1,5 +1,6 @@
 #include "client/giveback/release.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "client/contest/handoff.h"
@@ -68,8 +69,13 @@ int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc)
 	if (rc ==
 	    BIZLOCK_TIMEOUT) /* of the pool: to callers it says that they still have the level */
 		rc = bl_err_set(call->err, BIZLOCK_CONN, "%s", call->err->msg);
-	if (rc == BIZLOCK_OK && last)
+	if (rc == BIZLOCK_OK && last) {
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
+		BL_PROBE(released, &h->key, &h->owner, h->fence);
+	}
+	BL_TRACE(&b->trace, &h->key, &h->owner, "release of %s, fence %" PRIu64 ": %s",
+	         last ? "the last level" : "a level", h->fence,
+	         rc == BIZLOCK_OK ? "done" : call->err->msg);
 	if (!last)
 		bl_hold_done(b, h);
 	else if (rc == BIZLOCK_OK && !h->bell)

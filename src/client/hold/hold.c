@@ -86,6 +86,9 @@ void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
 	bl_hold_move(h, BL_HOLD_ORPHAN);
+	if (unsure)
+		BL_TRACE(&b->trace, &h->key, &h->owner,
+		         "its row may be there: to be removed in the background");
 	bl_held_contends(&b->held, h);
 	h->due = 0;
 	h->unsure = unsure;
@@ -172,6 +175,10 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 	h->handoffs = 0;
 	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
 	bl_hold_confirm(b, h, sent, request->lease_ms);
+	BL_PROBE(acquired, &h->key, &h->owner, fence);
+	BL_TRACE(&b->trace, &h->key, &h->owner,
+	         "acquired, fence %" PRIu64 ", slot %" PRIu32 ", lease %" PRIu32 " ms", fence,
+	         h->key.slot, request->lease_ms);
 }
 
 /* min_hold_ms of a level that begins now, counted from the beginning of the hold. */
@@ -272,22 +279,6 @@ static const char *upkeep_words(const struct bizlock *b, const struct bl_hold *h
 	                                     : b->renewer.failure.msg;
 }
 
-/* What else fails later is not what has cost the hold. */
-void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
-{
-	bl_hold_move(h, BL_HOLD_LOST);
-	h->why = why == BL_LOSS_OVER && h->expires >= h->until ? BL_LOSS_MOST : why;
-	h->due = 0;
-	if (h->bell)
-		bl_worker_by(&b->janitor.worker, 0);
-	if (h->why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
-		h->words = strdup(upkeep_words(b, h));
-	bl_queue_wake_first(&b->queues, &h->key);
-	bl_count(&b->numbers, BL_COUNT_LOST);
-	if (!h->promised) /* else it is told behind its grant */
-		bl_loss_note(b, h);
-}
-
 static const char *why_lost(const struct bl_hold *h)
 {
 	switch (h->why) {
@@ -303,6 +294,25 @@ static const char *why_lost(const struct bl_hold *h)
 		break;
 	}
 	return "the server does not have it any more";
+}
+
+/* What else fails later is not what has cost the hold. */
+void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
+{
+	bl_hold_move(h, BL_HOLD_LOST);
+	h->why = why == BL_LOSS_OVER && h->expires >= h->until ? BL_LOSS_MOST : why;
+	h->due = 0;
+	if (h->bell)
+		bl_worker_by(&b->janitor.worker, 0);
+	if (h->why == BL_LOSS_OVER && h->upkeep != BL_UPKEEP_GOOD)
+		h->words = strdup(upkeep_words(b, h));
+	bl_queue_wake_first(&b->queues, &h->key);
+	bl_count(&b->numbers, BL_COUNT_LOST);
+	BL_PROBE(lost, &h->key, &h->owner, h->fence);
+	BL_TRACE(&b->trace, &h->key, &h->owner, "lost, fence %" PRIu64 ": %s%s%s", h->fence,
+	         why_lost(h), h->words ? "; the last renewal: " : "", h->words ? h->words : "");
+	if (!h->promised) /* else it is told behind its grant */
+		bl_loss_note(b, h);
 }
 
 /* Where the renewer noticed the loss, it also knows whether the server's clock was set. */

@@ -3,6 +3,8 @@
  * fence: they may have been given back. */
 #include "client/hold/renewal.h"
 
+#include <inttypes.h>
+
 #include "core/lease.h"
 #include "store/row/lock.h"
 #include "store/row/renew_many.h"
@@ -118,6 +120,8 @@ static void leave_own(struct bizlock *b)
 
 	if (s->away || s->silent)
 		bl_failover_note(b->failover, s);
+	BL_TRACE(&b->trace, NULL, NULL, "connection %" PRIu64 " to %s, for renewals, %s",
+	         s->mark.id, bl_failover_name(b->failover, s), s->gone ? "lost" : "closed");
 	bl_lock(b);
 	use_session(b, NULL);
 	b->renewer.own = false;
@@ -218,6 +222,20 @@ static void count_renewal(struct bizlock *b, const struct bl_hold *h)
 	bl_count_max(&b->numbers, BL_COUNT_RENEW_LAG_MAX_US, (uint64_t)late / 1000);
 }
 
+/* Of several holds, one line: there may be thousands. */
+static void trace_renewal(struct bizlock *b, const struct bl_item *items, size_t n,
+                          uint32_t lease_ms, uint64_t matched)
+{
+	if (n == 1)
+		BL_TRACE(&b->trace, &items->key, NULL,
+		         "renewal, fence %" PRIu64 ", %" PRIu32 " ms: %s", items->fence, lease_ms,
+		         matched ? "done" : "no such row, or it is locked");
+	else
+		BL_TRACE(&b->trace, NULL, NULL,
+		         "renewal of %zu holds, %" PRIu32 " ms: %" PRIu64 " of them done", n,
+		         lease_ms, matched);
+}
+
 static void answered(struct bizlock *b, const struct bl_item *items, size_t n, bl_time sent,
                      uint32_t lease_ms, bool matched)
 {
@@ -229,6 +247,7 @@ static void answered(struct bizlock *b, const struct bl_item *items, size_t n, b
 			continue;
 		if (matched) {
 			count_renewal(b, h);
+			BL_PROBE(renewed, &h->key, &h->owner, h->fence);
 			bl_hold_confirm(b, h, sent, lease_ms);
 		} else if (!h->busy || h->stays) { /* else a release took it away */
 			h->step_us = step_within(&b->renewer, lease_ms);
@@ -313,6 +332,7 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 	sent = bl_now();
 	rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
 	if (rc == BIZLOCK_OK) {
+		trace_renewal(b, items, n, lease_ms, got.matched);
 		compare_clocks(b, got.server_us, sent);
 		if (got.matched == n) {
 			answered(b, items, n, sent, lease_ms, true);
@@ -362,6 +382,8 @@ static int renew_queueing(struct bizlock *b, const struct bl_item *item, uint32_
 	bl_time sent = bl_now();
 	int rc = bl_renew_many(b->renewer.at, &renewal, &got, err);
 
+	if (rc == BIZLOCK_OK)
+		trace_renewal(b, item, 1, lease_ms, got.matched);
 	if (rc == BIZLOCK_OK && got.matched == 1)
 		answered(b, item, 1, sent, lease_ms, true);
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_RETRY ? BIZLOCK_OK : rc;

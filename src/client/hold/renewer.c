@@ -89,6 +89,8 @@ static void renewer_failed(struct bizlock *b, const struct bl_err *err)
 	         err->code == BIZLOCK_DB ? BL_COUNT_RENEW_REFUSED : BL_COUNT_RENEW_UNREACHED);
 	r->failure = *err;
 	r->not_before = bl_now() + bl_backoff_ns(r->failures++, bl_random(b));
+	BL_TRACE(&b->trace, NULL, NULL, "renewal failed, %u times in a row: %s", r->failures,
+	         err->msg);
 }
 
 static bool make_room(struct bl_renewer *r, size_t n)

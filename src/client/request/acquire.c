@@ -386,6 +386,9 @@ static void grant(struct bl_acquisition *a, const struct bl_member *m, bizlock_g
 	*ret = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	bl_hold_grant(m->hold, a->request->lease_ms, m->is_new && m->goal.took_over, ret);
 	count_grant(&a->client->numbers, ret, a->began);
+	BL_TRACE(&a->client->trace, &m->call.key, &m->call.owner, "granted, depth %u%s", ret->depth,
+	         ret->flags & BIZLOCK_TOOK_OVER ? ", taken over from an owner that never released"
+	                                        : "");
 }
 
 void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret)
@@ -403,6 +406,9 @@ void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret)
 
 		if (rc == BIZLOCK_OK)
 			grant(a, m, &ret[m->index]);
+		else
+			BL_TRACE(&a->client->trace, &m->call.key, &m->call.owner,
+			         "not acquired: %s", a->members->call.err->msg);
 		if (m->hold)
 			bl_acquire_end(a->client, m->hold, a->contest.unsure);
 		m->hold = NULL;

@@ -1,5 +1,7 @@
 #include "client/request/renew.h"
 
+#include <inttypes.h>
+
 #include "client/hold/change.h"
 #include "client/hold/hold.h"
 #include "core/lease.h"
@@ -71,6 +73,9 @@ int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 		h->until = tried.sent + r.lease_ms * BL_NS_PER_MS;
 	h->lease_ms = r.lease_ms;
 	bl_hold_confirm(call->client, h, tried.sent, r.lease_ms);
+	BL_PROBE(renewed, &h->key, &h->owner, h->fence);
+	BL_TRACE(&call->client->trace, &h->key, &h->owner, "renewed by a call, %" PRIu32 " ms",
+	         r.lease_ms);
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 #include "store/hosts/failover.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,16 @@ static unsigned count_passwords(struct bl_failover *f)
 	return n;
 }
 
+static void trace_connect(const struct bl_failover *f, const struct bl_session *s, int rc,
+                          const struct bl_err *err)
+{
+	if (rc != BIZLOCK_OK)
+		BL_TRACE(f->trace, NULL, NULL, "not connected: %s", err->msg);
+	else
+		BL_TRACE(f->trace, NULL, NULL, "connection %" PRIu64 " to %s opened", s->mark.id,
+		         bl_failover_name(f, s));
+}
+
 int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time until,
                         struct bl_session *ret, struct bl_err *err)
 {
@@ -232,7 +243,8 @@ int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time
 		if (count_passwords(f) != password)
 			rc = bl_race(f, until, ret, err);
 	}
-
+	if (f->trace)
+		trace_connect(f, ret, rc, err);
 	if (rc == BIZLOCK_OK)
 		ret->sql = sql;
 	return rc;
@@ -327,6 +339,15 @@ bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, 
 	const struct bl_target *t = target_of(f, s);
 
 	return !t || noted_since(f, &t->heard_at, since);
+}
+
+const char *bl_failover_name(const struct bl_failover *f, const struct bl_session *s)
+{
+	const struct bl_host *host = s->host ? s->host : &f->targets[0].host;
+
+	if (s->server[0])
+		return s->server;
+	return host->name[0] ? host->name : "the default host";
 }
 
 /* Not sooner than after BL_LATELY_NS: two hosts that are slow by turns must not cost a connection

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "core/standing.h"
+#include "core/trace.h"
 #include "store/session/session.h"
 
 struct bl_target {
@@ -30,9 +31,10 @@ struct bl_failover {
 	struct bl_old_password *old_passwords; /* dials may use them still */
 	bl_reread_fn *reread; /* asked where a server refuses the password, or NULL */
 	void *reread_arg;
-	uint32_t io_ms; /* what each read has: the time for one answer */
-	bool any;       /* of use is any server that can be looked at: see bl_session_reach() */
-	bool in_group;  /* open has found that it is a group's: does not change any more */
+	struct bl_trace *trace; /* NULL: connections are not traced */
+	uint32_t io_ms;         /* what each read has: the time for one answer */
+	bool any;      /* of use is any server that can be looked at: see bl_session_reach() */
+	bool in_group; /* open has found that it is a group's: does not change any more */
 	struct bl_target *targets; /* in the order of the option */
 	unsigned n;
 	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
@@ -101,6 +103,9 @@ void bl_failover_heard(struct bl_failover *f, const struct bl_session *s);
 
 /* Has its host answered after `since`? True for the only host. */
 bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, bl_time since);
+
+/* For the trace: its server, or where that did not say who it is, its host. */
+const char *bl_failover_name(const struct bl_failover *f, const struct bl_session *s);
 
 /* Would a host that comes before the session's be tried first now? since: when the session was
  * opened. Clients of a cluster meet at its first host again: at one member they wake each other,
