@@ -33,6 +33,7 @@ enum cli_kind {
 	CLI_WAIT,     /* the same, or -1 for "forever" */
 	CLI_SETTING,  /* an option of the library: bizlock_set(), '-' turned into '_' */
 	CLI_PASSWORD, /* asks for it */
+	CLI_TRACE,
 	CLI_HELP,
 	CLI_VERSION
 };

@@ -25,6 +25,7 @@ const struct cli_option cli_connection_options[] = {
         SETTING("ssl-cert", 0, "FILE", "our certificate"),
         SETTING("ssl-key", 0, "FILE", "and its key"),
         SETTING("table-prefix", 0, "TEXT", "before each table's name"),
+        {"trace", 0, CLI_TRACE, 0, 0, 0, NULL, "say on standard error what is done, and why"},
         {0},
 };
 

@@ -46,13 +46,14 @@ void cli_help_all(void)
 	printf("\nbizlock help COMMAND     its options; also COMMAND --help\n"
 	       "bizlock help connection  where the server is; the password\n"
 	       "bizlock help exit-codes\n"
+	       "bizlock --trace COMMAND  and say on standard error what is done, and why\n"
 	       "bizlock --version\n\n"
 	       "Durations are 500ms, 1.5s, 5m, 1h or 2d; without a unit, seconds.\n");
 }
 
 void cli_help_connection(void)
 {
-	printf("Where the server is, for every command, before it or behind it:\n\n");
+	printf("Where the server is, and --trace, for every command, before it or behind it:\n\n");
 	show_options(cli_connection_options);
 	printf("\nWhat is not given here is taken from the environment (BIZLOCK_HOST and so on),\n"
 	       "then from the groups [bizlock] and [client] of the option files.\n");

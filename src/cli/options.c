@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 
@@ -130,6 +131,26 @@ static int take_password(const struct parser *p, char *text)
 	                         "give -p alone to be asked, or put it into an option file");
 }
 
+/* By a thread of the library's own. */
+static void show_trace(void *arg, const bizlock_trace *line)
+{
+	time_t seconds = line->time_us / 1000000;
+	char clock[sizeof("23:59:60")];
+	struct tm tm;
+
+	(void)arg;
+	localtime_r(&seconds, &tm);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	cli_say("%s.%06d %s", clock, (int)(line->time_us % 1000000), line->text);
+}
+
+static int take_trace(const struct parser *p)
+{
+	int rc = bizlock_on_trace(p->c->lock, show_trace, NULL);
+
+	return rc == BIZLOCK_OK ? CLI_GO_ON : cli_failed(p->c, rc);
+}
+
 static int take(const struct parser *p, const struct cli_option *o, char *text)
 {
 	switch (o->kind) {
@@ -148,6 +169,8 @@ static int take(const struct parser *p, const struct cli_option *o, char *text)
 		return take_setting(p, o, text);
 	case CLI_PASSWORD:
 		return take_password(p, text);
+	case CLI_TRACE:
+		return take_trace(p);
 	case CLI_HELP:
 		if (p->c->command)
 			cli_help(p->c->command);

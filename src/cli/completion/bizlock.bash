@@ -1,7 +1,7 @@
 # bash completion for bizlock(1) and bizlock-reaper(8)
 
 _bizlock_connection='--host --port --socket --user --password --database --defaults-file
-	--defaults-group-suffix --ssl-mode --ssl-ca --ssl-cert --ssl-key --table-prefix --help --version'
+	--defaults-group-suffix --ssl-mode --ssl-ca --ssl-cert --ssl-key --table-prefix --trace --help --version'
 
 # The options of a command.
 _bizlock_options() {
