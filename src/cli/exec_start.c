@@ -108,9 +108,13 @@ static char *outer(const struct cli_exec *x)
 static bool add_variables(const struct cli_exec *x, char **to)
 {
 	char fence[24], slot[16], *all = outer(x);
-	const char *values[VARIABLES] = {
-	        x->key.biz_type,         x->key.biz_id, fence, x->owner, all, slot,
-	        x->grant.flags & BIZLOCK_TOOK_OVER ? "1" : "0"};
+	const char *values[VARIABLES] = {x->key.biz_type,
+	                                 x->key.biz_id,
+	                                 fence,
+	                                 x->owner,
+	                                 all,
+	                                 slot,
+	                                 x->grant.flags & BIZLOCK_TOOK_OVER ? "1" : "0"};
 	bool done = all != NULL;
 
 	snprintf(fence, sizeof(fence), "%" PRIu64, x->grant.fence);
