@@ -1,17 +1,18 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/exec.h"
 
 #define WAIT_MAX_MS 31622400000 /* a year */
+#define KILL_MS 2000            /* for the kernel, which may be slow to end a process */
+#define AGAIN_MS 10             /* between two looks at what is left to kill */
 #define LEASE_MIN_MS 1000       /* of a shorter one too little is left to end a command in time */
 
 /* ---- options -------------------------------------------------------------------------- */
@@ -42,8 +43,9 @@ const struct cli_option cli_exec_options[] = {
 const char cli_exec_more[] =
         "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT and _TOOK_OVER in its\n"
         "environment. If the lock cannot be renewed, its process group gets SIGTERM with\n"
-        "a third of the lease left, SIGKILL before it ends, and bizlock exits by 80; also\n"
-        "when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
+        "a third of the lease left, all that it started gets SIGKILL before the lease\n"
+        "ends, and bizlock exits by 80; so it does when bizlock is stopped (Ctrl-Z).\n"
+        "All exit codes: bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 
@@ -97,18 +99,31 @@ static int read_words(struct cli_exec *x)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* Was the lock lost, or nearly? Until the command is reaped, no other process can have its
- * number, or its group's. A wrapper that is continued just after the guard has killed may have
- * renewed the lease since: so the guard is asked, too. */
+/* Kills what the command has started, so that nobody is at work without the lock. A process that
+ * the kernel keeps, or of another user, must not keep us. */
+static void kill_rest(const struct cli_exec *x)
+{
+	int64_t until = cli_exec_now_ms() + KILL_MS;
+
+	while (cli_exec_kill(x) && cli_exec_now_ms() < until)
+		poll(NULL, 0, AGAIN_MS);
+}
+
+/* Was the lock lost, or nearly? The guard does not reap the command, so until it has gone no other
+ * process can have the command's number, or its group's. A wrapper that is continued just after the
+ * guard has killed may have renewed the lease since: so the guard is asked, too. It may have heard
+ * something before the command ended. */
 static bool bury(struct cli_exec *x)
 {
 	bool is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
 
-	if (is_lost)
-		kill(-x->child, SIGKILL); /* its children, if it has ended */
+	if (is_lost || x->unguarded)
+		kill_rest(x);
 	if (cli_guard_end(&x->guard))
 		is_lost = true;
-	waitpid(x->child, NULL, 0);
+	else if (x->unguarded && x->signalled == SIGKILL)
+		cli_say("%s: the guard was killed, and with it the command", x->name);
+	cli_exec_take_reports(x);
 	return is_lost;
 }
 
@@ -167,16 +182,15 @@ static int end_work(struct cli_exec *x, bool is_lost)
 static int run_command(struct cli_exec *x)
 {
 	int code = cli_exec_start(x);
-	bool had_tty, is_lost;
+	bool is_lost;
 
 	if (code != CLI_GO_ON) {
 		cli_exec_give_back(x);
 		return code;
 	}
 	cli_exec_watch(x);
-	had_tty = x->tty.lent != 0;
-	cli_tty_take_back(&x->tty, x->signalled != 0);
 	is_lost = bury(x);
+	cli_tty_take_back(&x->tty, x->signalled != 0);
 	cli_exec_catch(x, false);
 	if (*x->ran) {
 		code = end_work(x, is_lost);
@@ -184,14 +198,10 @@ static int run_command(struct cli_exec *x)
 		cli_exec_give_back(x);
 		code = is_lost ? CLI_LOST : x->status;
 	}
-	/* A shell script goes on after a program that exits by 130, and after one that SIGINT has
-	 * ended, unless the script itself got SIGINT: the terminal sent it to the command's group
-	 * alone. We block it until we die of it. */
-	if (x->signalled == SIGINT && code != CLI_LOST) {
+	/* A shell script goes on after a program that exits by 130, but not after one that SIGINT
+	 * has ended, as it has ended the command. */
+	if (x->signalled == SIGINT && code != CLI_LOST)
 		x->c->die_by = SIGINT;
-		if (had_tty)
-			kill(0, SIGINT);
-	}
 	return code;
 }
 
@@ -240,8 +250,6 @@ static int prepare(struct cli_exec *x)
 	if (code != CLI_GO_ON)
 		return code;
 	cli_inherited_note(&x->inherited);
-	if (!cli_guard_start(x->command, &x->guard))
-		return cli_give_up(CLI_SYSTEM, "no process can be started: %s", strerror(errno));
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->wake < 0 || bizlock_set(x->c->lock, "renew", "on") != BIZLOCK_OK ||
 	    bizlock_on_lost(x->c->lock, lost, &x->wake) != BIZLOCK_OK)
@@ -265,6 +273,7 @@ int cli_exec(struct cli *c)
 	        .o = {.wait_ms = -1, .busy_code = UINT64_MAX},
 	        .signals = -1,
 	        .wake = -1,
+	        .life = -1,
 	        .tty = {.fd = -1},
 	};
 	int code;

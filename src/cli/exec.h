@@ -2,16 +2,20 @@
  *
  *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock can
  *             not be confirmed any more
- *   command   what it runs, the leader of a process group of its own
- *   guard     a small process that sends SIGKILL to that group when the lease that the wrapper
- *             last told it of is nearly over, or the wrapper has gone: so a wrapper that is
- *             stopped, hangs or was killed by SIGKILL leaves nobody at work without the lock.
- *             It has a name of its own, so that "pkill bizlock" does not find it as well.
- *             The command itself also dies with its parent by PR_SET_PDEATHSIG, which does not
- *             reach its children, and which the kernel forgets for a set-user-ID program.
+ *   guard     a small process that starts the command, and sends SIGKILL to all that the command
+ *             has started when the lease that the wrapper last told it of is nearly over, or the
+ *             wrapper has gone: so a wrapper that is stopped, hangs or was killed by SIGKILL
+ *             leaves nobody at work without the lock. It has a name of its own, so that "pkill
+ *             bizlock" does not find it as well.
+ *   command   what it runs, the leader of a process group, in which the guard is, too: it hears
+ *             what the command hears, and tells the wrapper. The command dies with the guard by
+ *             PR_SET_PDEATHSIG, which does not reach its children, and which the kernel forgets
+ *             for a set-user-ID program.
  *
- * A command that changes its user cannot be killed by anybody but root: run exec as root, or
- * within what changes the user. A command that leaves its process group leaves our reach. */
+ * Processes whose parents have ended become children of the guard, or of the wrapper if the guard
+ * has gone. So what the command starts can be found, whatever sessions and groups it makes, unless
+ * both are killed. A command that changes its user cannot be killed by anybody but root: run exec
+ * as root, or within what changes the user. */
 #ifndef CLI_EXEC_H
 #define CLI_EXEC_H
 
@@ -29,17 +33,43 @@
 
 struct cli_guard {
 	pid_t pid; /* 0: none */
-	int orders;
+	int orders, reports;
 };
 
-/* Before there are threads. `command` are the last words of the command line. false: errno. */
-bool cli_guard_start(char **command, struct cli_guard *ret);
+struct cli_launch;
 
-/* Orders it to kill `group` at that time of CLOCK_BOOTTIME, unless another order comes first. */
-void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ms);
+/* Has the command started, which reports tell. false: errno. */
+bool cli_guard_start(const struct cli_launch *l, struct cli_guard *ret);
 
-/* Has it exit, or ends it. true: it has killed the group. When this returns, it kills nobody. */
+/* Orders it to kill at that time of CLOCK_BOOTTIME, unless another order comes first. */
+void cli_guard_order(const struct cli_guard *g, int64_t kill_at_ms);
+
+/* Has it exit, or ends it. true: it has killed. When this returns, it kills nobody, and what it has
+ * reported can still be read. */
 bool cli_guard_end(struct cli_guard *g);
+
+enum cli_report_what {
+	CLI_REPORT_NONE,
+	CLI_REPORT_GONE,    /* the guard has */
+	CLI_REPORT_STARTED, /* value: the command's number, and its group's */
+	CLI_REPORT_STOPPED, /* value: by this signal */
+	CLI_REPORT_ENDED,   /* value: the exit code, or minus the signal */
+	CLI_REPORT_HEARD /* value: a signal to more than the wrapper; sender: a process, 0: none */
+};
+
+struct cli_report {
+	enum cli_report_what what;
+	int value, sender;
+};
+
+/* For CLI_REPORT_ENDED. */
+int cli_guard_tell(const siginfo_t *info);
+
+enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report *ret);
+
+/* Kills, once, what the process `root` and its descendants have started, but nobody in the group
+ * `spared`. true: there was something to kill. */
+bool cli_tree_kill(pid_t root, pid_t spared);
 
 /* ---- the terminal -------------------------------------------------------------- */
 
@@ -103,6 +133,10 @@ struct cli_exec {
 	int64_t leave_by_ms; /* when all calls have to be done; 0: not limited */
 
 	pid_t child;        /* and the group's number */
+	int life;           /* pidfd: it has ended; -1: that is known, or cannot be */
+	int64_t over_ms;    /* since when it is known; 0: it is not */
+	bool ended;         /* it has, and how is known */
+	bool unguarded;     /* the guard was killed */
 	bool awaits_tty;    /* it was stopped because it has no terminal, and stays so */
 	bool ending;        /* SIGTERM was sent, for the lock */
 	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
@@ -136,6 +170,16 @@ void cli_exec_leave(struct cli_exec *x);
 /* Gives back a lock under which the command has not run. */
 void cli_exec_give_back(struct cli_exec *x);
 
+struct cli_launch {
+	const struct cli_exec *x;
+	char **environment;
+	pid_t wrapper;
+	int go[2]; /* a byte: begin. Its end: the wrapper has gone */
+};
+
+/* In the guard: makes the process that becomes the command. -1: errno. */
+pid_t cli_launch(const struct cli_launch *l);
+
 /* Starts the command; CLI_GO_ON or an exit code. */
 int cli_exec_start(struct cli_exec *x);
 
@@ -145,6 +189,15 @@ void cli_exec_watch(struct cli_exec *x);
 /* Blocks the signals of waiting (false) or of a running command (true) and has them read
  * from x->signals. */
 bool cli_exec_catch(struct cli_exec *x, bool running);
+
+/* Kills, once, all that the command has started. true: there was something to kill. */
+bool cli_exec_kill(const struct cli_exec *x);
+
+/* What is left to be read of the guard's reports. */
+void cli_exec_take_reports(struct cli_exec *x);
+
+/* The signals that are for the command. */
+void cli_exec_passed(sigset_t *ret);
 
 /* Milliseconds until the command is to be killed, unless the lease is renewed. */
 int64_t cli_exec_rest_ms(const struct cli_exec *x);

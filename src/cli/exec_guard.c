@@ -1,4 +1,5 @@
-/* The guard of bizlock exec: kills the command when the wrapper no longer can. */
+/* The guard of bizlock exec: starts the command, hears what it hears, and kills it when the wrapper
+ * no longer can. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,39 +17,96 @@
 
 #define HAS_KILLED 1  /* its exit code */
 #define LEAVE_MS 1000 /* to exit; a machine that is late may take some of it */
+#define AGAIN_MS 10   /* between two looks at what is left to kill */
 
-struct order {
-	int64_t kill_at_ms;
-	pid_t group; /* 0: exit */
+#define LEAVE INT64_MAX /* an order: exit */
+
+enum { ORDERS, REPORTS }; /* its first files */
+
+struct guard {
+	pid_t wrapper, command;
+	int timer, signals;
 };
 
-/* Nobody reads what the guard would say, and it must not fail: no library, no memory. */
-static _Noreturn void guard(int orders, int timer)
+/* ---- the process ---------------------------------------------------------------------- */
+
+static void report(enum cli_report_what what, int value, int sender)
 {
-	struct order order = {0, 0};
-	struct pollfd fds[] = {{orders, POLLIN, 0}, {timer, POLLIN, 0}};
+	struct cli_report r = {what, value, sender};
+
+	if (write(REPORTS, &r, sizeof(r)) < 0)
+		return; /* the wrapper has gone, or is stopped and has thousands to read */
+}
+
+/* All of the tree: the wrapper is not there to do it, or is late. */
+static _Noreturn void kill_all(void)
+{
+	while (cli_tree_kill(getpid(), 0))
+		poll(NULL, 0, AGAIN_MS);
+	_exit(HAS_KILLED);
+}
+
+int cli_guard_tell(const siginfo_t *info)
+{
+	return info->si_code == CLD_EXITED ? info->si_status : -info->si_status;
+}
+
+/* The command is not reaped here, so that no other process gets its number. Of the others, which
+ * have lost their parents, nobody else would take notice. */
+static void look_at_children(const struct guard *g)
+{
+	siginfo_t info = {0};
+
+	if (waitid(P_PID, (id_t)g->command, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid)
+		report(CLI_REPORT_STOPPED, info.si_status, 0);
+	info.si_pid = 0;
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) {
+		if (info.si_pid == g->command) {
+			report(CLI_REPORT_ENDED, cli_guard_tell(&info), 0);
+			return;
+		}
+		waitpid(info.si_pid, NULL, 0);
+		info.si_pid = 0;
+	}
+}
+
+/* What the wrapper sends to the command's group is no news to it. */
+static void hear(const struct guard *g)
+{
+	struct signalfd_siginfo info;
+
+	while (read(g->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			look_at_children(g);
+		else if ((pid_t)info.ssi_pid != g->wrapper)
+			report(CLI_REPORT_HEARD, (int)info.ssi_signo, (int)info.ssi_pid);
+	}
+}
+
+/* Nobody reads what the guard would say, and it must not fail: no library, no memory. */
+static _Noreturn void stand_guard(const struct guard *g)
+{
+	struct pollfd fds[] = {{ORDERS, POLLIN, 0}, {g->timer, POLLIN, 0}, {g->signals, POLLIN, 0}};
 
 	for (;;) {
-		struct order next;
+		int64_t kill_at_ms;
 		ssize_t got;
 
-		poll(fds, 2, -1);
-		got = read(orders, &next, sizeof(next)); /* a newer order comes before the clock */
-		if (got == (ssize_t)sizeof(next)) {
-			struct itimerspec at = {.it_value = {next.kill_at_ms / 1000,
-			                                     next.kill_at_ms % 1000 * 1000000}};
+		poll(fds, 3, -1);
+		hear(g);
+		got = read(ORDERS, &kill_at_ms, sizeof(kill_at_ms)); /* newer than the clock */
+		if (got == (ssize_t)sizeof(kill_at_ms)) {
+			struct itimerspec at = {
+			        .it_value = {kill_at_ms / 1000, kill_at_ms % 1000 * 1000000}};
 
-			order = next;
-			if (order.group == 0)
+			if (kill_at_ms == LEAVE)
 				_exit(0);
-			timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+			timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &at, NULL);
 			continue;
 		}
 		if (got < 0 && (errno == EAGAIN || errno == EINTR) && !(fds[1].revents & POLLIN))
 			continue;
-		if (order.group > 1)
-			kill(-order.group, SIGKILL);
-		_exit(HAS_KILLED);
+		kill_all();
 	}
 }
 
@@ -69,53 +128,88 @@ static void change_name(char **command, pid_t wrapper)
 	}
 }
 
-/* Out of reach of signals to the wrapper's group and terminal, and with nobody's files open. */
-static _Noreturn void become_guard(char **command, pid_t wrapper, int orders)
+/* With nobody's files open: a reader at the other end of a pipe waits for all who could write. */
+static void keep_files(int orders, int reports)
 {
-	sigset_t all;
-	int timer;
-
-	change_name(command, wrapper);
-	setsid();
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (dup2(orders, 0) != 0)
+	if (dup2(orders, ORDERS) < 0 || dup2(reports, REPORTS) < 0)
 		_exit(2);
-	closefrom(1);
-	timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
-	if (timer < 0)
-		_exit(2);
-	guard(0, timer);
+	closefrom(REPORTS + 1);
 }
 
-bool cli_guard_start(char **command, struct cli_guard *ret)
+/* In the command's group it hears what the command hears: a terminal's Ctrl-C, or an init system
+ * that sends a signal to all processes of a service. All signals that can be are blocked. */
+static _Noreturn void become_guard(const struct cli_launch *l, int orders, int reports)
 {
-	pid_t wrapper = getpid();
-	int ends[2], why;
+	struct guard g = {.wrapper = l->wrapper};
+	sigset_t all, heard;
 
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	g.command = cli_launch(l);
+	if (g.command < 0)
+		_exit(2);
+	setpgid(g.command, g.command); /* it does so, too: whoever is first */
+	setpgid(0, g.command);
+	keep_files(orders, reports);
+	change_name(l->x->command, g.wrapper);
+	cli_exec_passed(&heard);
+	sigaddset(&heard, SIGCHLD);
+	g.signals = signalfd(-1, &heard, SFD_NONBLOCK);
+	g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
+	if (g.timer < 0 || g.signals < 0)
+		_exit(2);
+	report(CLI_REPORT_STARTED, g.command, 0);
+	stand_guard(&g);
+}
+
+/* ---- the wrapper's side ------------------------------------------------------------------ */
+
+bool cli_guard_start(const struct cli_launch *l, struct cli_guard *ret)
+{
+	int orders[2], reports[2];
+	pid_t pid = -1;
+
+	if (pipe2(orders, O_CLOEXEC | O_NONBLOCK) != 0)
 		return false;
-	ret->pid = fork();
-	if (ret->pid == 0)
-		become_guard(command, wrapper, ends[0]);
-	why = errno;
-	close(ends[0]);
-	ret->orders = ends[1];
-	if (ret->pid > 0)
-		return true;
-	ret->pid = 0;
-	close(ends[1]);
-	errno = why;
-	return false;
+	if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) == 0) {
+		pid = fork();
+		if (pid == 0) {
+			close(orders[1]); /* its end is to tell that the wrapper has gone */
+			become_guard(l, orders[0], reports[1]);
+		}
+		close(reports[1]);
+		if (pid < 0)
+			close(reports[0]);
+	}
+	close(orders[0]);
+	if (pid < 0) {
+		close(orders[1]);
+		return false;
+	}
+	*ret = (struct cli_guard){pid, orders[1], reports[0]};
+	return true;
+}
+
+enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report *ret)
+{
+	ssize_t got = read(g->reports, ret, sizeof(*ret));
+
+	if (got == (ssize_t)sizeof(*ret))
+		return ret->what;
+	return got == 0 ? CLI_REPORT_GONE : CLI_REPORT_NONE;
 }
 
 /* A guard that cannot be told is stuck or gone; then the wrapper alone ends the command. */
-void cli_guard_order(const struct cli_guard *g, pid_t group, int64_t kill_at_ms)
+static void order(const struct cli_guard *g, int64_t what)
 {
-	struct order order = {kill_at_ms > 1 ? kill_at_ms : 1, group};
-
-	if (g->pid && write(g->orders, &order, sizeof(order)) < 0)
+	if (g->pid && write(g->orders, &what, sizeof(what)) < 0)
 		return;
+}
+
+void cli_guard_order(const struct cli_guard *g, int64_t kill_at_ms)
+{
+	order(g, kill_at_ms > 1 ? kill_at_ms : 1);
 }
 
 /* Its end of the pipe closes with it. */
@@ -133,7 +227,7 @@ bool cli_guard_end(struct cli_guard *g)
 
 	if (!g->pid)
 		return false;
-	cli_guard_order(g, 0, 0);
+	order(g, LEAVE);
 	if (!leaves(g))
 		kill(g->pid, SIGKILL);
 	close(g->orders);

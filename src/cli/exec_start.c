@@ -1,15 +1,16 @@
-/* Starts the command of bizlock exec: open files, environment, process group. */
+/* Starts the command of bizlock exec, by its guard: open files, environment, process group. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/exec.h"
@@ -157,13 +158,6 @@ static bool make_environment(const struct cli_exec *x, struct environment *ret)
 
 /* ---- the child ------------------------------------------------------------------------ */
 
-struct launch {
-	const struct cli_exec *x;
-	struct environment environment;
-	pid_t wrapper;
-	int go[2]; /* a byte: begin. Its end: the wrapper has gone */
-};
-
 static _Noreturn void not_run(const char *name)
 {
 	int code = errno == ENOENT ? 127 : 126;
@@ -176,7 +170,7 @@ static _Noreturn void not_run(const char *name)
 }
 
 /* After a fork from a process with threads: nothing here takes memory or a lock. */
-static _Noreturn void become(const struct launch *l)
+static _Noreturn void become(const struct cli_launch *l, pid_t guard)
 {
 	const struct cli_inherited *in = &l->x->inherited;
 	struct sigaction normal = {.sa_handler = SIG_DFL};
@@ -184,8 +178,8 @@ static _Noreturn void become(const struct launch *l)
 
 	setpgid(0, 0);
 	close(l->go[1]);
-	/* If the wrapper died before this, there is no signal. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != l->wrapper)
+	/* If the guard died before this, there is no signal. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != guard)
 		_exit(126);
 	if (read(l->go[0], &go, 1) != 1)
 		_exit(126);
@@ -195,13 +189,30 @@ static _Noreturn void become(const struct launch *l)
 	sigprocmask(SIG_SETMASK, &in->mask, NULL);
 	close_others(in);
 	*l->x->ran = true;
-	execvpe(l->x->command[0], l->x->command, l->environment.entries);
+	execvpe(l->x->command[0], l->x->command, l->environment);
 	*l->x->ran = false;
 	not_run(l->x->command[0]);
 }
 
-/* The child is in its group, and waits. The guard is told of it before it begins. */
-static int release_child(struct cli_exec *x, const struct launch *l)
+pid_t cli_launch(const struct cli_launch *l)
+{
+	pid_t guard = getpid(), pid = fork();
+
+	if (pid == 0)
+		become(l, guard);
+	return pid;
+}
+
+/* ---- the wrapper ---------------------------------------------------------------------- */
+
+static int cannot_start(const char *why)
+{
+	return cli_give_up(CLI_SYSTEM, "no process can be started%s%s", why ? ": " : "",
+	                   why ? why : "");
+}
+
+/* The command is in its group, and waits. The guard knows its time before it begins. */
+static int release_command(struct cli_exec *x, const struct cli_launch *l)
 {
 	if (cli_exec_rest_ms(x) <= 0)
 		return cli_give_up(CLI_LOST, "%s: the lock is lost; the command was not started",
@@ -211,24 +222,23 @@ static int release_child(struct cli_exec *x, const struct launch *l)
 	return write(l->go[1], "", 1) == 1 ? CLI_GO_ON : CLI_SYSTEM;
 }
 
-static int fork_child(struct cli_exec *x, struct launch *l)
+static int start_guard(struct cli_exec *x, const struct cli_launch *l)
 {
-	int code;
+	struct pollfd report = {.events = POLLIN};
+	struct cli_report r;
 
-	x->child = fork();
-	if (x->child == 0)
-		become(l);
-	close(l->go[0]);
-	if (x->child < 0) {
-		close(l->go[1]);
-		return cli_give_up(CLI_SYSTEM, "no process can be started: %s", strerror(errno));
-	}
-	setpgid(x->child, x->child); /* it does so, too: whoever is first */
-	code = release_child(x, l);
-	close(l->go[1]);
-	if (code != CLI_GO_ON)
-		waitpid(x->child, NULL, 0);
-	return code;
+	/* The guard adopts what the command leaves; who adopts what a guard leaves that is killed?
+	 */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (!cli_guard_start(l, &x->guard))
+		return cannot_start(strerror(errno));
+	report.fd = x->guard.reports;
+	poll(&report, 1, -1);
+	if (cli_guard_read(&x->guard, &r) != CLI_REPORT_STARTED)
+		return cannot_start(NULL);
+	x->child = r.value;
+	x->life = (int)syscall(SYS_pidfd_open, x->child, 0);
+	return release_command(x, l);
 }
 
 /* The exit code would not tell: a command may exit by 127 after an hour's work. */
@@ -241,15 +251,20 @@ static bool share_ran(struct cli_exec *x)
 
 int cli_exec_start(struct cli_exec *x)
 {
-	struct launch l = {.x = x, .wrapper = getpid()};
+	struct cli_launch l = {.x = x, .wrapper = getpid()};
+	struct environment e = {0};
 	int code;
 
-	if (!share_ran(x) || !make_environment(x, &l.environment))
+	if (!share_ran(x) || !make_environment(x, &e))
 		code = cli_give_up(CLI_INTERNAL, "out of memory");
 	else if (pipe2(l.go, O_CLOEXEC) != 0)
 		code = cli_give_up(CLI_SYSTEM, "no pipe can be made: %s", strerror(errno));
-	else
-		code = fork_child(x, &l);
-	free_environment(&l.environment);
+	else {
+		l.environment = e.entries;
+		code = start_guard(x, &l);
+		close(l.go[0]);
+		close(l.go[1]);
+	}
+	free_environment(&e);
 	return code;
 }

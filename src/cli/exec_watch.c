@@ -22,9 +22,12 @@
 #define TICK_MIN_MS 20
 #define TICK_MAX_MS 1000
 
+#define PATIENCE_MS 1000 /* with a guard; and with what the kernel has to do */
+#define AGAIN_MS 10
+
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-static const int while_running[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP,
-                                    SIGCONT, SIGCHLD, SIGTTOU,  SIGTTIN};
+static const int users[] = {SIGUSR1, SIGUSR2};
+static const int while_running[] = {SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD, SIGTTOU, SIGTTIN};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -39,14 +42,23 @@ static void add_signals(sigset_t *set, const int *numbers, size_t count)
 	}
 }
 
+void cli_exec_passed(sigset_t *ret)
+{
+	sigemptyset(ret);
+	add_signals(ret, ending, COUNT(ending));
+	add_signals(ret, users, COUNT(users));
+}
+
 bool cli_exec_catch(struct cli_exec *x, bool running)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	add_signals(&set, ending, COUNT(ending));
-	if (running)
+	if (running) {
+		cli_exec_passed(&set);
 		add_signals(&set, while_running, COUNT(while_running));
+	}
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	x->signals = signalfd(x->signals, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	return x->signals >= 0;
@@ -76,14 +88,23 @@ int64_t cli_exec_rest_ms(const struct cli_exec *x)
 
 	if (x->ending && rest > x->kill_at_ms - now)
 		rest = x->kill_at_ms - now; /* renewed too late: it was told to end by then */
-	cli_guard_order(&x->guard, x->child, now + (rest > 0 ? rest : 0));
+	cli_guard_order(&x->guard, now + (rest > 0 ? rest : 0));
 	return rest;
 }
 
+/* The guard is in the group, too, and can always be reached. */
 static void send(const struct cli_exec *x, int number)
 {
-	if (kill(-x->child, number) != 0 && errno == EPERM)
+	kill(-x->child, number);
+	if (kill(x->child, 0) != 0 && errno == EPERM)
 		cli_say("%s: the command has changed its user and cannot be reached", x->name);
+}
+
+/* Whoever ran us may have started others before, by "helper & exec bizlock exec ...": these are our
+ * children, too, but in our group. */
+bool cli_exec_kill(const struct cli_exec *x)
+{
+	return x->unguarded ? cli_tree_kill(getpid(), getpgrp()) : cli_tree_kill(x->guard.pid, 0);
 }
 
 static void tell_to_end(struct cli_exec *x, int64_t rest)
@@ -111,7 +132,7 @@ static int mind_lease(struct cli_exec *x)
 	if (before_term <= 0 && !x->ending)
 		tell_to_end(x, rest);
 	if (rest <= 0)
-		kill(-x->child, SIGKILL);
+		cli_exec_kill(x);
 	next = x->ending ? rest : before_term;
 	tick = tick < TICK_MIN_MS ? TICK_MIN_MS : tick > TICK_MAX_MS ? TICK_MAX_MS : tick;
 	return (int)(next < 1 ? TICK_MIN_MS : next < tick ? next : tick);
@@ -141,8 +162,9 @@ static void command_stopped(struct cli_exec *x, int number)
 	bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
 
 	x->awaits_tty = false;
-	if (x->tty.fd < 0)
-		return; /* somebody stopped it by hand, and will continue it */
+	if (x->tty.fd < 0 || cli_exec_rest_ms(x) <= 0)
+		return; /* somebody stopped it by hand, and will continue it; or it is being killed
+		         */
 	if (!wants_terminal || !cli_tty_is_ours(&x->tty)) {
 		bool had = x->tty.lent != 0;
 
@@ -167,55 +189,132 @@ static void look_for_terminal(struct cli_exec *x)
 	send(x, SIGCONT);
 }
 
+/* ---- what others send ------------------------------------------------------------------ */
+
+static void pass_on(const struct cli_exec *x, int number)
+{
+	send(x, number);
+	if (x->awaits_tty)
+		send(x, SIGCONT); /* as in tell_to_end(); then it asks for the terminal again */
+}
+
+/* Signals of the terminal go to its foreground group, which is the command's: but they are meant
+ * for the script around us, too, which would go on behind a command that was interrupted. */
+static void heard(const struct cli_exec *x, int number)
+{
+	if (x->tty.lent && (number == SIGINT || number == SIGQUIT))
+		kill(0, number);
+}
+
+static void take_signal(struct cli_exec *x, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD || number == SIGTTIN || number == SIGTTOU ||
+	    (pid_t)info->ssi_pid == getpid())
+		return;
+	if (number == SIGCONT && x->tty.alone)
+		cli_tty_lend(&x->tty, x->child);
+	pass_on(x, number);
+}
+
 /* ---- what happens ---------------------------------------------------------------------- */
 
-/* Has the command ended? It is not reaped here, so that its number stays taken. */
-static bool has_ended(struct cli_exec *x)
+static void end_by(struct cli_exec *x, int value)
+{
+	x->ended = true;
+	x->signalled = value < 0 ? -value : 0;
+	x->status = value < 0 ? 128 - value : value;
+}
+
+/* The command dies with its guard, and is our child then. It may have ended before, under a guard
+ * that was stopped. */
+static void lose_guard(struct cli_exec *x)
+{
+	int64_t until = cli_exec_now_ms() + PATIENCE_MS;
+	siginfo_t info = {0};
+
+	x->unguarded = !x->over_ms;
+	while (waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       !info.si_pid && cli_exec_now_ms() < until)
+		poll(NULL, 0, AGAIN_MS);
+	end_by(x, info.si_pid ? cli_guard_tell(&info) : -SIGKILL);
+}
+
+/* A guard that does not tell of the end was stopped. It would keep us waiting for ever. */
+static void look_at_life(struct cli_exec *x, bool is_over)
+{
+	if (is_over) {
+		x->over_ms = cli_exec_now_ms();
+		close(x->life);
+		x->life = -1;
+	}
+	if (x->over_ms && cli_exec_now_ms() - x->over_ms > PATIENCE_MS)
+		kill(x->guard.pid, SIGKILL);
+}
+
+void cli_exec_take_reports(struct cli_exec *x)
+{
+	struct cli_report r;
+
+	for (;;)
+		switch (cli_guard_read(&x->guard, &r)) {
+		case CLI_REPORT_STARTED:
+			break;
+		case CLI_REPORT_STOPPED:
+			command_stopped(x, r.value);
+			break;
+		case CLI_REPORT_ENDED:
+			end_by(x, r.value);
+			break;
+		case CLI_REPORT_HEARD:
+			heard(x, r.value);
+			break;
+		case CLI_REPORT_GONE:
+			if (!x->ended)
+				lose_guard(x);
+			return;
+		case CLI_REPORT_NONE:
+			return;
+		}
+}
+
+/* As the first process of a container we are the parent of all that have lost theirs. */
+static void reap_others(const struct cli_exec *x)
 {
 	siginfo_t info = {0};
 
-	while (waitid(P_PID, (id_t)x->child, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid) {
-		command_stopped(x, info.si_status);
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+	       info.si_pid != x->guard.pid && info.si_pid != x->child) {
+		waitpid(info.si_pid, NULL, 0);
 		info.si_pid = 0;
-	}
-	if (waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || !info.si_pid)
-		return false;
-	x->signalled = info.si_code == CLD_EXITED ? 0 : info.si_status;
-	x->status = x->signalled ? 128 + x->signalled : info.si_status;
-	return true;
-}
-
-static void take_signals(struct cli_exec *x)
-{
-	struct signalfd_siginfo info;
-
-	while (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		int number = (int)info.ssi_signo;
-
-		if (number == SIGCHLD || number == SIGTTIN || number == SIGTTOU)
-			continue;
-		if (number == SIGCONT && x->tty.alone)
-			cli_tty_lend(&x->tty, x->child);
-		send(x, number);
-		if (x->awaits_tty)
-			send(x, SIGCONT); /* as in tell_to_end(); then it asks for the terminal
-			                     again */
 	}
 }
 
 void cli_exec_watch(struct cli_exec *x)
 {
-	struct pollfd fds[] = {{x->signals, POLLIN, 0}, {x->wake, POLLIN, 0}};
+	struct pollfd fds[] = {{x->signals, POLLIN, 0},
+	                       {x->wake, POLLIN, 0},
+	                       {x->guard.reports, POLLIN, 0},
+	                       {x->life, POLLIN, 0}};
+	struct signalfd_siginfo info;
 	uint64_t count;
 
-	while (!has_ended(x)) {
-		int sleep_ms = mind_lease(x);
+	for (;;) {
+		int sleep_ms;
 
+		cli_exec_take_reports(x);
+		if (x->ended)
+			return;
+		reap_others(x);
 		look_for_terminal(x);
-		if (poll(fds, 2, sleep_ms) <= 0)
-			continue;
+		sleep_ms = mind_lease(x);
+		fds[3].fd = x->life;
+		poll(fds, COUNT(fds), sleep_ms);
+		look_at_life(x, fds[3].revents != 0);
 		if (fds[1].revents && read(x->wake, &count, sizeof(count)) < 0)
 			continue;
-		take_signals(x);
+		while (read(x->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			take_signal(x, &info);
 	}
 }

@@ -28,6 +28,7 @@ test_a_period_is_kept_from_jobs_that_were_killed() {
 
 # Set-user-ID programs lose PR_SET_PDEATHSIG, so the guard must do without it.
 test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
+	rm -f "$work"/s.* # another test's
 	"$program" exec --lease ${LEASE_MS}ms job a -- setpriv --pdeathsig clear \
 		"$work/stubborn" "$work/s" &
 	wrapper=$!
@@ -39,10 +40,12 @@ test_the_guard_kills_what_does_not_ask_for_its_parents_death() {
 	await free_or_over job a
 }
 
-# Finds the guard of $wrapper, when $child is known.
+# Finds the guard of $wrapper, and the command, its child.
 find_guard() {
-	guard=$(ps -o pid= --ppid "$wrapper" | grep -vw "$child" | tr -d ' ')
-	[[ $guard =~ ^[0-9]+$ ]] || fail "no guard"
+	await pgrep -P "$wrapper" -x exec-guard >/dev/null
+	guard=$(pgrep -P "$wrapper" -x exec-guard)
+	await pgrep -P "$guard" >/dev/null
+	child=$(pgrep -P "$guard")
 }
 
 test_the_command_dies_with_its_parent_even_without_the_guard() {
@@ -76,9 +79,6 @@ test_the_guard_does_not_bear_the_name() {
 	local line
 	"$program" exec job bizlock --note bizlock -- "$(command -v sleep)" 1000 &
 	wrapper=$!
-	await held job bizlock
-	await pgrep -P "$wrapper" -x sleep >/dev/null
-	child=$(pgrep -P "$wrapper" -x sleep)
 	find_guard
 	line=$(tr '\0' ' ' <"/proc/$guard/cmdline")
 	expect_equal "$(cat "/proc/$guard/comm")" exec-guard
@@ -94,8 +94,6 @@ test_the_guard_does_not_bear_the_name() {
 test_a_guard_that_is_stopped_does_not_keep_the_lock() {
 	"$program" exec job a -- sleep 1000 &
 	wrapper=$!
-	await pgrep -P "$wrapper" -x sleep >/dev/null
-	child=$(pgrep -P "$wrapper" -x sleep)
 	find_guard
 	kill -STOP "$guard"
 	kill -TERM "$wrapper"
@@ -129,8 +127,8 @@ test_a_wrapper_continued_between_the_kill_and_the_end_of_the_lease() {
 	await held job a
 	await pgrep -P "$tracer" >/dev/null
 	wrapper=$(pgrep -P "$tracer")
-	await pgrep -P "$wrapper" -x sleep >/dev/null
-	child=$(pgrep -P "$wrapper" -x sleep)
+	find_guard
+	await eval '[[ $(cat "/proc/$child/comm") == sleep ]]'
 	kill -STOP "$wrapper"
 	await is_gone "$child"
 	kill -CONT "$wrapper"
@@ -161,23 +159,124 @@ test_the_lock_is_free_when_the_command_has_ended() {
 }
 
 test_the_guard_is_gone_too() {
-	expect 0 "$program" exec job a -- bash -c 'ps -o pid= --ppid $PPID'
-	for pid in $(cat "$out"); do
-		is_gone "$pid" || fail "process $pid is left"
+	expect 0 "$program" exec job a -- bash -c 'echo $PPID'
+	is_gone "$(cat "$out")" || fail "the guard is left"
+}
+
+# The command is its child.
+test_a_guard_that_is_killed_takes_all_with_it() {
+	start_stubborn
+	find_guard
+	kill -KILL "$guard"
+	exit_of "$wrapper"
+	expect_equal "$code" 137
+	expect_err 'the guard was killed, and with it the command'
+	is_gone "$child" && is_gone "$grandchild" || fail "somebody is at work"
+	free job a || fail "still held"
+}
+
+# What whoever ran us has started before is our child, but not the command's.
+test_a_guard_that_is_killed_takes_nobody_else() {
+	local helper
+	sh -c "sleep 1000 & echo \$! >$work/helper; exec '$program' exec job a -- sleep 1000" 2>"$err" &
+	wrapper=$!
+	find_guard
+	helper=$(cat "$work/helper")
+	kill -KILL "$guard"
+	exit_of "$wrapper"
+	! is_gone "$helper" || fail "the helper is gone"
+	kill "$helper"
+}
+
+# As su, runuser, setsid and daemons do.
+start_stubborn_elsewhere() {
+	rm -f "$work"/s.* # another test's
+	"$program" exec --lease ${LEASE_MS}ms job a -- \
+		bash -c "setsid $work/stubborn $work/s & setsid -w sleep 1000" 2>"$err" &
+	wrapper=$!
+	await test -s "$work/s.time2"
+	await test -s "$work/s.time"
+	child=$(cat "$work/s.child")
+	grandchild=$(cat "$work/s.grandchild")
+}
+
+test_who_has_left_the_group_dies_with_a_lost_lock() {
+	start_stubborn_elsewhere
+	sql "DELETE FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'"
+	exit_of "$wrapper"
+	expect_equal "$code" 80
+	is_gone "$child" && is_gone "$grandchild" || fail "somebody is at work"
+}
+
+test_who_has_left_the_group_dies_with_the_wrapper() {
+	start_stubborn_elsewhere
+	kill -KILL "$wrapper"
+	await_silence
+}
+
+# The parent has ended, so only whoever adopts tells whose child this is.
+test_a_daemon_of_the_command_dies_with_a_lost_lock() {
+	rm -f "$work"/s.* # another test's
+	"$program" exec --lease ${LEASE_MS}ms job a -- \
+		bash -c "(setsid $work/stubborn $work/s &); sleep 1000" 2>"$err" &
+	wrapper=$!
+	await test -s "$work/s.grandchild"
+	child=$(cat "$work/s.child")
+	grandchild=$(cat "$work/s.grandchild")
+	sql "DELETE FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'"
+	exit_of "$wrapper"
+	is_gone "$child" && is_gone "$grandchild" || fail "somebody is at work"
+}
+
+# A shell whose command is killed must not go on to the next one.
+test_a_script_does_not_go_on_when_it_is_killed() {
+	"$program" exec --lease ${LEASE_MS}ms job a -- bash -c "trap '' TERM
+		touch $work/ready
+		setsid -w sleep 1000
+		touch $work/went-on" 2>"$err" &
+	wrapper=$!
+	await test -e "$work/ready"
+	sql "DELETE FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'"
+	exit_of "$wrapper"
+	expect_equal "$code" 80
+	[[ ! -e $work/went-on ]] || fail "it went on"
+}
+
+test_another_user_dies_with_a_lost_lock() {
+	((EUID == 0)) || {
+		echo "[SKIP] ${FUNCNAME[0]}: not here: only root can change the user"
+		return
+	}
+	local how
+	chmod 755 "$work"
+	for how in "su -s /bin/bash nobody -c" "runuser -s /bin/bash nobody -c"; do
+		mkdir -p "$work/free" && chmod 777 "$work/free"
+		"$program" exec --lease ${LEASE_MS}ms job a -- $how "$work/stubborn $work/free/s" 2>"$err" &
+		wrapper=$!
+		await test -s "$work/free/s.grandchild"
+		child=$(cat "$work/free/s.child")
+		grandchild=$(cat "$work/free/s.grandchild")
+		sql "DELETE FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'"
+		exit_of "$wrapper"
+		expect_equal "$code" 80
+		is_gone "$child" && is_gone "$grandchild" || fail "somebody is at work: $how"
+		rm -rf "$work/free"
 	done
 }
 
-test_a_command_that_never_begins() {
-	hold job a
-	"$program" exec job a -- touch "$work/ran" &
-	wrapper=$!
-	await eval '[[ $(ps -o pid= --ppid $wrapper | wc -l) == 1 ]]'
-	guard=$(ps -o pid= --ppid "$wrapper")
-	kill -KILL "$wrapper"
-	await is_gone "${guard// /}"
-	kill "$holder"
-	await free job a
-	[[ ! -e $work/ran ]] || fail "it ran"
+# In a container exec may be the first process, and adopts all that have lost their parents.
+test_as_the_first_process_it_leaves_no_zombies() {
+	unshare --pid --fork --mount-proc true 2>/dev/null || {
+		echo "[SKIP] ${FUNCNAME[0]}: not here: no container can be made"
+		return
+	}
+	expect 0 unshare --pid --fork --mount-proc "$program" exec job a -- bash -c '
+		(sleep 0.01 &)
+		end=$((SECONDS + 20))
+		until [[ $(ps -eo stat,comm | grep -c " sleep$") == 0 ]]; do
+			((SECONDS < end)) || exit 9
+			sleep 0.05 & wait
+		done'
 }
 
 run_tests

@@ -99,6 +99,24 @@ subprocess.call(['bizlock', 'exec', 'job', 'a', '--', 'sleep', '1000'])
 open('$work/went-on', 'w')"
 }
 
+# rsync and many others end by an exit code.
+test_ctrl_c_ends_the_script_around_a_command_that_catches_it() {
+	cat >"$work/catches" <<-'EOF2'
+		trap 'exit 20' INT
+		sleep 1000 &
+		wait
+	EOF2
+	ctrl_c_at sh "echo \$\$ >$work/script.pid
+		bizlock exec job a -- bash $work/catches
+		touch $work/went-on"
+}
+
+test_ctrl_c_ends_the_script_around_execs_within_execs() {
+	ctrl_c_at bash "echo \$\$ >$work/script.pid
+		bizlock exec job b -- bizlock exec job a -- sleep 1000
+		touch $work/went-on"
+}
+
 test_ctrl_z_stops_all_and_fg_goes_on() {
 	shell
 	type_line 'bizlock exec job a -- bash -c "read -p one? x; read -p two? y; echo \$x\$y"'
@@ -167,6 +185,11 @@ await_rest() {
 	held job a || fail "it gave the lock up"
 }
 
+# wrapper_of COMMAND: the guard is between them.
+wrapper_of() {
+	ps -o ppid= "$(ps -o ppid= "$1" | tr -d ' ')" | tr -d ' '
+}
+
 asks_the_terminal() {
 	rm -f "$work/child" "$work/got" # another test's
 	cat >"$work/asks" <<-EOF
@@ -198,7 +221,7 @@ test_in_the_background_without_a_parent() {
 	await_screen '^ready>$' # the terminal is the shell's again
 	touch "$work/go"
 	await_rest
-	wrapper=$(ps -o ppid= "$child" | tr -d ' ')
+	wrapper=$(wrapper_of "$child")
 	cat >"$work/lend" <<-EOF
 		import os, time
 		os.tcsetpgrp(0, os.getpgid($wrapper))
@@ -217,7 +240,7 @@ test_it_heeds_signals_while_it_waits_for_the_terminal() {
 	shell
 	type_line "(trap '' TSTP; exec bizlock exec job a -- $work/asks) &"
 	await_rest
-	kill -TERM "$(ps -o ppid= "$child" | tr -d ' ')"
+	kill -TERM "$(wrapper_of "$child")"
 	await is_gone "$child"
 	await free job a
 	type_line 'wait $!; echo code $?'

@@ -1,0 +1,110 @@
+/* Kills all that the command of bizlock exec has started: whatever sessions and process groups the
+ * processes have made for themselves, they are descendants of the guard or of the wrapper, for both
+ * adopt those whose parents have ended (PR_SET_CHILD_SUBREAPER). The guard calls this, so nothing
+ * here takes memory or a lock. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/exec.h"
+
+#define DEPTH_MAX 10000 /* numbers that pass to others meanwhile could make a circle */
+
+struct process {
+	char state;
+	pid_t parent, group;
+};
+
+/* The name, in brackets, may have any characters. */
+static bool read_process(int proc, pid_t pid, struct process *ret)
+{
+	char path[32], text[256];
+	char *at;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "%d/stat", (int)pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	at = strrchr(text, ')');
+	if (!at || strlen(at) < sizeof(") S 1") - 1)
+		return false;
+	ret->state = at[2];
+	ret->parent = (pid_t)strtol(at + 4, &at, 10);
+	ret->group = (pid_t)strtol(at, NULL, 10);
+	return true;
+}
+
+static bool is_below(int proc, pid_t pid, pid_t root)
+{
+	struct process p = {.parent = pid};
+
+	for (unsigned depth = 0; depth < DEPTH_MAX && read_process(proc, p.parent, &p); depth++)
+		if (p.parent == root)
+			return true;
+	return false;
+}
+
+struct tree {
+	int proc; /* the folder */
+	pid_t root, spared;
+};
+
+/* What has ended needs no signal, and what has changed its user may be out of reach. */
+static bool signal_one(const struct tree *t, pid_t pid, int number)
+{
+	struct process p;
+
+	return pid > 0 && is_below(t->proc, pid, t->root) && read_process(t->proc, pid, &p) &&
+	       !strchr("ZX", p.state) && p.group != t->spared && kill(pid, number) == 0;
+}
+
+static bool signal_all(const struct tree *t, int number)
+{
+	_Alignas(struct dirent64) char entries[4096];
+	bool any = false;
+	ssize_t got;
+
+	lseek(t->proc, 0, SEEK_SET);
+	while ((got = getdents64(t->proc, entries, sizeof(entries))) > 0)
+		for (ssize_t at = 0; at < got;) {
+			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+
+			at += entry->d_reclen;
+			any |= signal_one(t, (pid_t)strtol(entry->d_name, NULL, 10), number);
+		}
+	return any;
+}
+
+/* Where there is no /proc. The guard is in the command's group. */
+static void kill_group(pid_t root, pid_t spared)
+{
+	pid_t group = getpgid(root);
+
+	if (group > 1 && group != spared)
+		kill(-group, SIGKILL);
+}
+
+/* They are stopped first: else a shell whose command is killed would go on to the next one. */
+bool cli_tree_kill(pid_t root, pid_t spared)
+{
+	struct tree t = {open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), root, spared};
+	bool any;
+
+	if (t.proc < 0) {
+		kill_group(root, spared);
+		return false;
+	}
+	signal_all(&t, SIGSTOP);
+	any = signal_all(&t, SIGKILL);
+	close(t.proc);
+	return any;
+}
