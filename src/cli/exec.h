@@ -107,6 +107,12 @@ struct cli_inherited {
 	int files[EXEC_FILES_MAX], file_count;
 };
 
+/* A signal that is passed on, unless the command has had it from its sender, too. */
+struct cli_passing {
+	int64_t due_ms, heard_ms; /* 0: it is not */
+	pid_t due_from, heard_from;
+};
+
 struct cli_exec {
 	struct cli *c;
 	bizlock_key key;
@@ -142,7 +148,8 @@ struct cli_exec {
 	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
 	int signalled;      /* the signal that ended it, 0: none */
 	int status;         /* its exit code, 128 + signal */
-	bool *ran;          /* shared with it: false where there is no such program, for example */
+	struct cli_passing passing[NSIG];
+	bool *ran; /* shared with it: false where there is no such program, for example */
 };
 
 void cli_inherited_note(struct cli_inherited *ret);

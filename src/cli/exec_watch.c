@@ -25,6 +25,8 @@
 #define PATIENCE_MS 1000 /* with a guard; and with what the kernel has to do */
 #define AGAIN_MS 10
 
+#define MOMENT_MS 300 /* in which others hear what was sent to all of us */
+
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 static const int users[] = {SIGUSR1, SIGUSR2};
 static const int while_running[] = {SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD, SIGTTOU, SIGTTIN};
@@ -198,24 +200,72 @@ static void pass_on(const struct cli_exec *x, int number)
 		send(x, SIGCONT); /* as in tell_to_end(); then it asks for the terminal again */
 }
 
+/* An init system that ends a service may send a signal to all its processes. A command that had it
+ * twice would take the second one for "at once", and leave its work half done. The guard is in the
+ * command's control group and process group: what it heard from the same sender, the command heard.
+ * So a moment passes before the signal is passed on. */
+static void pass_on_later(struct cli_exec *x, int number, pid_t sender)
+{
+	struct cli_passing *p = &x->passing[number];
+	int64_t now = cli_exec_now_ms();
+
+	if (p->heard_ms && p->heard_from == sender && now - p->heard_ms <= MOMENT_MS) {
+		p->heard_ms = 0;
+		return;
+	}
+	p->due_ms = now + MOMENT_MS;
+	p->due_from = sender;
+}
+
 /* Signals of the terminal go to its foreground group, which is the command's: but they are meant
  * for the script around us, too, which would go on behind a command that was interrupted. */
-static void heard(const struct cli_exec *x, int number)
+static void heard(struct cli_exec *x, int number, pid_t sender)
 {
+	struct cli_passing *p = &x->passing[number];
+
 	if (x->tty.lent && (number == SIGINT || number == SIGQUIT))
 		kill(0, number);
+	if (p->due_ms && p->due_from == sender) {
+		p->due_ms = 0;
+		return;
+	}
+	p->heard_ms = cli_exec_now_ms();
+	p->heard_from = sender;
+}
+
+/* Returns how long to sleep, at most `ms`. */
+static int pass_on_due(struct cli_exec *x, int ms)
+{
+	int64_t now = cli_exec_now_ms();
+
+	for (int number = 1; number < NSIG; number++) {
+		struct cli_passing *p = &x->passing[number];
+
+		if (p->due_ms && p->due_ms <= now) {
+			p->due_ms = 0;
+			pass_on(x, number);
+		} else if (p->due_ms && p->due_ms - now < ms) {
+			ms = (int)(p->due_ms - now);
+		}
+	}
+	return ms;
 }
 
 static void take_signal(struct cli_exec *x, const struct signalfd_siginfo *info)
 {
 	int number = (int)info->ssi_signo;
+	sigset_t passed;
 
 	if (number == SIGCHLD || number == SIGTTIN || number == SIGTTOU ||
 	    (pid_t)info->ssi_pid == getpid())
 		return;
 	if (number == SIGCONT && x->tty.alone)
 		cli_tty_lend(&x->tty, x->child);
-	pass_on(x, number);
+	cli_exec_passed(&passed);
+	if (info->ssi_code != SI_KERNEL && sigismember(&passed, number))
+		pass_on_later(x, number, (pid_t)info->ssi_pid);
+	else
+		pass_on(x, number);
 }
 
 /* ---- what happens ---------------------------------------------------------------------- */
@@ -268,7 +318,7 @@ void cli_exec_take_reports(struct cli_exec *x)
 			end_by(x, r.value);
 			break;
 		case CLI_REPORT_HEARD:
-			heard(x, r.value);
+			heard(x, r.value, r.sender);
 			break;
 		case CLI_REPORT_GONE:
 			if (!x->ended)
@@ -308,7 +358,7 @@ void cli_exec_watch(struct cli_exec *x)
 			return;
 		reap_others(x);
 		look_for_terminal(x);
-		sleep_ms = mind_lease(x);
+		sleep_ms = pass_on_due(x, mind_lease(x));
 		fds[3].fd = x->life;
 		poll(fds, COUNT(fds), sleep_ms);
 		look_at_life(x, fds[3].revents != 0);

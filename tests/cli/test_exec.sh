@@ -156,6 +156,20 @@ test_signals_are_passed_on() {
 	free job a || fail "still held"
 }
 
+# As an init system does that ends a service. A second one would mean "at once" to some commands.
+test_a_signal_to_all_is_not_sent_twice() {
+	"$program" exec job a -- bash -c 'trap "echo got" USR1; trap "exit 3" TERM
+		echo $$ $PPID; while :; do sleep 0.05; done' >"$out" &
+	local pid=$! command guard
+	await file_says "$out" '^[0-9]+ [0-9]+$'
+	read -r command guard <"$out"
+	kill -USR1 "$pid" "$guard" "$command"
+	kill -TERM "$pid" # arrives after what is passed on of the others
+	exit_of "$pid"
+	expect_equal "$code" 3
+	expect_equal "$(grep -c got "$out")" 1
+}
+
 test_the_lease_is_renewed() {
 	hold job a --lease 6s
 	sleep 7

@@ -101,7 +101,7 @@ test_a_server_that_hangs_does_not_make_a_waiter_deaf() {
 	own_server
 	"$program" exec job a -- bash -c "touch $work/holding; exec sleep 1000" &
 	await test -e "$work/holding"
-	"$program" exec -v job a -- true 2>"$err" &
+	BIZLOCK_IO_TIMEOUT_MS=30000 "$program" exec -v job a -- true 2>"$err" &
 	wrapper=$!
 	await file_says "$err" 'held by exec@'
 	bash "$BIZLOCK_SERVER_SH" freeze "$server"
