@@ -228,20 +228,6 @@ test_a_daemon_of_the_command_dies_with_a_lost_lock() {
 	is_gone "$child" && is_gone "$grandchild" || fail "somebody is at work"
 }
 
-# A shell whose command is killed must not go on to the next one.
-test_a_script_does_not_go_on_when_it_is_killed() {
-	"$program" exec --lease ${LEASE_MS}ms job a -- bash -c "trap '' TERM
-		touch $work/ready
-		setsid -w sleep 1000
-		touch $work/went-on" 2>"$err" &
-	wrapper=$!
-	await test -e "$work/ready"
-	sql "DELETE FROM biz_lock WHERE biz_type = 'job' AND biz_id = 'a'"
-	exit_of "$wrapper"
-	expect_equal "$code" 80
-	[[ ! -e $work/went-on ]] || fail "it went on"
-}
-
 test_another_user_dies_with_a_lost_lock() {
 	((EUID == 0)) || {
 		echo "[SKIP] ${FUNCNAME[0]}: not here: only root can change the user"

@@ -97,19 +97,6 @@ test_a_server_that_hangs_at_the_end_is_left() {
 	expect_err 'job/a: the server does not answer; the lock stays until its lease ends'
 }
 
-test_a_server_that_hangs_does_not_make_a_waiter_deaf() {
-	own_server
-	"$program" exec job a -- bash -c "touch $work/holding; exec sleep 1000" &
-	await test -e "$work/holding"
-	BIZLOCK_IO_TIMEOUT_MS=30000 "$program" exec -v job a -- true 2>"$err" &
-	wrapper=$!
-	await file_says "$err" 'held by exec@'
-	bash "$BIZLOCK_SERVER_SH" freeze "$server"
-	kill -TERM "$wrapper"
-	ends_soon "$wrapper"
-	expect_equal "$code" 143
-}
-
 # The user of the command cannot connect any more, and the lock is renewed by what is there.
 test_a_server_that_lets_nobody_in_costs_no_lock() {
 	local host
