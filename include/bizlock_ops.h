@@ -227,7 +227,7 @@ typedef struct bizlock_trace {
  * call any function but bizlock_close() and this one (MISUSE); what it does is traced, too. This
  * function and bizlock_close() return when all lines so far have been told to the earlier fn, and
  * it is not called after that. In a forked child fn is not called. While fn is set: a thread, 1 MB,
- * and 2 us or so a line. INVALID, MISUSE; NOMEM: nobody is told. */
+ * and up to 20 us for each line. INVALID, MISUSE; NOMEM: nobody is told. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_on_trace(bizlock *, void (*fn)(void *arg, const bizlock_trace *), void *arg);
 

@@ -46,7 +46,7 @@ void cli_help_all(void)
 	printf("\nbizlock help COMMAND     its options; also COMMAND --help\n"
 	       "bizlock help connection  where the server is; the password\n"
 	       "bizlock help exit-codes\n"
-	       "bizlock --trace COMMAND  and say on standard error what is done, and why\n"
+	       "bizlock --trace COMMAND  say on standard error what it does, and why\n"
 	       "bizlock --version\n\n"
 	       "Durations are 500ms, 1.5s, 5m, 1h or 2d; without a unit, seconds.\n");
 }
