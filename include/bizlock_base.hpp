@@ -18,11 +18,12 @@
 #endif
 
 struct BIZLOCK_API bizlock {
-	class error;   /* what is thrown */
-	class client;  /* the `bizlock *` of C */
-	class options; /* of an acquisition */
-	class keys;    /* what is acquired: one, or several */
-	class guard;   /* what was */
+	class error;    /* what is thrown */
+	class client;   /* the `bizlock *` of C */
+	class options;  /* of an acquisition */
+	class keys;     /* what is acquired: one, or several */
+	class guard;    /* what was */
+	class requests; /* of an event loop: bizlock_async.hpp */
 
 	/* The numbers of bizlock.h as a category of std::error_code. */
 	static const std::error_category &category() noexcept;

@@ -170,6 +170,7 @@ public:
 
 private:
 	friend class bizlock::client;
+	friend class bizlock::requests;
 	explicit guard(held *h) noexcept : held_(h) {}
 	bizlock *client() const noexcept { return held_ ? held_->client : nullptr; }
 

@@ -71,7 +71,7 @@ wrap_c() {
 }
 
 wrap_cpp() {
-	echo '#include <bizlock.hpp>'
+	echo '#include <bizlock_async.hpp>'
 	echo 'void work(std::uint64_t fence, std::chrono::milliseconds left);'
 	echo 'int example();'
 	echo 'int example() {'

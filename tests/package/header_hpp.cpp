@@ -1,6 +1,6 @@
-// All of bizlock.hpp compiles, and without the connector's header; what works in
-// transactions does when bizlock_tx.h is included behind it, too.
-#include <bizlock.hpp>
+// All of bizlock.hpp and bizlock_async.hpp compiles, and without the connector's header; what works
+// in transactions does when bizlock_tx.h is included behind it, too.
+#include <bizlock_async.hpp>
 
 static bizlock::guard acquire(bizlock::client &locks, const bizlock_key *keys, std::error_code &ec)
 {
@@ -47,6 +47,21 @@ static void use(bizlock::guard &g, std::error_code &ec)
 	g.release();
 }
 
+static void ask(const bizlock::client &locks, bizlock::guard &g, std::error_code &ec)
+{
+	const auto keep = [&g](const bizlock_result &, bizlock::guard got) { g = std::move(got); };
+	const auto ignore = [](const bizlock_result &) {};
+	const std::chrono::seconds d(1);
+	bizlock::requests requests(locks);
+
+	requests.acquire({"order", "4711"}, bizlock::options("task-17"), keep);
+	requests.acquire({"order", "4711"}, bizlock::options("task-17"), keep, ec);
+	requests.try_acquire_for({"order", "4711"}, d, bizlock::options("task-17"), keep);
+	requests.try_acquire_for({"order", "4711"}, d, bizlock::options("task-17"), keep, ec);
+	requests.release(std::move(g), ignore);
+	requests.release(std::move(g), ignore, ec);
+}
+
 #include <bizlock_tx.h>
 
 int main()
@@ -59,6 +74,7 @@ int main()
 		bizlock::client locks = open(ec);
 		bizlock::guard g = acquire(locks, keys, ec);
 
+		ask(locks, g, ec);
 		g.fence(tx);
 		g.fence(tx, ec);
 		g.commit(tx);

@@ -41,7 +41,7 @@ for cxx in "$CXX" clang++; do
 		"$cxx" -std=c++$standard -fno-exceptions "${strict[@]}" $(pkg-config --cflags bizlock) \
 			-c header_without_exceptions.cpp
 		# What does not work in transactions does not need the connector.
-		for header in bizlock bizlock_guard bizlock_base; do
+		for header in bizlock bizlock_async bizlock_guard bizlock_base; do
 			echo "#include <$header.hpp>" |
 				"$cxx" -std=c++$standard "${strict[@]}" -I"$prefix/include" -fsyntax-only -x c++ -
 		done

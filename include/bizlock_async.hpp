@@ -1,0 +1,165 @@
+/* Requests of bizlock_async.h in C++: what is acquired comes as a guard. Include it where a program
+ * has an event loop; bizlock.hpp says what holds for all classes.
+ *
+ *     bizlock::client locks{{"database", "shop"}};
+ *     bizlock::guard order;
+ *     bool ended = false;
+ *
+ *     bizlock::requests(locks).acquire({"order", "4711"}, bizlock::options("task-17"),
+ *                                      [&](const bizlock_result &, bizlock::guard got) {
+ *                                          order = std::move(got); // empty unless it is OK
+ *                                          ended = true;
+ *                                      });
+ *     while (!ended && bizlock_dispatch(locks.get(), nullptr) == BIZLOCK_OK) {
+ *         // wait until bizlock_fd(locks.get()) is readable
+ *     }
+ *
+ * A guard gives its lock back by a call that waits for the server. Where the event loop must not
+ * wait, give the guard to requests::release().
+ *
+ * Each function returns the number of the request, for bizlock_cancel(). It takes a callable, which
+ * is called once and destroyed then; if the request is not started, it is destroyed at once. The
+ * callable must not throw: C is in between, and std::terminate() is called. */
+#ifndef BIZLOCK_ASYNC_HPP
+#define BIZLOCK_ASYNC_HPP
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "bizlock.hpp"
+#include "bizlock_async.h"
+
+class bizlock::requests
+{
+public:
+	/* Of this client, which may move, and has to be there for each call. */
+	explicit requests(const client &of) noexcept : b_(of.get()) {}
+
+	/* Waits for ever. Calls done(const bizlock_result &, bizlock::guard): the guard is empty
+	 * unless the lock was acquired. `how` has to name an owner. */
+	template <class F>
+	std::uint64_t acquire(bizlock_key key, const options &how, F done, std::error_code &ec)
+	{
+		return take(key, how, -1, std::move(done), ec);
+	}
+	template <class F> std::uint64_t acquire(bizlock_key key, const options &how, F done)
+	{
+		std::error_code ec;
+
+		return checked(acquire(key, how, std::move(done), ec), ec);
+	}
+
+	/* For d at most; nothing: once. */
+	template <class Rep, class Period, class F>
+	std::uint64_t try_acquire_for(bizlock_key key, std::chrono::duration<Rep, Period> d,
+	                              const options &how, F done, std::error_code &ec)
+	{
+		return take(key, how, to_ms<std::int64_t>(d, 0), std::move(done), ec);
+	}
+	template <class Rep, class Period, class F>
+	std::uint64_t try_acquire_for(bizlock_key key, std::chrono::duration<Rep, Period> d,
+	                              const options &how, F done)
+	{
+		std::error_code ec;
+
+		return checked(try_acquire_for(key, d, how, std::move(done), ec), ec);
+	}
+
+	/* Gives back what a guard of one key has, and calls done(const bizlock_result &). The guard
+	 * is empty from then on; but not if the request was not started. */
+	template <class F> std::uint64_t release(guard &&given, F done, std::error_code &ec)
+	{
+		std::unique_ptr<asked<F>> a(new (std::nothrow) asked<F>(std::move(done)));
+		std::uint64_t request = 0;
+		int rc = a ? BIZLOCK_OK : BIZLOCK_NOMEM;
+
+		if (rc == BIZLOCK_OK && given.size() != 1)
+			rc = given ? BIZLOCK_INVALID : BIZLOCK_NOT_OWNER;
+		if (rc == BIZLOCK_OK)
+			rc = bizlock_release_start(b_, given.key(), given.owner(),
+			                           asked<F>::released, a.get(), &request);
+		ec.assign(rc, category());
+		if (rc != BIZLOCK_OK)
+			return 0;
+		a.release();
+		held::free(given.held_);
+		given.held_ = nullptr;
+		return request;
+	}
+	template <class F> std::uint64_t release(guard &&given, F done)
+	{
+		const bool asks_c = given.size() == 1;
+		std::error_code ec;
+		const std::uint64_t request = release(std::move(given), std::move(done), ec);
+
+		check(ec.value(), asks_c ? b_ : nullptr);
+		return request;
+	}
+
+private:
+	template <class F> struct asked {
+		explicit asked(F &&fn) : done(std::move(fn)) {}
+		asked(const asked &) = delete;
+		asked &operator=(const asked &) = delete;
+		~asked() { held::free(grants); }
+
+		static void acquired(void *arg, const bizlock_result *result) noexcept
+		{
+			std::unique_ptr<asked> a(static_cast<asked *>(arg));
+			held *h = a->grants;
+
+			if (!result->grant) {
+				a->done(*result, guard());
+				return;
+			}
+			/* The library may know more or fewer fields. */
+			std::memcpy(h->grants, result->grant,
+			            std::min(sizeof(bizlock_grant), result->grant->size));
+			h->grants->size = sizeof(bizlock_grant);
+			a->grants = nullptr;
+			a->done(*result, guard(h));
+		}
+
+		static void released(void *arg, const bizlock_result *result) noexcept
+		{
+			std::unique_ptr<asked> a(static_cast<asked *>(arg));
+
+			a->done(*result);
+		}
+
+		F done;
+		held *grants = nullptr; /* of an acquisition: room for its guard */
+	};
+
+	template <class F>
+	std::uint64_t take(bizlock_key key, const options &how, std::int64_t wait_ms, F done,
+	                   std::error_code &ec)
+	{
+		std::unique_ptr<asked<F>> a(new (std::nothrow) asked<F>(std::move(done)));
+		bizlock_acquire_opts opts = how;
+		std::uint64_t request = 0;
+		int rc = BIZLOCK_NOMEM;
+
+		opts.wait_ms = wait_ms;
+		if (a)
+			a->grants = held::make(b_, &key, 1, how.owner);
+		if (a && a->grants)
+			rc = bizlock_acquire_start(b_, key, &opts, asked<F>::acquired, a.get(),
+			                           &request);
+		ec.assign(rc, category());
+		if (rc == BIZLOCK_OK)
+			a.release();
+		return request;
+	}
+
+	std::uint64_t checked(std::uint64_t request, const std::error_code &ec) const
+	{
+		check(ec.value(), b_);
+		return request;
+	}
+
+	bizlock *b_;
+};
+
+#endif
