@@ -42,10 +42,9 @@ const struct cli_option cli_exec_options[] = {
 
 const char cli_exec_more[] =
         "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT and _TOOK_OVER in its\n"
-        "environment. If the lock cannot be renewed, its process group gets SIGTERM with\n"
-        "a third of the lease left, all that it started gets SIGKILL before the lease\n"
-        "ends, and bizlock exits by 80; so it does when bizlock is stopped (Ctrl-Z).\n"
-        "All exit codes: bizlock help exit-codes\n";
+        "environment. If the lock cannot be renewed, it gets SIGTERM with a third of the\n"
+        "lease left, then all that it started gets SIGKILL, and bizlock exits by 80; so it\n"
+        "does when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 

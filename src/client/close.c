@@ -61,7 +61,7 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 
 		if (!h)
 			continue;
-		BL_TRACE(&b->trace, &h->key, &h->owner, "released by close");
+		BL_TRACE_HOLD(b, h, "released by close");
 		bl_hold_remove(b, h);
 	}
 	bl_unlock(b);

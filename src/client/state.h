@@ -149,6 +149,9 @@ static inline void bl_unlock(struct bizlock *b)
 	pthread_mutex_unlock(&b->mu);
 }
 
+/* A line about a hold. */
+#define BL_TRACE_HOLD(b, h, ...) BL_TRACE(&(b)->trace, &(h)->key, &(h)->owner, __VA_ARGS__)
+
 /* One call on one key. Its fields do not change; but a request that is cancelled, or that releases,
  * sets `wakes` and io_deadline anew before a step, and a cancel of one that sleeps sets `wakes`. */
 struct bl_call {

@@ -86,8 +86,7 @@ static int survive(struct bl_contest *c, int rc)
 		return rc;
 	if (!conn && bl_waited_in_vain(err))
 		return survive_wait(c);
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner, "%s: %s",
-	         over ? "gives up" : "tries again", err->msg);
+	BL_TRACE_WAIT(c, "%s: %s", over ? "gives up" : "tries again", err->msg);
 	if (!over) {
 		bl_count_retry(&c->client->numbers, err);
 		return bl_contest_pause(c, c->wait.end);
@@ -145,8 +144,7 @@ static void trace_turn(const struct bl_contest *c, const struct bl_seen *seen, e
 		bl_row_describe(c->row, row, sizeof(row));
 	else if (c->row->found)
 		snprintf(row, sizeof(row), "its lease is over");
-	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
-	         "row: %s; doorbell: %s; %s", row, bell, does[next]);
+	BL_TRACE_WAIT(c, "row: %s; doorbell: %s; %s", row, bell, does[next]);
 }
 
 static int act(struct bl_contest *c)
@@ -326,8 +324,8 @@ static int join_queue(struct bl_contest *c)
 	c->place.along = c->unsure; /* it must look for a row that may be there */
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue && bl_queue_first(c->queue) != &c->place)
-		BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
-		         "waits behind %zu others of this client", c->queue->places.count - 1);
+		BL_TRACE_WAIT(c, "waits behind %zu others of this client",
+		              c->queue->places.count - 1);
 	if (c->queue)
 		return BIZLOCK_OK;
 	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
@@ -400,8 +398,7 @@ static int give_way(struct bl_contest *c)
 	if (!until || c->request->once)
 		return BL_AGAIN;
 	c->parked_until = bl_earlier(until, c->wait.end);
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
-	         "lets another client go first, whose watcher was woken");
+	BL_TRACE_WAIT(c, "lets another client go first, whose watcher was woken");
 	if (c->op)
 		return BL_PARKED;
 	bl_call_sleep(c->call, c->parked_until);
@@ -421,8 +418,7 @@ static int go_first(struct bl_contest *c)
 	c->phase = BL_CONTEST_TURNS;
 	if (c->unsure || c->in_vain || c->members[0]->hold->bell)
 		return rc;
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
-	         "goes for the row, without a look");
+	BL_TRACE_WAIT(c, "goes for the row, without a look");
 	if (bl_contest_wants_batch(c))
 		return rc;
 	return bl_attempt(c, c->wait.bells);

@@ -69,6 +69,10 @@ struct bl_contest {
 	unsigned pauses, failures;
 };
 
+/* A line about the key that is in its way. */
+#define BL_TRACE_WAIT(c, ...)                                                                      \
+	BL_TRACE(&(c)->client->trace, &(c)->blocker->call.key, &(c)->call->owner, __VA_ARGS__)
+
 /* A request looks, or passes the queue, together with others. */
 bool bl_contest_wants_batch(const struct bl_contest *c);
 

@@ -242,11 +242,10 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	sent = bl_now();
 	rc = send_handoff(conn, bl_hold_ref(call, h), &claim, h->limit, &handed, &err);
 	bl_lock(b);
-	BL_TRACE(&b->trace, &h->key, &h->owner, "hands over to %s of this client: %s",
-	         place->whose->call->owner.name,
-	         handed.taken       ? "done"
-	         : rc == BIZLOCK_OK ? "the row is not there"
-	                            : err.msg);
+	BL_TRACE_HOLD(b, h, "hands over to %s of this client: %s", place->whose->call->owner.name,
+	              handed.taken       ? "done"
+	              : rc == BIZLOCK_OK ? "the row is not there"
+	                                 : err.msg);
 	*ret_repeated = rc == BIZLOCK_CONN && bl_may_have_run(&err);
 	if (rc != BIZLOCK_OK)
 		bl_count_retry(&b->numbers, &err);

@@ -47,8 +47,7 @@ bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uin
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);
 		bl_count(&b->numbers, BL_COUNT_REENTERED);
-		BL_TRACE(&b->trace, &h->key, &h->owner, "re-entered, depth %u, in memory",
-		         h->depth);
+		BL_TRACE_HOLD(b, h, "re-entered, depth %u, in memory", h->depth);
 	}
 	bl_unlock(b);
 	return done;
@@ -65,7 +64,7 @@ bool bl_client_shallower(struct bizlock *b, bizlock_key key, const char *owner, 
 	done = h && h->stored < h->depth && is_valid(h, now);
 	if (done) {
 		*ret_depth = --h->depth;
-		BL_TRACE(&b->trace, &h->key, &h->owner, "release of a level, in memory: done");
+		BL_TRACE_HOLD(b, h, "release of a level, in memory: done");
 	}
 	bl_unlock(b);
 	return done;

@@ -300,8 +300,8 @@ int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
 {
 	c->among = true;
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
-	         "row: its lease is over; goes for it, unless others share the lock under it");
+	BL_TRACE_WAIT(c,
+	              "row: its lease is over; goes for it, unless others share the lock under it");
 	return go_on(c, conn, bell_for(c, conn, true), false);
 }
 
@@ -499,8 +499,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 		return rc;
 	bl_unlock(c->client);
 	proof = bl_now() + PROOF_NS;
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner,
-	         "first in line, sleeps until the others leave");
+	BL_TRACE_WAIT(c, "first in line, sleeps until the others leave");
 	rc = bl_shared_sleep(&conn->session, &wish, ms > 0 ? ms : 1, conn->wake_fd, &heard,
 	                     c->call->err);
 	bl_lock(c->client);

@@ -13,8 +13,7 @@ int bl_contest_pause(struct bl_contest *c, bl_time until)
 	bl_time next = bl_now() + bl_backoff_ns(c->pauses++, bl_random(c->client));
 
 	c->parked_until = bl_earlier(next, bl_earlier(until, c->call->io_deadline));
-	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
-	         "looks again in %" PRId64 " ms", bl_left_ms(c->parked_until));
+	BL_TRACE_WAIT(c, "looks again in %" PRId64 " ms", bl_left_ms(c->parked_until));
 	if (c->op)
 		return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
 	bl_call_sleep(c->call, c->parked_until);
@@ -31,16 +30,15 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	rc = bl_call_check(c->call);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	BL_TRACE(&c->client->trace, &m->call.key, &c->call->owner,
-	         "sleeps at the doorbell, %" PRId64 " ms at most", bl_left_ms(until));
+	BL_TRACE_WAIT(c, "sleeps at the doorbell, %" PRId64 " ms at most", bl_left_ms(until));
 	bl_unlock(c->client);
 	rc = bl_bell_wait(&conn->session, m->call.bell, bl_left_ms(until), conn->wake_fd, &heard,
 	                  c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	BL_TRACE(&c->client->trace, &m->call.key, &c->call->owner, "%s",
-	         heard == BL_HEARD_RING ? "the doorbell rang" : "the doorbell did not ring");
+	BL_TRACE_WAIT(c, "%s",
+	              heard == BL_HEARD_RING ? "the doorbell rang" : "the doorbell did not ring");
 	if (heard == BL_HEARD_RING)
 		return bl_attempt_rung(c, conn);
 	/* A wait that the server cut short must not become a busy loop. */
@@ -113,14 +111,12 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 
 static void trace_watched(const struct bl_contest *c)
 {
-	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
-	         "is watched, for it has no connection to sleep on");
+	BL_TRACE_WAIT(c, "is watched, for it has no connection to sleep on");
 }
 
 static void trace_found_free(const struct bl_contest *c)
 {
-	BL_TRACE(&c->client->trace, &c->blocker->call.key, &c->call->owner,
-	         "its watcher has seen it free");
+	BL_TRACE_WAIT(c, "its watcher has seen it free");
 }
 
 static enum bl_watched_end watch(struct bl_contest *c)
@@ -165,8 +161,7 @@ static int look_later(struct bl_contest *c, bl_time until)
 	if (c->stays) /* its row keeps newcomers out, and must not end meanwhile */
 		until = bl_earlier(until, now + bl_shared_place_ms(c) * BL_NS_PER_MS / 6);
 	c->parked_until = bl_earlier(now + distance, bl_earlier(until, c->call->io_deadline));
-	BL_TRACE(&c->client->trace, &c->call->key, &c->call->owner, "looks again in %" PRId64 " ms",
-	         bl_left_ms(c->parked_until));
+	BL_TRACE_WAIT(c, "looks again in %" PRId64 " ms", bl_left_ms(c->parked_until));
 	return bl_passed(c->parked_until) ? BL_AGAIN : BL_PARKED;
 }
 

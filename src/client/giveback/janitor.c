@@ -82,8 +82,8 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 	struct bl_janitor *j = &b->janitor;
 	bool refused = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER;
 
-	BL_TRACE(&b->trace, &h->key, &h->owner, "removal of its %s in the background: %s",
-	         h->unsure ? "row" : "doorbell", rc == BIZLOCK_OK ? "done" : err->msg);
+	BL_TRACE_HOLD(b, h, "removal of its %s in the background: %s",
+	              h->unsure ? "row" : "doorbell", rc == BIZLOCK_OK ? "done" : err->msg);
 	if (rc == BIZLOCK_OK || refused)
 		h->unsure = false;
 	if (!h->unsure && !h->bell) {

@@ -73,9 +73,9 @@ int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc)
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
 		BL_PROBE(released, &h->key, &h->owner, h->fence);
 	}
-	BL_TRACE(&b->trace, &h->key, &h->owner, "release of %s, fence %" PRIu64 ": %s",
-	         last ? "the last level" : "a level", h->fence,
-	         rc == BIZLOCK_OK ? "done" : call->err->msg);
+	BL_TRACE_HOLD(b, h, "release of %s, fence %" PRIu64 ": %s",
+	              last ? "the last level" : "a level", h->fence,
+	              rc == BIZLOCK_OK ? "done" : call->err->msg);
 	if (!last)
 		bl_hold_done(b, h);
 	else if (rc == BIZLOCK_OK && !h->bell)

@@ -87,8 +87,7 @@ void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 {
 	bl_hold_move(h, BL_HOLD_ORPHAN);
 	if (unsure)
-		BL_TRACE(&b->trace, &h->key, &h->owner,
-		         "its row may be there: to be removed in the background");
+		BL_TRACE_HOLD(b, h, "its row may be there: to be removed in the background");
 	bl_held_contends(&b->held, h);
 	h->due = 0;
 	h->unsure = unsure;
@@ -176,9 +175,8 @@ void bl_hold_settle(struct bizlock *b, struct bl_hold *h, uint64_t fence, bl_tim
 	h->until = request->max_hold_ms ? sent + request->max_hold_ms * BL_NS_PER_MS : BL_NEVER;
 	bl_hold_confirm(b, h, sent, request->lease_ms);
 	BL_PROBE(acquired, &h->key, &h->owner, fence);
-	BL_TRACE(&b->trace, &h->key, &h->owner,
-	         "acquired, fence %" PRIu64 ", slot %" PRIu32 ", lease %" PRIu32 " ms", fence,
-	         h->key.slot, request->lease_ms);
+	BL_TRACE_HOLD(b, h, "acquired, fence %" PRIu64 ", slot %" PRIu32 ", lease %" PRIu32 " ms",
+	              fence, h->key.slot, request->lease_ms);
 }
 
 /* min_hold_ms of a level that begins now, counted from the beginning of the hold. */
@@ -309,8 +307,8 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_count(&b->numbers, BL_COUNT_LOST);
 	BL_PROBE(lost, &h->key, &h->owner, h->fence);
-	BL_TRACE(&b->trace, &h->key, &h->owner, "lost, fence %" PRIu64 ": %s%s%s", h->fence,
-	         why_lost(h), h->words ? "; the last renewal: " : "", h->words ? h->words : "");
+	BL_TRACE_HOLD(b, h, "lost, fence %" PRIu64 ": %s%s%s", h->fence, why_lost(h),
+	              h->words ? "; the last renewal: " : "", h->words ? h->words : "");
 	if (!h->promised) /* else it is told behind its grant */
 		bl_loss_note(b, h);
 }

@@ -74,8 +74,7 @@ int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	h->lease_ms = r.lease_ms;
 	bl_hold_confirm(call->client, h, tried.sent, r.lease_ms);
 	BL_PROBE(renewed, &h->key, &h->owner, h->fence);
-	BL_TRACE(&call->client->trace, &h->key, &h->owner, "renewed by a call, %" PRIu32 " ms",
-	         r.lease_ms);
+	BL_TRACE_HOLD(call->client, h, "renewed by a call, %" PRIu32 " ms", r.lease_ms);
 	return rc;
 }
 

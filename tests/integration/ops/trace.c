@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cr_test.h"
+#include "cr_ask.h"
 
 TestSuite(trace, .init = world_begin, .fini = world_end, .timeout = 240);
 
@@ -148,6 +148,7 @@ Test(trace, without_doorbells_it_polls)
 	bizlock *holder = client(NULL), *b = client(OPTIONS("queue", "off"));
 	struct call c;
 
+	deadlocks_may_happen();
 	expect(OK, holder, acquire_as(holder, "k", "holder"));
 	begin_trace(b);
 	call_start(&c, b, "k", .wait_ms = -1, .owner = "waiter");
@@ -156,6 +157,41 @@ Test(trace, without_doorbells_it_polls)
 	cr_assert_eq(call_join(&c), BIZLOCK_OK, "%s", c.errmsg);
 	end_trace(b);
 	EXPECT_LINES("k", "doorbell: not used; polls", "looks again in", "acquired, fence");
+}
+
+Test(trace, a_request_that_waits_is_watched)
+{
+	bizlock *holder = client(NULL), *b = client(NULL);
+	struct ask a;
+
+	expect(OK, holder, acquire_as(holder, "k", "holder"));
+	begin_trace(b);
+	ask_for(&a, b, "k", "task", .wait_ms = -1);
+	eventually(was_told("k", "is watched"));
+	expect(OK, holder, bizlock_release(holder, KEY("k"), "holder", NULL));
+	ask_ends(OK, &a);
+	ask_release(&a);
+	ask_ends(OK, &a);
+	end_trace(b);
+	EXPECT_LINES("k", "task: goes for the row", "the holder's", "is watched", "acquired",
+	             "release of the last level");
+}
+
+/* A stopped process has the doorbell, and there is no row. */
+Test(trace, one_that_goes_past_the_doorbell)
+{
+	struct peer peer = peer_start(&world, NULL);
+	bizlock *b = client(NULL);
+
+	expect_answer(OK, peer_acquire(&peer, "k", .lease_ms = 600000));
+	peer_signal(&peer, SIGSTOP);
+	db_run(world.admin, "DELETE FROM biz_lock");
+	begin_trace(b);
+	expect(OK, b, acquire(b, "k", .wait_ms = -1));
+	end_trace(b);
+	EXPECT_LINES("k", "row: free; doorbell: another contender's; waits",
+	             "goes past the doorbell", "acquired");
+	peer_end(&peer);
 }
 
 Test(trace, a_takeover)
