@@ -39,6 +39,7 @@ done <<<"$floors"
 find_room() {
 	case $1 in
 	client/state.h | client/call.c | client/sources.[ch]) room=client/state ;;
+	cli/*) room=cli ;;
 	*/*/*) room=${1%/*} ;;
 	*) room=${1%%/*} ;;
 	esac

@@ -83,7 +83,7 @@ while read -r side folder; do
 	'<') object "$folders_text: \"$folders_heading\" does not name $folder" ;;
 	'>') object "$folders_text: there is no $folder" ;;
 	esac
-done < <(diff <(printf '%s\n' src/*/ src/{store,client}/*/ tests/*/ tests/integration/*/ | sort) <(named_folders))
+done < <(diff <(printf '%s\n' src/*/ src/{store,client,cli}/*/ tests/*/ tests/integration/*/ | sort) <(named_folders))
 
 list=
 for room in $(rooms); do

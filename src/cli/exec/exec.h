@@ -16,8 +16,8 @@
  * has gone. So what the command starts can be found, whatever sessions and groups it makes, unless
  * both are killed. A command that changes its user cannot be killed by anybody but root: run exec
  * as root, or within what changes the user. */
-#ifndef CLI_EXEC_H
-#define CLI_EXEC_H
+#ifndef CLI_EXEC_EXEC_H
+#define CLI_EXEC_EXEC_H
 
 #include <signal.h>
 #include <stdatomic.h>

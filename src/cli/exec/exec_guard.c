@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 #define HAS_KILLED 1  /* its exit code */
 #define LEAVE_MS 1000 /* to exit; a machine that is late may take some of it */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 #define DEPTH_MAX 10000 /* numbers that pass to others meanwhile could make a circle */
 

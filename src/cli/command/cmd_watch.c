@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/command/locks.h"
 #include "cli/commands.h"
-#include "cli/locks.h"
 
 #define LOCKS_MAX 1000 /* more fit no screen, and are only counted up to here */
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 /* With a third of the lease left, a renewal is overdue by another third: the command is told
  * to end. With a sixth left, or KILL_MS if that is less, it is killed: this time is for the

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/locks.h"
+#include "cli/command/locks.h"
 
 #define CELL_SIZE 128 /* as the longest part of an owner */
 

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "cli/commands.h"
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 #define WAIT_MAX_MS 31622400000 /* a year */
 #define KILL_MS 2000            /* for the kernel, which may be slow to end a process */

@@ -1,4 +1,4 @@
-#include "cli/locks.h"
+#include "cli/command/locks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 /* ---- nested execs ------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 /* ---- what it inherits ------------------------------------------------------------ */
 

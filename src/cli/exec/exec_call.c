@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 #define LEAVE_MS 3000 /* a server that is there needs far less */
 #define HEARD_MS 1000 /* of that, after a signal */

@@ -5,8 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/command/locks.h"
 #include "cli/commands.h"
-#include "cli/locks.h"
 
 struct options {
 	const char *type;

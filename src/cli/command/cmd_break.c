@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command/locks.h"
 #include "cli/commands.h"
-#include "cli/locks.h"
 
 struct options {
 	uint64_t fence;

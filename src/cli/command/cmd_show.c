@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/command/locks.h"
 #include "cli/commands.h"
-#include "cli/locks.h"
 
 struct options {
 	bool json;

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/exec.h"
+#include "cli/exec/exec.h"
 
 /* In a pipeline the terminal belongs to all of it: if the command took it, the pager at the
  * other end would be stopped. The command gets it when it asks. */

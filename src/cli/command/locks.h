@@ -1,6 +1,6 @@
 /* Locks as list, show, watch and break show them. */
-#ifndef CLI_LOCKS_H
-#define CLI_LOCKS_H
+#ifndef CLI_COMMAND_LOCKS_H
+#define CLI_COMMAND_LOCKS_H
 
 #include "cli/cli.h"
 
