@@ -161,7 +161,8 @@ extern "C" {
  * OK           done
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
  * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked
- * CANCELLED    bizlock_interrupt(), bizlock_stop() or bizlock_close() ended the wait
+ * CANCELLED    bizlock_interrupt(), bizlock_stop(), bizlock_close() or bizlock_cancel()
+ *              ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
@@ -382,7 +383,8 @@ BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
 /* Starts the lease anew: lease_ms, which is then its length when it is renewed, too; or 0:
- * its length now. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and unchanged. */
+ * its length now. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and unchanged;
+ * TIMEOUT: unchanged, because another call on it gets no answer, or no connection was free. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 

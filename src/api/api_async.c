@@ -19,8 +19,7 @@ static int check_start(const bizlock *b, bizlock_key key, const char *owner, biz
 }
 
 /* Enters, starts and leaves. op: NULL for want of memory; else it is the client's, or freed. */
-static int start(bizlock *b, struct bizlock_op *op, uint64_t *ret, const char *what,
-                 struct bl_err *err)
+static int start(bizlock *b, struct bl_op *op, uint64_t *ret, const char *what, struct bl_err *err)
 {
 	int rc = op ? bl_ops_start(b, op, ret, err)
 	            : bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
@@ -35,7 +34,7 @@ int bizlock_acquire_start(bizlock *b, bizlock_key key, const bizlock_acquire_opt
 {
 	struct bl_err *err = bl_door_error();
 	bizlock_acquire_opts o;
-	struct bizlock_op *op;
+	struct bl_op *op;
 	struct bl_owner who;
 	struct bl_key checked;
 	int rc = bl_args_acquire(opts, NULL, &o, err);
@@ -64,7 +63,7 @@ static int start_with_hold(bizlock *b, bizlock_key key, const char *owner, enum 
 {
 	const char *what = kind == BL_OP_RENEWS ? "renew_start" : "release_start";
 	struct bl_err *err = bl_door_error();
-	struct bizlock_op *op;
+	struct bl_op *op;
 	struct bl_owner who;
 	struct bl_key checked;
 	int rc = bl_args_lease(lease_ms, err);
@@ -121,7 +120,7 @@ int bizlock_fd(bizlock *b)
 }
 
 /* Why it is not OK, which is the calling thread's error meanwhile. */
-static void tell_error(bizlock *b, const struct bizlock_op *op, struct bl_err *err)
+static void tell_error(bizlock *b, const struct bl_op *op, struct bl_err *err)
 {
 	static const char *const names[] = {[BL_OP_ACQUIRES] = "acquire",
 	                                    [BL_OP_RELEASES] = "release",
@@ -134,7 +133,7 @@ static void tell_error(bizlock *b, const struct bizlock_op *op, struct bl_err *e
 	bl_door_finish(b, names[op->kind], err, op->rc);
 }
 
-void bl_door_answer(bizlock *b, struct bizlock_op *op)
+void bl_door_answer(bizlock *b, struct bl_op *op)
 {
 	const struct bl_key *key = &op->m.call.key;
 	bool granted = op->rc == BIZLOCK_OK && op->kind == BL_OP_ACQUIRES;
@@ -156,7 +155,7 @@ void bl_door_answer(bizlock *b, struct bizlock_op *op)
 
 int bizlock_dispatch(bizlock *b, unsigned *ret_calls)
 {
-	struct bizlock_op *op;
+	struct bl_op *op;
 	size_t n, calls = 0;
 	int rc = bl_door_in(b, "dispatch", bl_door_error(), BIZLOCK_OK);
 

@@ -51,7 +51,7 @@ int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *
 int bl_door_called(struct bl_call *call, const char *what, int rc);
 
 /* Calls the `done` of a request, and frees that. */
-struct bizlock_op;
-void bl_door_answer(bizlock *b, struct bizlock_op *op);
+struct bl_op;
+void bl_door_answer(bizlock *b, struct bl_op *op);
 
 #endif

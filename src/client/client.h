@@ -11,7 +11,7 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err); /* NOMEM */
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 
 /* Closes what is open, and frees. answer: called with each request, which it answers and frees. */
-typedef void bl_answer_op(struct bizlock *b, struct bizlock_op *op);
+typedef void bl_answer_op(struct bizlock *b, struct bl_op *op);
 void bl_client_close(struct bizlock *b, bl_answer_op *answer);
 
 /* Takes down what open has built. forked: nothing of it is ours but the memory. */

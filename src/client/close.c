@@ -210,7 +210,7 @@ static void close_holds(struct bizlock *b, bl_time end)
 
 static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 {
-	struct bizlock_op *op;
+	struct bl_op *op;
 	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
 
 	bl_lock(b);

@@ -21,8 +21,8 @@ struct bl_contest {
 	struct bizlock *client;
 	struct bl_call *call; /* on the first key: for what concerns them all */
 	const struct bl_request *request;
-	bool in_queue;         /* a single key is waited for in its wait queue */
-	struct bizlock_op *op; /* a request's: no thread waits for it, so what would wait is
+	bool in_queue;    /* a single key is waited for in its wait queue */
+	struct bl_op *op; /* a request's: no thread waits for it, so what would wait is
 	                          BL_PARKED. NULL: a thread's */
 
 	/* Whose rows are to be taken, n of them, in the order of the primary key, and their goals.

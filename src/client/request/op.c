@@ -17,11 +17,11 @@
  * connection meanwhile, so it tries again later, as long as a call would. */
 #define TRY_NS (2 * BL_MOMENT_NS)
 
-struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
-                             const struct bl_owner *owner, int64_t wait_ms, const char *note)
+struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                        int64_t wait_ms, const char *note)
 {
 	size_t size = note ? strlen(note) + 1 : 0;
-	struct bizlock_op *op = calloc(1, sizeof(*op) + size);
+	struct bl_op *op = calloc(1, sizeof(*op) + size);
 
 	if (!op)
 		return NULL;
@@ -31,7 +31,7 @@ struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
 	return op;
 }
 
-void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch)
+void bl_op_use(struct bl_op *op, struct bl_op_scratch *scratch)
 {
 	op->m.call.err = &scratch->err;
 	op->acquisition.contest.row = &scratch->row;
@@ -42,7 +42,7 @@ static void on_place(struct bl_place *place)
 	bl_op_wake(place->whose->op);
 }
 
-void bl_op_aim(struct bizlock_op *op, const struct bl_request *request)
+void bl_op_aim(struct bl_op *op, const struct bl_request *request)
 {
 	op->request = *request;
 	op->request.note = op->request.note ? op->note : NULL;
@@ -51,7 +51,7 @@ void bl_op_aim(struct bizlock_op *op, const struct bl_request *request)
 	op->acquisition.contest.place.woken = on_place;
 }
 
-void bl_op_free(struct bizlock_op *op)
+void bl_op_free(struct bl_op *op)
 {
 	if (op)
 		free(op->why);
@@ -60,7 +60,7 @@ void bl_op_free(struct bizlock_op *op)
 
 /* ---- work on a hold that is there ------------------------------------------------------------ */
 
-static int begin_held(struct bizlock_op *op)
+static int begin_held(struct bl_op *op)
 {
 	struct bl_call *call = &op->m.call;
 	bool busy;
@@ -77,13 +77,13 @@ static int begin_held(struct bizlock_op *op)
 	return BL_PARKED;
 }
 
-static void begin_try(struct bizlock_op *op)
+static void begin_try(struct bl_op *op)
 {
 	op->m.call.io_deadline = bl_earlier(op->patience, bl_now() + TRY_NS);
 }
 
 /* BL_PARKED: the next try may do better. */
-static int end_try(struct bizlock_op *op, int rc)
+static int end_try(struct bl_op *op, int rc)
 {
 	struct bl_call *call = &op->m.call;
 	bool may_heal;
@@ -112,14 +112,14 @@ static bool release_suits_batch(const struct bl_call *call, const struct bl_hold
 	       !bl_queue_find(&b->queues, &h->key);
 }
 
-static int release_ended(struct bizlock_op *op, bool last, int rc)
+static int release_ended(struct bl_op *op, bool last, int rc)
 {
 	rc = bl_release_end(&op->m.call, op->m.hold, last, rc);
 	op->m.hold = NULL;
 	return rc;
 }
 
-int bl_op_release(struct bizlock_op *op)
+int bl_op_release(struct bl_op *op)
 {
 	int rc;
 
@@ -128,7 +128,7 @@ int bl_op_release(struct bizlock_op *op)
 	return rc == BL_PARKED ? rc : release_ended(op, true, rc);
 }
 
-static int release_step(struct bizlock_op *op)
+static int release_step(struct bl_op *op)
 {
 	struct bl_call *call = &op->m.call;
 	bool last;
@@ -150,7 +150,7 @@ static int release_step(struct bizlock_op *op)
 /* ---- a renewal ------------------------------------------------------------------------------- */
 
 /* Waits for the renewer, as a call does; but not when the client is closed. */
-static int wait_for_renewer(struct bizlock_op *op)
+static int wait_for_renewer(struct bl_op *op)
 {
 	struct bl_call *call = &op->m.call;
 
@@ -162,7 +162,7 @@ static int wait_for_renewer(struct bizlock_op *op)
 	               : BL_PARKED;
 }
 
-static int renew_step(struct bizlock_op *op)
+static int renew_step(struct bl_op *op)
 {
 	struct bl_call *call = &op->m.call;
 	int rc = op->m.hold ? BIZLOCK_OK : begin_held(op);
@@ -184,7 +184,7 @@ static int renew_step(struct bizlock_op *op)
 
 /* ---- an acquisition ------------------------------------------------------------------------ */
 
-static int acquire_step(struct bizlock_op *op)
+static int acquire_step(struct bl_op *op)
 {
 	int rc = bl_acquisition_step(&op->acquisition);
 
@@ -192,14 +192,14 @@ static int acquire_step(struct bizlock_op *op)
 	return rc;
 }
 
-int bl_op_go_on(struct bizlock_op *op, int rc)
+int bl_op_go_on(struct bl_op *op, int rc)
 {
 	rc = bl_acquisition_go_on(&op->acquisition, rc);
 	op->until = op->acquisition.until;
 	return rc;
 }
 
-int bl_op_step(struct bizlock_op *op)
+int bl_op_step(struct bl_op *op)
 {
 	struct bl_call *call = &op->m.call;
 
@@ -215,7 +215,7 @@ int bl_op_step(struct bizlock_op *op)
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
-static int acquire_end(struct bizlock_op *op, int rc)
+static int acquire_end(struct bl_op *op, int rc)
 {
 	if (rc == BIZLOCK_OK && op->cancelled) /* nobody wants it any more */
 		rc = bl_err_set(op->m.call.err, BIZLOCK_CANCELLED, "the wait was interrupted");
@@ -223,7 +223,7 @@ static int acquire_end(struct bizlock_op *op, int rc)
 	return rc;
 }
 
-int bl_op_end(struct bizlock_op *op, int rc)
+int bl_op_end(struct bl_op *op, int rc)
 {
 	if (op->kind == BL_OP_ACQUIRES)
 		rc = acquire_end(op, rc);

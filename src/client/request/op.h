@@ -18,7 +18,7 @@ enum bl_op_kind { BL_OP_ACQUIRES, BL_OP_RELEASES, BL_OP_RENEWS };
 
 /* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
  * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
-struct bizlock_op {
+struct bl_op {
 	struct bl_link line; /* of those that are READY, or DONE */
 	struct bl_link all;  /* of those that are not DONE */
 	uint64_t number;
@@ -49,23 +49,23 @@ struct bizlock_op {
 };
 
 /* NULL: no memory. note: NULL or text. The rest is the caller's. */
-struct bizlock_op *bl_op_new(struct bizlock *b, const struct bl_key *key,
-                             const struct bl_owner *owner, int64_t wait_ms, const char *note);
-void bl_op_free(struct bizlock_op *op); /* takes NULL */
+struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
+                        int64_t wait_ms, const char *note);
+void bl_op_free(struct bl_op *op); /* takes NULL */
 
 /* It acquires. request->note: only whether there is one counts. */
-void bl_op_aim(struct bizlock_op *op, const struct bl_request *request);
+void bl_op_aim(struct bl_op *op, const struct bl_request *request);
 
 /* A thread is at work on it from here on. */
-void bl_op_use(struct bizlock_op *op, struct bl_op_scratch *scratch);
+void bl_op_use(struct bl_op *op, struct bl_op_scratch *scratch);
 
 /* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
  * a batch. Else how it has ended, which bl_op_end() is to be told. */
-int bl_op_step(struct bizlock_op *op);
+int bl_op_step(struct bl_op *op);
 
 /* The same of an acquisition that was in a batch, or slept at a doorbell, with what became of that.
  */
-int bl_op_go_on(struct bizlock_op *op, int rc);
+int bl_op_go_on(struct bl_op *op, int rc);
 
 /* A thread that has been at work for so long is taken to wait for a server, and another thread runs
  * the other requests. */
@@ -73,19 +73,19 @@ int bl_op_go_on(struct bizlock_op *op, int rc);
 
 /* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
  * bl_op_step() would answer now. */
-void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
-                 struct bl_op_scratch *scratch, void (*ended)(struct bizlock_op *op, int rc));
+void bl_op_batch(struct bizlock *b, struct bl_op **ops, size_t n, struct bl_op_scratch *scratch,
+                 void (*ended)(struct bl_op *op, int rc));
 
 /* By what it waits for. */
-void bl_op_wake(struct bizlock_op *op);
+void bl_op_wake(struct bl_op *op);
 
 /* A release at its last level, alone: what bl_op_step() answers. */
-int bl_op_release(struct bizlock_op *op);
+int bl_op_release(struct bl_op *op);
 
 /* Acts on what bl_op_step() has answered: parks the request, or ends it with rc. */
-void bl_op_settle(struct bizlock_op *op, int rc);
+void bl_op_settle(struct bl_op *op, int rc);
 
 /* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
-int bl_op_end(struct bizlock_op *op, int rc);
+int bl_op_end(struct bl_op *op, int rc);
 
 #endif

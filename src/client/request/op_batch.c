@@ -9,14 +9,14 @@
  * cancelled: so they try again. */
 #define CONN_NS (100 * BL_NS_PER_MS)
 
-typedef void bl_op_ended(struct bizlock_op *op, int rc);
+typedef void bl_op_ended(struct bl_op *op, int rc);
 
 struct op_batch {
 	struct bizlock *b;
 	struct bl_err *err; /* of each request, */
 	struct bl_row *row; /* and what it sees */
 	bl_op_ended *ended;
-	struct bizlock_op *ops[BL_BATCH_MAX];
+	struct bl_op *ops[BL_BATCH_MAX];
 	struct bl_job jobs[BL_BATCH_MAX];
 	struct bl_row rows[BL_BATCH_MAX]; /* in the way */
 	size_t n;
@@ -24,7 +24,7 @@ struct op_batch {
 
 /* ---- one by one ---------------------------------------------------------------------------- */
 
-static void go_alone(struct op_batch *batch, struct bizlock_op *op)
+static void go_alone(struct op_batch *batch, struct bl_op *op)
 {
 	struct bl_job none = {.state = BL_JOB_ALONE};
 
@@ -39,7 +39,7 @@ static void go_alone(struct op_batch *batch, struct bizlock_op *op)
 
 /* ---- together ------------------------------------------------------------------------------ */
 
-static struct bl_job release_job(const struct bizlock_op *op)
+static struct bl_job release_job(const struct bl_op *op)
 {
 	return (struct bl_job){
 	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
@@ -53,7 +53,7 @@ static void answer(struct op_batch *batch, bool won)
 	struct bl_err err = *batch->err;
 
 	for (size_t i = 0; i < batch->n; i++) {
-		struct bizlock_op *op = batch->ops[i];
+		struct bl_op *op = batch->ops[i];
 		const struct bl_job *job = &batch->jobs[i];
 		bool done = job->state == BL_JOB_DONE && job->rc == BIZLOCK_OK && job->entry.done;
 
@@ -86,7 +86,7 @@ static void run(struct op_batch *batch, struct bl_conn *conn)
 
 	bl_err_clear(batch->err);
 	for (size_t i = 0; i < batch->n; i++) {
-		struct bizlock_op *op = batch->ops[i];
+		struct bl_op *op = batch->ops[i];
 
 		batch->jobs[i] = op->kind == BL_OP_RELEASES
 		                         ? release_job(op)
@@ -107,7 +107,7 @@ static void run_none(struct op_batch *batch, int rc)
 	struct bl_err err = *batch->err;
 
 	for (size_t i = 0; i < batch->n; i++) {
-		struct bizlock_op *op = batch->ops[i];
+		struct bl_op *op = batch->ops[i];
 		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline);
 
 		*batch->err = err;
@@ -143,19 +143,19 @@ static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret
 	return rc;
 }
 
-static uint64_t bell_of(const struct bizlock_op *op)
+static uint64_t bell_of(const struct bl_op *op)
 {
 	return op->kind == BL_OP_RELEASES ? op->m.hold->bell : 0;
 }
 
-static bool shares(const struct bizlock_op *op)
+static bool shares(const struct bl_op *op)
 {
 	return (op->kind == BL_OP_RELEASES ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
 }
 
 /* Takes those that go together out of the n: those that share, or all others but releases whose
  * doorbells are elsewhere. The rest comes first in `ops` then. */
-static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, uint64_t *ret_bell)
+static size_t gather(struct op_batch *batch, struct bl_op **ops, size_t n, uint64_t *ret_bell)
 {
 	bool shared = shares(ops[0]);
 	size_t others = 0;
@@ -174,8 +174,8 @@ static size_t gather(struct op_batch *batch, struct bizlock_op **ops, size_t n, 
 	return others;
 }
 
-void bl_op_batch(struct bizlock *b, struct bizlock_op **ops, size_t n,
-                 struct bl_op_scratch *scratch, bl_op_ended *ended)
+void bl_op_batch(struct bizlock *b, struct bl_op **ops, size_t n, struct bl_op_scratch *scratch,
+                 bl_op_ended *ended)
 {
 	struct op_batch batch;
 	struct bl_conn *conn;

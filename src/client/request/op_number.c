@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-bool bl_op_give_number(struct bl_ops *ops, struct bizlock_op *op)
+bool bl_op_give_number(struct bl_ops *ops, struct bl_op *op)
 {
 	op->number = ops->last_number + 1;
 	if (!tsearch(&op->number, &ops->numbered, compare))
@@ -22,14 +22,14 @@ bool bl_op_give_number(struct bl_ops *ops, struct bizlock_op *op)
 	return true;
 }
 
-void bl_op_drop_number(struct bl_ops *ops, struct bizlock_op *op)
+void bl_op_drop_number(struct bl_ops *ops, struct bl_op *op)
 {
 	tdelete(&op->number, &ops->numbered, compare);
 }
 
-struct bizlock_op *bl_op_find(const struct bl_ops *ops, uint64_t number)
+struct bl_op *bl_op_find(const struct bl_ops *ops, uint64_t number)
 {
 	void *const *found = tfind(&number, &ops->numbered, compare);
 
-	return BL_LISTED(found ? *found : NULL, struct bizlock_op, number);
+	return BL_LISTED(found ? *found : NULL, struct bl_op, number);
 }

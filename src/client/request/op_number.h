@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct bl_ops;
-struct bizlock_op;
+struct bl_op;
 
-bool bl_op_give_number(struct bl_ops *ops, struct bizlock_op *op); /* false: no memory */
-void bl_op_drop_number(struct bl_ops *ops, struct bizlock_op *op);
-struct bizlock_op *bl_op_find(const struct bl_ops *ops, uint64_t number); /* NULL: there is none */
+bool bl_op_give_number(struct bl_ops *ops, struct bl_op *op); /* false: no memory */
+void bl_op_drop_number(struct bl_ops *ops, struct bl_op *op);
+struct bl_op *bl_op_find(const struct bl_ops *ops, uint64_t number); /* NULL: there is none */
 
 #endif

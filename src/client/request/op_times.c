@@ -7,13 +7,13 @@
 bool bl_times_reserve(struct bl_ops *ops, size_t n)
 {
 	size_t size = ops->timed_size ? ops->timed_size : 64;
-	struct bizlock_op **timed;
+	struct bl_op **timed;
 
 	if (n <= ops->timed_size)
 		return true;
 	while (size < n)
 		size *= 2;
-	timed = realloc(ops->timed, size * sizeof(struct bizlock_op *));
+	timed = realloc(ops->timed, size * sizeof(struct bl_op *));
 	if (!timed)
 		return false;
 	ops->timed = timed;
@@ -22,13 +22,13 @@ bool bl_times_reserve(struct bl_ops *ops, size_t n)
 }
 
 /* Places are counted from 1, so that those below i are 2i and 2i + 1. */
-static void set_place(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+static void set_place(struct bl_ops *ops, size_t at, struct bl_op *op)
 {
 	ops->timed[at - 1] = op;
 	op->at = at;
 }
 
-static void sift_up(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+static void sift_up(struct bl_ops *ops, size_t at, struct bl_op *op)
 {
 	while (at > 1 && ops->timed[at / 2 - 1]->until > op->until) {
 		set_place(ops, at, ops->timed[at / 2 - 1]);
@@ -37,7 +37,7 @@ static void sift_up(struct bl_ops *ops, size_t at, struct bizlock_op *op)
 	set_place(ops, at, op);
 }
 
-static void sift_down(struct bl_ops *ops, size_t at, struct bizlock_op *op)
+static void sift_down(struct bl_ops *ops, size_t at, struct bl_op *op)
 {
 	for (size_t below; (below = 2 * at) <= ops->timed_count; at = below) {
 		if (below < ops->timed_count &&
@@ -50,15 +50,15 @@ static void sift_down(struct bl_ops *ops, size_t at, struct bizlock_op *op)
 	set_place(ops, at, op);
 }
 
-void bl_times_add(struct bl_ops *ops, struct bizlock_op *op)
+void bl_times_add(struct bl_ops *ops, struct bl_op *op)
 {
 	sift_up(ops, ++ops->timed_count, op);
 }
 
-void bl_times_remove(struct bl_ops *ops, struct bizlock_op *op)
+void bl_times_remove(struct bl_ops *ops, struct bl_op *op)
 {
 	size_t at = op->at;
-	struct bizlock_op *last;
+	struct bl_op *last;
 
 	if (at == 0)
 		return;
@@ -75,9 +75,9 @@ bl_time bl_times_first(const struct bl_ops *ops)
 	return ops->timed_count ? ops->timed[0]->until : BL_NEVER;
 }
 
-struct bizlock_op *bl_times_due(struct bl_ops *ops)
+struct bl_op *bl_times_due(struct bl_ops *ops)
 {
-	struct bizlock_op *op = ops->timed_count ? ops->timed[0] : NULL;
+	struct bl_op *op = ops->timed_count ? ops->timed[0] : NULL;
 
 	if (!op || !bl_passed(op->until))
 		return NULL;

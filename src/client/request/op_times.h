@@ -8,12 +8,12 @@
 #include "base/clock.h"
 
 struct bl_ops;
-struct bizlock_op;
+struct bl_op;
 
-bool bl_times_reserve(struct bl_ops *ops, size_t n); /* room for so many; false: no memory */
-void bl_times_add(struct bl_ops *ops, struct bizlock_op *op);    /* for op->until */
-void bl_times_remove(struct bl_ops *ops, struct bizlock_op *op); /* if it is there */
+bool bl_times_reserve(struct bl_ops *ops, size_t n);        /* room for so many; false: no memory */
+void bl_times_add(struct bl_ops *ops, struct bl_op *op);    /* for op->until */
+void bl_times_remove(struct bl_ops *ops, struct bl_op *op); /* if it is there */
 bl_time bl_times_first(const struct bl_ops *ops);
-struct bizlock_op *bl_times_due(struct bl_ops *ops); /* takes it out; NULL: none */
+struct bl_op *bl_times_due(struct bl_ops *ops); /* takes it out; NULL: none */
 
 #endif

@@ -55,7 +55,7 @@ static void wake_first(struct bl_ops *ops)
 	ops->asleep = false;
 }
 
-static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
+static void make_ready(struct bl_ops *ops, struct bl_op *op)
 {
 	bl_times_remove(ops, op);
 	op->state = BL_OP_READY;
@@ -64,23 +64,23 @@ static void make_ready(struct bl_ops *ops, struct bizlock_op *op)
 		wake_first(ops);
 }
 
-static struct bizlock_op *first_in(const struct bl_list *line)
+static struct bl_op *first_in(const struct bl_list *line)
 {
-	return BL_LISTED(line->first, struct bizlock_op, line);
+	return BL_LISTED(line->first, struct bl_op, line);
 }
 
-static struct bizlock_op *take_first(struct bl_list *line)
+static struct bl_op *take_first(struct bl_list *line)
 {
-	struct bizlock_op *op = first_in(line);
+	struct bl_op *op = first_in(line);
 
 	if (op)
 		bl_list_remove(line, &op->line);
 	return op;
 }
 
-static struct bizlock_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratch)
+static struct bl_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratch)
 {
-	struct bizlock_op *op = take_first(&ops->ready);
+	struct bl_op *op = take_first(&ops->ready);
 
 	if (!op)
 		return NULL;
@@ -90,7 +90,7 @@ static struct bizlock_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *s
 	return op;
 }
 
-void bl_op_wake(struct bizlock_op *op)
+void bl_op_wake(struct bl_op *op)
 {
 	if (op->state == BL_OP_PARKED)
 		make_ready(&op->m.call.client->ops, op);
@@ -131,7 +131,7 @@ static void let_one_stand_by(struct bl_ops *ops)
 		bl_worker_by(&w->worker, bl_now() + BL_OP_STUCK_NS);
 }
 
-static bool let_one_sleep(struct bl_ops *ops, struct bizlock_op *op)
+static bool let_one_sleep(struct bl_ops *ops, struct bl_op *op)
 {
 	bool room = ops->at_bells < op->m.call.client->pool.size / 2;
 	struct bl_ops_worker *w = room && !ops->stop ? have_idle(ops) : NULL;
@@ -145,7 +145,7 @@ static bool let_one_sleep(struct bl_ops *ops, struct bizlock_op *op)
 	return true;
 }
 
-static void park(struct bl_ops *ops, struct bizlock_op *op)
+static void park(struct bl_ops *ops, struct bl_op *op)
 {
 	bool sleeps = op->acquisition.contest.sleeps && !op->again;
 
@@ -162,7 +162,7 @@ static void park(struct bl_ops *ops, struct bizlock_op *op)
 		wake_first(ops);
 }
 
-static void make_done(struct bizlock *b, struct bizlock_op *op)
+static void make_done(struct bizlock *b, struct bl_op *op)
 {
 	struct bl_ops *ops = &b->ops;
 
@@ -177,7 +177,7 @@ static void make_done(struct bizlock *b, struct bizlock_op *op)
 
 /* ---- what a thread does with what is ready -------------------------------------------------- */
 
-void bl_op_settle(struct bizlock_op *op, int rc)
+void bl_op_settle(struct bl_op *op, int rc)
 {
 	struct bizlock *b = op->m.call.client;
 
@@ -193,7 +193,7 @@ void bl_op_settle(struct bizlock_op *op, int rc)
 static void wake_all(struct bl_ops *ops)
 {
 	for (struct bl_link *at = ops->all.first; at; at = at->next)
-		bl_op_wake(BL_LISTED(at, struct bizlock_op, all));
+		bl_op_wake(BL_LISTED(at, struct bl_op, all));
 }
 
 static void tell_interrupts(struct bizlock *b)
@@ -207,7 +207,7 @@ static void tell_interrupts(struct bizlock *b)
 
 /* Its step may send a statement of its own, and the requests that are gathered for a batch would
  * wait for the answer. */
-static bool goes_alone(const struct bizlock_op *op)
+static bool goes_alone(const struct bl_op *op)
 {
 	if (!op)
 		return false;
@@ -219,7 +219,7 @@ static bool goes_alone(const struct bizlock_op *op)
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 {
-	struct bizlock_op *batch[BL_BATCH_MAX], *op;
+	struct bl_op *batch[BL_BATCH_MAX], *op;
 	size_t n = 0;
 
 	while (n < BL_BATCH_MAX && (n == 0 || !goes_alone(first_in(&b->ops.ready))) &&
@@ -251,7 +251,7 @@ static bool may_begin(const struct bizlock *b)
 
 static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
 {
-	struct bizlock_op *op = w->op;
+	struct bl_op *op = w->op;
 	int rc;
 
 	if (b->ops.at_work) /* it may be this one that stood by */
@@ -303,7 +303,7 @@ static void *run_always(void *arg)
 	struct bizlock *b = w->client;
 	struct bl_ops *ops = &b->ops;
 	bl_time until = bl_now() + IDLE_NS;
-	struct bizlock_op *op;
+	struct bl_op *op;
 
 	bl_lock(b);
 	while (!w->worker.ends && (!ops->stop || ops->all.count > 0)) {
@@ -363,7 +363,7 @@ static int start_thread(struct bizlock *b, struct bl_err *err)
 
 /* ---- those who start them, and those who dispatch ------------------------------------------- */
 
-int bl_ops_start(struct bizlock *b, struct bizlock_op *op, uint64_t *ret, struct bl_err *err)
+int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_err *err)
 {
 	struct bl_ops *ops = &b->ops;
 	int rc;
@@ -386,14 +386,14 @@ int bl_ops_start(struct bizlock *b, struct bizlock_op *op, uint64_t *ret, struct
 }
 
 /* As in bl_op_step(). It costs the connection, for the server may be about to answer. */
-static void end_sleep(struct bizlock_op *op)
+static void end_sleep(struct bl_op *op)
 {
 	op->m.call.wakes = atomic_load(&op->m.call.client->wakes) - 1;
 	if (op->acquisition.contest.conn)
 		bl_conn_wake(op->acquisition.contest.conn);
 }
 
-static void cancel(struct bl_ops *ops, struct bizlock_op *op)
+static void cancel(struct bl_ops *ops, struct bl_op *op)
 {
 	op->cancelled = true;
 	bl_op_wake(op);
@@ -406,7 +406,7 @@ static void cancel(struct bl_ops *ops, struct bizlock_op *op)
 int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err)
 {
 	struct bl_ops *ops = &b->ops;
-	struct bizlock_op *op;
+	struct bl_op *op;
 	int rc = BIZLOCK_OK;
 
 	bl_lock(b);
@@ -453,9 +453,9 @@ void bl_ops_dispatched(struct bizlock *b)
 	bl_unlock(b);
 }
 
-struct bizlock_op *bl_ops_take_done(struct bizlock *b)
+struct bl_op *bl_ops_take_done(struct bizlock *b)
 {
-	struct bizlock_op *op;
+	struct bl_op *op;
 
 	bl_lock(b);
 	op = take_first(&b->ops.done);
@@ -464,7 +464,7 @@ struct bizlock_op *bl_ops_take_done(struct bizlock *b)
 }
 
 /* What it was granted at first, or NULL. */
-static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op *op)
+static struct bl_hold *hold_of(const struct bizlock *b, const struct bl_op *op)
 {
 	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
 	bool granted = op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK && op->grant.depth == 1;
@@ -473,7 +473,7 @@ static struct bl_hold *hold_of(const struct bizlock *b, const struct bizlock_op 
 }
 
 /* A program that was told of the loss before the grant would believe in the grant. */
-void bl_ops_told(struct bizlock *b, const struct bizlock_op *op)
+void bl_ops_told(struct bizlock *b, const struct bl_op *op)
 {
 	struct bl_hold *h;
 
@@ -489,7 +489,7 @@ void bl_ops_told(struct bizlock *b, const struct bizlock_op *op)
 /* ---- their end ------------------------------------------------------------------------------ */
 
 /* It was granted, but nobody was told: so nobody works under the lock. */
-static void withdraw(struct bizlock *b, struct bizlock_op *op)
+static void withdraw(struct bizlock *b, struct bl_op *op)
 {
 	struct bl_hold *h = hold_of(b, op);
 
@@ -512,18 +512,18 @@ void bl_ops_stop(struct bizlock *b)
 		bl_worker_stop(&ops->workers[i].worker, &b->mu);
 	bl_lock(b);
 	for (struct bl_link *at = ops->done.first; at; at = at->next)
-		withdraw(b, BL_LISTED(at, struct bizlock_op, line));
+		withdraw(b, BL_LISTED(at, struct bl_op, line));
 	bl_unlock(b);
 }
 
 void bl_ops_forget(struct bizlock *b)
 {
 	struct bl_ops *ops = &b->ops;
-	struct bizlock_op *op;
+	struct bl_op *op;
 
 	for (struct bl_link *at = ops->all.first; at; at = at->next)
-		BL_LISTED(at, struct bizlock_op, all)->state = BL_OP_RUNS; /* no end wakes it */
-	while ((op = BL_LISTED(ops->all.first, struct bizlock_op, all)) != NULL) {
+		BL_LISTED(at, struct bl_op, all)->state = BL_OP_RUNS; /* no end wakes it */
+	while ((op = BL_LISTED(ops->all.first, struct bl_op, all)) != NULL) {
 		bl_list_remove(&ops->all, &op->all);
 		bl_op_drop_number(ops, op);
 		bl_acquisition_forget(&op->acquisition);

@@ -11,7 +11,7 @@
 #include "store/row/lock.h"
 
 struct bizlock;
-struct bizlock_op;
+struct bl_op;
 
 /* The story of the request that a thread is at work on, and the row that it has seen last. */
 struct bl_op_scratch {
@@ -22,8 +22,8 @@ struct bl_op_scratch {
 struct bl_ops_worker {
 	struct bl_worker worker;
 	struct bizlock *client;
-	bl_time since;         /* it is at work since then; 0: it is not */
-	struct bizlock_op *op; /* for which it sleeps at a doorbell, or NULL */
+	bl_time since;    /* it is at work since then; 0: it is not */
+	struct bl_op *op; /* for which it sleeps at a doorbell, or NULL */
 	struct bl_op_scratch scratch;
 };
 
@@ -42,14 +42,14 @@ struct bl_ops {                        /* guarded by the client's mutex */
 	uint64_t last_number;            /* that was given out */
 
 	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
-	struct bizlock_op **timed;
+	struct bl_op **timed;
 	size_t timed_count, timed_size;
 };
 
 void bl_ops_init(struct bl_ops *ops);
 
 /* op is the client's from then on. ret: NULL, or gets its number. NOMEM: nothing is started. */
-int bl_ops_start(struct bizlock *b, struct bizlock_op *op, uint64_t *ret, struct bl_err *err);
+int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_err *err);
 
 /* INVALID: no request had that number. */
 int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err);
@@ -60,8 +60,8 @@ int bl_ops_fd(struct bizlock *b);
 /* Around a dispatch: how many are done. Then the first of them, out of the line, which is to be
  * answered, then told() and freed; NULL: there is none. */
 size_t bl_ops_dispatch(struct bizlock *b);
-struct bizlock_op *bl_ops_take_done(struct bizlock *b);
-void bl_ops_told(struct bizlock *b, const struct bizlock_op *op);
+struct bl_op *bl_ops_take_done(struct bizlock *b);
+void bl_ops_told(struct bizlock *b, const struct bl_op *op);
 void bl_ops_dispatched(struct bizlock *b);
 
 /* Async-signal-safe; needs no mutex. */
