@@ -10,23 +10,23 @@
  *   - the renewer (hold/renewer.c) sends renewals and nothing else, on a connection of its
  *     own, or, as long as it has none, on one of the pool: whatever else it waited for would
  *     cost leases;
- *   - the janitor (lock/janitor.c) removes what calls could not give back, keeps idle
+ *   - the janitor (giveback/janitor.c) removes what calls could not give back, keeps idle
  *     connections alive, and asks whether the server is there while others sleep. It may hang
  *     as long as the network does, and costs nobody a lease;
  *   - the watch thread (watch/watch.c) is there once more keys were waited for than connections
  *     can sleep at. It looks after those that watch, and wakes the threads whose keys are free;
  *   - the trace's thread (core/trace.c) is there while a function of bizlock_on_trace() is set,
  *     and calls it: whatever that waits for, no lock is renewed later;
- *   - the request threads (request/ops.c) are there once bizlock_async.h was used. The first one
- * runs all requests, and waits for nothing but answers of the server. If an answer takes more than
- *     10 ms, a second thread runs the other requests. More threads sleep at the doorbells of hot
- *     keys, each for one request, as long as connections are left for that.
+ *   - the request threads (request/ops.c) are there once bizlock_async.h was used. The first
+ *     one runs all requests, and waits for nothing but answers of the server. If an answer takes
+ *     more than 10 ms, a second thread runs the other requests. More threads sleep at the
+ *     doorbells of hot keys, each for one request, as long as connections are left for that.
  *
  * One mutex, `mu`, guards all of the client, except the atomics, the renewer's own part, and
  * what does not change between open and close (config, process, server, sql, bell_seed,
- * serial, stamp). There are two more, that of store/failover.c, which chooses among several hosts,
- * and that of core/trace.c. Each is taken last, and for a moment. Each dial has a thread, which
- * ends with it (store/race.c). Nobody waits for one that its server does not let end.
+ * serial, stamp). There are two more, that of store/hosts/failover.c, which chooses among several
+ * hosts, and that of core/trace.c. Each is taken last, and for a moment. Each dial has a thread,
+ * which ends with it (store/hosts/race.c). Nobody waits for one that its server does not let end.
  *
  * The client is a monitor: a call takes the mutex, and lets go of it only
  *   - while a statement is under way, on a connection that is lent to it;
@@ -35,9 +35,9 @@
  *   - while it runs the user's code (the function of bizlock_on_lost()).
  * Functions of the rooms are entered with the mutex held, unless they say otherwise; those
  * that start and stop a thread, with the mutex free. So are the doors, bl_client_...(): a door
- * of lock/ takes the mutex for all of a call's work; lock/tx.c, ops/ and close.c take it for
- * one step after the other. After a function that sends or waits, only what was given to this
- * thread is as it was:
+ * of request/ and giveback/ takes the mutex for all of a call's work; request/in_tx.c, admin/ and
+ * close.c take it for one step after the other. After a function that sends or waits, only what was
+ * given to this thread is as it was:
  *
  *   a connection that is lent      is its borrower's, from bl_pool_take() to bl_pool_put().
  *   a hold that is `busy`          is the call's that made it so. Other calls that come for it
@@ -52,7 +52,7 @@
  *                                  renewal would undo a lease which that call has shortened.
  *   a place in a wait queue        is its thread's own, on its stack, or its request's. While it
  *                                  is OFFERED, the thread that hands the lock over writes to it
- *                                  and to its hold, which is ACQUIRING (lock/handoff.c).
+ *                                  and to its hold, which is ACQUIRING (contest/handoff.c).
  *   a wait (watch/watch.h)          is its thread's or request's, and a watcher's meanwhile:
  *                                  whoever leaves it last frees it. Watchers are the watch
  *                                  thread's own.

@@ -389,9 +389,9 @@ int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)
  * or alone. */
 int bl_attempt(struct bl_contest *c, bool with_bells)
 {
-	struct bl_job job = bl_attempt_job(c);
 	enum bl_combined combined;
 	struct bl_conn *conn;
+	struct bl_job job;
 	int rc = BL_AGAIN;
 
 	if (c->n > 1)
@@ -400,6 +400,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 		return bl_shared_attempt(c, false);
 	if (!with_bells || *bell_of(c))
 		return take_row(c);
+	job = bl_attempt_job(c);
 	job.entry.row = NULL;
 	combined = bl_combine_acquire(c->call, &job, bl_attempt_patience(c), &conn);
 	c->unsure |= job.entry.maybe;

@@ -314,10 +314,9 @@ bool bl_contest_wants_batch(const struct bl_contest *c)
 
 static int join_queue(struct bl_contest *c)
 {
-	c->phase = BL_CONTEST_LINE;
+	c->place.whose = c;
 	if (!c->in_queue)
 		return BIZLOCK_OK;
-	c->place.whose = c;
 	c->place.state = c->wait.bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
 	c->place.key = &c->call->key;
 	c->place.alone = !c->among;
@@ -337,20 +336,30 @@ static int end_pass(struct bl_contest *c, int rc)
 	if (rc == BIZLOCK_OK)
 		return rc;
 	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
-	rc = join_queue(c);
-	return rc == BIZLOCK_OK ? bl_contest_step(c) : rc;
+	c->phase = BL_CONTEST_LINE;
+	return BL_AGAIN;
 }
 
+/* What shares without a limit goes for it while nobody who wants the lock alone is before it in the
+ * queue, where it has its place already: one that comes later does not pass it. */
 static int pass(struct bl_contest *c)
+{
+	if (!bl_shared_may_pass(c))
+		return end_pass(c, BL_AGAIN);
+	if (bl_contest_wants_batch(c))
+		return bl_call_check(c->call) == BIZLOCK_OK ? BL_AGAIN : BIZLOCK_CANCELLED;
+	return end_pass(c, bl_shared_attempt(c, false));
+}
+
+static int begin(struct bl_contest *c)
 {
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
 
+	c->phase = BL_CONTEST_PASSES;
 	c->among = c->call->key.slot > 0;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
 	c->blocker = c->members[0];
-	if (bl_contest_wants_batch(c) && c->among)
-		return BL_AGAIN;
-	return end_pass(c, bl_shared_may_pass(c) ? bl_shared_attempt(c, false) : BL_AGAIN);
+	return join_queue(c);
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
@@ -434,10 +443,14 @@ static bool falls_back(const struct bl_contest *c)
 
 int bl_contest_step(struct bl_contest *c)
 {
-	int rc = BL_AGAIN;
+	int rc = c->phase == BL_CONTEST_BEGINS ? begin(c) : BIZLOCK_OK;
 
-	if (c->phase == BL_CONTEST_PASSES)
-		return pass(c);
+	if (rc == BIZLOCK_OK && c->phase == BL_CONTEST_PASSES)
+		rc = pass(c);
+	else if (rc == BIZLOCK_OK)
+		rc = BL_AGAIN;
+	if (rc != BL_AGAIN || c->phase == BL_CONTEST_PASSES)
+		return rc;
 	if (c->phase == BL_CONTEST_LINE) {
 		rc = c->queue ? stand_in_line(c) : BL_AGAIN;
 		if (rc != BL_AGAIN)

@@ -11,7 +11,8 @@
 enum { BL_AGAIN = -1, BL_PARKED = -2 };
 
 enum bl_contest_phase {
-	BL_CONTEST_PASSES, /* the wait queue, if it may; then it joins that */
+	BL_CONTEST_BEGINS, /* joins the wait queue, */
+	BL_CONTEST_PASSES, /* and passes those who are before it, if it may */
 	BL_CONTEST_LINE,
 	BL_CONTEST_FIRST,
 	BL_CONTEST_TURNS

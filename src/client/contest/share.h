@@ -25,7 +25,8 @@ bool bl_shared_polls(const struct bizlock *b);
  * if not the lock. BL_AGAIN, with the doorbell or without. */
 int bl_shared_line_up(struct bl_contest *c);
 
-/* One that shares without a limit tries bl_shared_attempt() before it joins the wait queue. */
+/* One that shares without a limit tries bl_shared_attempt() though it is not the first in its wait
+ * queue, unless somebody in that wants the lock alone. */
 bool bl_shared_may_pass(const struct bl_contest *c);
 
 /* The same as a job for a batch, and what has become of that, if it is DONE. */

@@ -150,6 +150,13 @@ static int park(struct bl_acquisition *a, bl_time until, pthread_cond_t *ends)
 	return BL_PARKED;
 }
 
+/* A request that waits for nothing can be cancelled, too, while a call of its owner is at work. */
+static bool is_stopped(const struct bl_acquisition *a, const struct bl_member *m)
+{
+	return a->contest.op ? bl_call_check(&m->call) != BIZLOCK_OK
+	                     : bl_call_interrupted(&m->call);
+}
+
 static void let_go(struct bl_acquisition *a, struct bl_member *m)
 {
 	bl_hold_done(a->client, m->hold);
@@ -174,7 +181,8 @@ static int begin_one(struct bl_acquisition *a, struct bl_member *m)
 	int rc = try_to_begin(&m->call, a->request->once, a->patience, &m->hold);
 
 	if (rc == BL_AGAIN)
-		return park(a, next_look(a->patience), &a->client->changed);
+		rc = is_stopped(a, m) ? bl_call_check(&m->call)
+		                      : park(a, next_look(a->patience), &a->client->changed);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	m->is_new = m->hold->state == BL_HOLD_ACQUIRING;
@@ -193,8 +201,11 @@ static int begin_all(struct bl_acquisition *a)
 {
 	int rc = BIZLOCK_OK;
 
-	for (; a->at < a->n && rc == BIZLOCK_OK; a->at += rc == BIZLOCK_OK)
+	for (; a->at < a->n && rc == BIZLOCK_OK; a->at += rc == BIZLOCK_OK) {
 		rc = of_member(a, &a->members[a->at], begin_one(a, &a->members[a->at]));
+		if (rc == BIZLOCK_OK)
+			a->patience = patience_of(&a->members->call, a->request->once);
+	}
 	return rc;
 }
 
@@ -237,6 +248,8 @@ static int try_deeper(struct bl_acquisition *a, struct bl_member *m)
 
 	if (!m->hold)
 		m->hold = bl_hold_begin_now(&m->call, &busy);
+	if (busy && is_stopped(a, m))
+		return bl_call_check(&m->call);
 	if (busy && !bl_passed(m->call.io_deadline))
 		return park(a, next_look(m->call.io_deadline), &a->client->changed);
 	if (busy)
@@ -464,7 +477,7 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 		if (a.ends)
 			bl_cond_wait_until(a.ends, &b->mu, a.until);
 		else
-			bl_call_sleep(&members->call, a.until);
+			bl_call_sleep(&members[a.at].call, a.until);
 	bl_acquisition_end(&a, rc, ret);
 	bl_unlock(b);
 	return rc;

@@ -108,7 +108,7 @@ static bool release_suits_batch(const struct bl_call *call, const struct bl_hold
 {
 	const struct bizlock *b = call->client;
 
-	return b->config.combine && (h->bell || h->key.slot > 0) && bl_release_is_plain(h) &&
+	return b->config.combine && (h->key.slot > 0) == !h->bell && bl_release_is_plain(h) &&
 	       !bl_queue_find(&b->queues, &h->key);
 }
 
@@ -217,6 +217,8 @@ int bl_op_step(struct bl_op *op)
 
 static int acquire_end(struct bl_op *op, int rc)
 {
+	/* What it has to give back may take a while, and keeps a thread. */
+	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + TRY_NS);
 	if (rc == BIZLOCK_OK && op->cancelled) /* nobody wants it any more */
 		rc = bl_err_set(op->m.call.err, BIZLOCK_CANCELLED, "the wait was interrupted");
 	bl_acquisition_end(&op->acquisition, rc, &op->grant);

@@ -193,6 +193,26 @@ static long long place_end(void)
 	                              "FROM biz_lock WHERE slot = 0");
 }
 
+static long long slot_of(const char *owner)
+{
+	return db_number(world.admin, "SELECT slot FROM biz_lock WHERE owner LIKE '%s@%%'", owner);
+}
+
+/* Slots that a client uses again are for those who share without a limit. */
+Test(shared_waits, others_take_no_slot_that_is_used_again)
+{
+	bizlock *b = client(NULL);
+	long long slot;
+
+	expect(OK, b, take(b, "s", SHARED, 0));
+	slot = slot_of("s");
+	expect(OK, b, give(b, "s"));
+	expect(OK, b, take(b, "few", SHARED, 2));
+	expect(OK, b, give(b, "few"));
+	expect(OK, b, take(b, "s", SHARED, 0));
+	cr_assert_eq(slot_of("s"), slot);
+}
+
 /* Should it die in line, newcomers are kept out for seconds, not for its lease. */
 Test(shared_waits, a_place_in_line_is_kept_for_seconds)
 {
