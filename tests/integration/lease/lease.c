@@ -141,7 +141,8 @@ Test(lease, a_lost_hold_is_given_back_level_by_level)
 	uint32_t left;
 
 	for (int i = 0; i < 3; i++)
-		expect(OK, a, acquire(a, "k", .lease_ms = SHORT_MS));
+		expect(OK, a, acquire(a, "k", .lease_ms = 60000));
+	expect(OK, a, bizlock_renew(a, KEY("k"), NULL, SHORT_MS));
 	lease_is_over("k");
 	expect(OK, b, acquire(b, "k", .lease_ms = 60000));
 	for (int i = 0; i < 3; i++)
