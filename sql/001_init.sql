@@ -35,9 +35,9 @@ CREATE TABLE IF NOT EXISTS `biz_lock` (
     COMMENT 'last change, UTC; every statement writes it',
   -- The primary key is the lock: one statement on it asks for the exclusive row
   -- lock at once, where a secondary unique key would take shared locks first and
-  -- deadlock. Each sharer has a row of its own, so none waits for another's row; the
-  -- key keeps two sharers from one slot. `fence` has a key only because
-  -- AUTO_INCREMENT asks for one.
+  -- deadlock. Each sharer has a row of its own, so no sharer waits for the row of
+  -- another. The primary key keeps two sharers from one slot. `fence` has a key only
+  -- because AUTO_INCREMENT needs a key.
   PRIMARY KEY (`biz_id`, `biz_type`, `slot`),
   KEY `fence` (`fence`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
@@ -56,10 +56,11 @@ CREATE TABLE IF NOT EXISTS `biz_row_lock` (
   /*!80017 COLLATE=utf8mb4_0900_bin */ /*M!100202 COLLATE=utf8mb4_nopad_bin */
   COMMENT='bizlock: rows to be locked by SELECT ... FOR UPDATE; they say nothing';
 
--- The clients of a shop are never upgraded at one moment. So a client refuses the
--- tables only if a file needs a client that knows more. A later file that only adds a
--- table, or a column with a default, repeats the needs_client of the file before it,
--- and earlier clients go on. A file that changes what a row means lists its own number.
+-- The clients of one database are never upgraded at one moment. So a client refuses the
+-- tables only if needs_client is the number of a file that it does not know. A later
+-- file that only adds a table, or a column with a default, repeats the needs_client of
+-- the file before it, and earlier clients go on. A file that changes what a row means
+-- has its own number as needs_client.
 CREATE TABLE IF NOT EXISTS `biz_lock_schema` (
   `version` INT UNSIGNED NOT NULL
     COMMENT 'number of the migration file; the migration writes it',
