@@ -467,7 +467,7 @@ end_stopped:
 
 #define OWN_BELL_FREE(t) (orphan_bell[t] && FREE(orphan_bell[t] - 1))
 
-/* Of each owner what its calls have left: clean_orphan() of client/lock/janitor.c. */
+/* Of each owner what its calls have left: clean_orphan() of client/giveback/janitor.c. */
 proctype janitor(byte t)
 {
 	byte x = t;

@@ -1,4 +1,5 @@
-/* Lost connections: the server may still be at work for them, so each is killed (store/kill.h). */
+/* Lost connections: the server may still be at work for them, so each is killed
+ * (store/session/kill.h). */
 #ifndef BL_CLIENT_CONN_LOST_CONN_H
 #define BL_CLIENT_CONN_LOST_CONN_H
 

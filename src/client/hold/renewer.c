@@ -60,7 +60,7 @@ static bl_time prepare_at(const struct bl_renewer *r, const struct bl_hold *firs
 }
 
 /* A second at a time, for a hold with a shorter lease may come meanwhile; the next one goes on with
- * the same dial (store/race.h). */
+ * the same dial (store/hosts/race.h). */
 static void prepare(struct bizlock *b, bl_time due)
 {
 	bl_time until = bl_earlier(due, bl_now() + PREPARE_NS);

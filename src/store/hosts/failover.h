@@ -40,7 +40,7 @@ struct bl_failover {
 	char server[BL_IDENTITY_MAX + 1]; /* to which the only host leads; "": any will do */
 	pthread_mutex_t mu;
 	pthread_cond_t ended;   /* a dial has ended */
-	unsigned dials;         /* under way, each in a thread of its own (store/race.h) */
+	unsigned dials;         /* under way, each in a thread of its own (store/hosts/race.h) */
 	bl_time dialed_at;      /* when the last one began */
 	bool stopped;           /* nobody waits for a dial any more */
 	bool left;              /* its owner is gone: the last dial frees it */
@@ -82,7 +82,8 @@ int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl
 /* For connections that are made from now on. NULL: none. NOMEM. */
 int bl_failover_password(struct bl_failover *f, const char *password, struct bl_err *err);
 
-/* One dial, and the last step of its thread: for store/race.c. config: as it was when it began. */
+/* One dial, and the last step of its thread: for store/hosts/race.c. config: as it was when it
+ * began. */
 int bl_failover_dial(struct bl_failover *f, const struct bl_config *config,
                      const struct bl_host *host, bool in_group, struct bl_session *ret,
                      struct bl_err *err);

@@ -47,7 +47,8 @@ struct bl_mark {
 
 struct bl_session {
 	MYSQL *mysql;
-	const struct bl_host *host; /* one of several: see store/failover.h. NULL: the only one */
+	const struct bl_host
+	        *host; /* one of several: see store/hosts/failover.h. NULL: the only one */
 	const struct bl_sql *sql;
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
@@ -80,7 +81,7 @@ struct bl_session {
 /* Connects to this host and fixes the settings. One of several has to take writes. ret must stay
  * where it is from its first prepared statement on, for which ret->sql has to be set. CONN, NOMEM;
  * DB when the settings are refused, as they are, with in_group, by a server that knows no groups.
- * io_ms: how long each read may take. store/failover.h chooses the host. */
+ * io_ms: how long each read may take. store/hosts/failover.h chooses the host. */
 int bl_session_open(struct bl_session *ret, const struct bl_config *config,
                     const struct bl_host *host, bool in_group, uint32_t io_ms, struct bl_err *err);
 
