@@ -1,8 +1,8 @@
 /* bizlock: distributed, reentrant locks kept as rows of one InnoDB table.
  *
  * For C99 and C++11 programs that already use MySQL 8.0 (8.0.17 or later) or
- * MariaDB 10.6 (or later). This header is the manual, with bizlock_ops.h for
- * those who look after locks; README.md has the tour.
+ * MariaDB 10.6 (or later). This header is the manual, bizlock_ops.h the manual
+ * for operators; README.md has a tour.
  *
  * WHAT THE WORDS MEAN
  *
@@ -10,48 +10,47 @@
  *          that differ in any byte are two locks ("a", "A", "a " and "\xc3\xa1" are four).
  *
  * client   A `bizlock *`: configuration, a few connections of its own, and the table of what this
- *          process holds. Thread-safe. One per process and database is enough; two clients are two
- *          strangers to each other.
+ *          process holds. Thread-safe. One per process and database is enough. Two clients of one
+ *          process share nothing, as if they were two processes.
  *
  * owner    Who holds a lock: by default the calling *thread* of this process. Stored as
- *          `tid@pid.nonce@host`, the nonce drawn when the client was opened, so that a reused pid
- *          or two containers with pid 1 never pass for each other. An owner may also be named
+ *          `tid@pid.nonce@host`. The nonce is drawn when the client is opened: it tells apart two
+ *          processes with a reused pid, or two containers with pid 1. An owner may also be named
  *          ("task-17"), for event loops and thread pools that acquire in one thread and release in
  *          another. Only the owner re-enters, renews or releases.
  *
- * lease    How long a hold lasts unless it is renewed, judged by the server's clock alone. When it
- *          is over, anybody may take the lock over. The client renews it every third of its length
- *          while the hold lasts.
+ * lease    How long a hold lasts unless it is renewed, judged by the server's clock alone. When
+ *          the lease is over, anybody may take the lock over. While the hold lasts, the client
+ *          renews the lease every third of its length.
  *
  * fence    The fencing token: a number that every first acquisition of a key gets, larger than any
  *          earlier one of that key, across release, takeover and server restart. Re-entry and
- *          renewal keep it. Store it with what you write, and refuse writes that carry a smaller
- *          one:
+ *          renewal keep it. Store the fence with the data you write, and refuse writes that carry
+ *          a smaller fence:
  *              UPDATE doc SET body = ?, fence = ? WHERE id = ? AND fence <= ?
  *
- * doorbell A named lock of the server (GET_LOCK), one for each key. An owner that has a lock alone
- *          keeps the doorbell from acquire to release, so that its release *is* the wake-up of the
- *          next waiter. The doorbell orders and wakes; it never excludes: the row alone decides who
+ * doorbell A named lock of the server (GET_LOCK), one for each key. An exclusive owner keeps the
+ *          doorbell from acquire to release, so that its release *is* the wake-up of the next
+ *          waiter. The doorbell orders and wakes; it never excludes: only the row decides who
  *          holds. To lose the doorbell costs fairness, never safety.
  *
- * shared   One owner has a lock alone. Or, with BIZLOCK_SHARED, several owners share it, `limit` of
- *          them at most: readers and writers, semaphores, workers with a number (grant.slot).
- *          What an owner gets while another owner has the lock:
+ * shared   A lock is exclusive: it has one owner. Or, with BIZLOCK_SHARED, several owners share it,
+ *          `limit` of them at most: readers and writers, semaphores, workers with a number
+ *          (grant.slot). What an owner gets while another owner holds the lock:
  *
- *              holder          alone    shared
- *              wants it alone  waits    waits
- *              wants to share  waits    gets it, if fewer than `limit` share it
+ *                               lock is exclusive  lock is shared
+ *              wants exclusive  waits              waits
+ *              wants to share   waits              gets it, if fewer than `limit` share it
  *
- *          Owners are served in the order of arrival. No sharer passes a contender that waits to
- *          have the lock alone, unless the client of that contender has died or stood still for
+ *          Owners are served in the order of arrival. No sharer passes a contender that waits for
+ *          the exclusive lock, unless the client of that contender has died or stood still for
  *          5 s, or the contender waits for several keys. A client may first hand the lock, or a
  *          slot of a `limit`, to its own next thread that wants the same, at most 16 times in a row
- *          and for 250 ms. An owner that has the lock alone may share it, too: it goes one level
- *          deeper. An owner that shares the lock must not ask for it alone: MISUSE. The fence of an
- *          owner that has the lock alone is larger than all fences before. The fence of a sharer is
- *          larger than that of the last owner that had the lock alone. A slot that rests
- *          (min_hold_ms) is taken: at most `limit` owners start in a period.
- *          bizlock_acquire_all() takes each key alone.
+ *          and for 250 ms. An exclusive owner that asks to share the lock goes one level deeper. A
+ *          sharer that asks for the exclusive lock gets MISUSE. The fence of an exclusive owner is
+ *          larger than all fences before. The fence of a sharer is larger than that of the last
+ *          exclusive owner. A slot that rests (min_hold_ms) counts as taken, so that at most
+ *          `limit` owners start in that time. bizlock_acquire_all() takes exclusive locks only.
  *
  * THE CALLING SEQUENCE
  *
@@ -69,35 +68,35 @@
  *     bizlock_close(b);
  *
  * Every statement is its own short transaction on bizlock's own connections:
- * a transaction of yours is never touched, and never holds a lock up.
+ * bizlock never touches your transactions, and they never delay a lock.
  *
  * WHAT HAPPENS WHEN
  *
  * the process dies    Its rows stay until their leases are over; the next contender then takes
  *                     over, gets a larger fence, and is told so by BIZLOCK_TOOK_OVER: what the lock
  *                     guards may have been left half done.
- * the holder stalls   A process that is stopped, or a machine that sleeps, does not renew. Past its
- *                     lease it no longer holds, whether it knows or not. bizlock_left_ms() tells
- *                     without a round trip; it runs on a clock that counts suspended time and that
- *                     started before the statement was sent, so it never believes in a lease longer
- *                     than the server does. Check it before touching what the lock guards, and pass
- *                     the fence.
- * the lock is lost    As soon as a lease is over by that clock, or the server says that it is: the
- *                     function set by bizlock_on_lost() is called, every call on the hold answers
- *                     BIZLOCK_LOST, and bizlock_left_ms() is <= 0. What is lost is not taken again
- *                     by re-entry: release every level first.
+ * the holder stalls   A process that is stopped, or a machine that sleeps, does not renew. After
+ *                     its lease it no longer holds the lock, whether it knows or not.
+ *                     bizlock_left_ms() tells without a round trip. Its clock counts suspended
+ *                     time and starts before the statement is sent, so that the holder never
+ *                     believes in the lease longer than the server does. Check it before you touch
+ *                     what the lock guards, and pass the fence.
+ * the lock is lost    A hold is lost when its lease is over by that clock, or the server says so.
+ *                     Then the function set by bizlock_on_lost() is called, every call on the hold
+ *                     answers BIZLOCK_LOST, and bizlock_left_ms() is <= 0. Re-entry does not take
+ *                     a lost lock again: release every level first.
  * the network breaks  A call whose reply was lost reconnects and finds out what happened. Only when
  *                     the server cannot be asked in time does it answer BIZLOCK_UNKNOWN: do not act
- *                     as the holder. A row that may nevertheless be there is removed as soon as the
- *                     server is back; until then no thread of this client gets the same lock.
- * the server dies     Rows and the fence counter are durable as the server's own settings make
- *                     them; doorbells are gone and are rebuilt by use. With several hosts the next
- *                     one that takes writes is used.
- * the server's clock  A step forward ends leases early: until its next renewal a holder may not
- *   steps             know. A step back makes them last longer, for others than the holder.
- * a thread ends       What it holds is reported lost and no longer renewed; it stays locked until
- *                     the lease ends, for what it guards may be half done. Release first, or name
- *                     an owner that outlives the thread.
+ *                     as the holder. The client then removes the row that it may have left, as soon
+ *                     as the server is back; until then none of its threads gets the same lock.
+ * the server dies     Rows and the fence counter are as durable as the server's settings make them.
+ *                     Doorbells are lost, and come back with use. With several hosts, the client
+ *                     uses the next host that takes writes.
+ * the server's clock  A step forward ends leases early; a holder may not know until its next
+ *   steps             renewal. A step back makes leases last longer, but not for their holders.
+ * a thread ends       Its holds are reported lost and no longer renewed. They stay locked until
+ *                     their leases end, because what they guard may be half done. Release first, or
+ *                     name an owner that outlives the thread.
  * the process forks   The child holds nothing and its calls on the parent's client answer
  *                     BIZLOCK_MISUSE; it opens a client of its own. bizlock_close() in the child
  *                     frees memory and touches nothing of the parent's on the server.
@@ -108,20 +107,19 @@
  *   written only on BIZLOCK_OK.
  * - Any thread may call any function at any time, except that bizlock_close() must be the last call
  *   on a client to *start*.
- * - No call is a cancellation point: a thread that pthread_cancel() is called for ends after the
- *   call, and a wait goes on until bizlock_interrupt() or _stop(). What the thread holds then is
- *   lost.
- * - Programs that this process starts inherit none of the library's descriptors; one that is
- *   started while a connection is being made may inherit that. The shared library stays loaded when
- *   dlclose() is called.
- * - Strings passed in are copied; nothing is kept. NUL-terminated UTF-8.
+ * - No call is a cancellation point. After pthread_cancel() a thread ends when its call returns;
+ *   a call that waits returns after bizlock_interrupt() or _stop(). The thread's holds are lost.
+ * - Programs that this process starts do not inherit the library's descriptors; but a program that
+ *   is started while a connection is being made may inherit that connection's. The shared library
+ *   stays loaded when dlclose() is called.
+ * - Strings are NUL-terminated UTF-8. The library copies them, and keeps no pointer to them.
  * - Arguments are checked before anything is sent: BIZLOCK_INVALID, and why.
- * - The library never prints, exits, or touches signals. But the connector, when it is first used,
- *   ignores SIGPIPE for the process, and a lost connection raises it.
+ * - The library never prints, exits, or touches signals. But the connector makes the process ignore
+ *   SIGPIPE when it is first used, and a lost connection raises SIGPIPE.
  * - Durations are milliseconds. `wait_ms`: 0 = try once, -1 = for ever, n = at most n.
  *
  * Link bizlock and your program against the same connector (libmariadb or
- * libmysqlclient): a process that loads both is outside anybody's warranty.
+ * libmysqlclient): a process that loads both is unsupported.
  */
 #ifndef BIZLOCK_H
 #define BIZLOCK_H
@@ -167,19 +165,19 @@ extern "C" {
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
  * CONN         no connection to the server could be had; nothing was done
- * DB           the server refused; the message has its words and number. Or another session has
- *              locked the table (LOCK TABLES, a backup, an ALTER), or rows of it: the message says
- *              so
- * SCHEMA       tables are missing, need a newer library, or are not as they must be; from any call,
- *              if they are dropped while a client is open, once it has tried for half a second.
- *              The message says what to do
+ * DB           the server refused the statement; the message has the server's words and number. Or
+ *              another session has locked the table (LOCK TABLES, a backup, an ALTER), or rows of
+ *              the table: the message says so
+ * SCHEMA       tables are missing, need a newer library, or are not as they must be; the message
+ *              says what to do. If tables are dropped while a client is open, any call may answer
+ *              this, after half a second of trying
  * INVALID      a bad argument or option; nothing was sent
  * MISUSE       the call is out of order: before open, after fork, ...
  * LIMIT        a limit was reached (re-entry depth, size of a buffer)
  * NOMEM        out of memory
  * UNSUPPORTED  a server that bizlock cannot work with
- * STALE        the transaction reads what was there before this owner had the lock: it began too
- *              early (bizlock_tx.h); roll back, and begin it anew */
+ * STALE        the transaction began too early: it reads what was there before this owner had the
+ *              lock (bizlock_tx.h); roll back, and begin it anew */
 #define BIZLOCK_ERRORS(X)                                                                          \
 	X(OK, 0, "done")                                                                           \
 	X(BUSY, 1, "held by somebody else")                                                        \
@@ -212,17 +210,17 @@ typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
 
-/* Structs begin with their own size, set by the one that makes them, so that they can grow. A
- * larger size is fine as long as the bytes that this library does not know are zero. A smaller one
- * is INVALID, but for two earlier sizes of bizlock_acquire_opts. */
+/* Structs begin with their own size, set by the side that fills the struct, so that they can grow.
+ * A larger size is fine as long as the bytes that this library does not know are zero. A smaller
+ * size is INVALID, except two earlier sizes of bizlock_acquire_opts. */
 
 /* Flags of bizlock_acquire_opts. */
 #define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE                                                                           \
 	4u                /* no doorbell for this call: poll instead. Slower by two statements,    \
-	                     and by 100 ms where another one has the doorbell; with                \
-	                     BIZLOCK_SHARED it lets that one go first, for 200 ms at most */
+	                     and by 100 ms if another contender has the doorbell; with             \
+	                     BIZLOCK_SHARED, that contender goes first, for 200 ms at most */
 #define BIZLOCK_SHARED 8u /* share the lock: see "shared" above */
 
 typedef struct bizlock_acquire_opts {
@@ -235,8 +233,8 @@ typedef struct bizlock_acquire_opts {
 	                         only digits, nor "export-" and 16 hexadecimal digits; the
 	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
-	uint32_t min_hold_ms; /* nobody else gets it until then, if it is released earlier,
-	                         and if its holder dies, too. For
+	uint32_t min_hold_ms; /* for so long after the acquisition nobody else gets the lock,
+	                         even if it is released earlier or its holder dies. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
 	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
@@ -262,7 +260,7 @@ typedef struct bizlock_grant {
 	uint32_t lease_ms; /* the lease that was granted */
 	uint32_t flags;    /* BIZLOCK_TOOK_OVER */
 	uint32_t slot;     /* of a sharer: 1 to limit; without a limit, a number that no other
-	                      sharer has. 0: the owner has the lock alone */
+	                      sharer has. 0: an exclusive owner */
 } bizlock_grant;
 
 #define BIZLOCK_GRANT_INIT                                                                         \
@@ -275,64 +273,66 @@ typedef struct bizlock_grant {
 /* Makes a client that is not connected yet. NOMEM, INVALID (ret is NULL). */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
 
-/* Sets an option, before bizlock_open(). It comes before the environment (BIZLOCK_<OPTION>), that
- * before the groups [bizlock] and then [client] of option files, and those before the default.
+/* Sets an option, before bizlock_open(). Precedence: bizlock_set(), the environment
+ * (BIZLOCK_<OPTION>), the groups [bizlock] and then [client] of option files, the default.
  *
- *   host                localhost; "localhost" means the socket, when there is one.
+ *   host                localhost, which means the socket, when there is one.
  *                       Or several, such as "db1,db2:3307,[::1]:3308": tried in this
- *                       order, past those that are down, silent or refuse writes
- *   port                3306; of each host that names none
- *   socket, user, password   the connector's defaults: the login name; none
+ *                       order; hosts that are down, silent or refuse writes are skipped
+ *   port                3306; for hosts that name no port
+ *   socket              the connector's default
+ *   user, password      the connector's defaults: the login name; none
  *   database            required: where the tables are
- *   defaults_file       instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf; "": none
- *   defaults_group      the group read besides [client]; bizlock
- *   defaults_group_suffix   of [clientSUFFIX] and [bizlockSUFFIX], which come before those
+ *   defaults_file       read instead of /etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf; "": no file
+ *   defaults_group      bizlock; the group that is read besides [client]
+ *   defaults_group_suffix   none; [clientSUFFIX] and [bizlockSUFFIX] override those groups
  *   ssl_mode            preferred | disabled | required | verify_ca | verify_identity
  *   ssl_ca, ssl_capath, ssl_cert, ssl_key, ssl_crl, ssl_crlpath, ssl_cipher, ssl_fp, ssl_fplist,
- *   tls_version, tls_ciphersuites    of TLS, as the servers' own clients know them
+ *   tls_version, tls_ciphersuites    for TLS, as in the servers' own clients
  *   auth_plugins        none; more plugins by which a server may ask for the password
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
  *   renew               on | off: leases are renewed until released
- *   max_hold_ms         0 (to 4294967295): for ever, or for how long they are at most
+ *   max_hold_ms         0 (to 4294967295): the longest time that a hold may last; 0: for ever
  *   release_on_close    on | off: bizlock_close() releases what is held
- *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, for the
- *   io_timeout_ms       10000 (1 to 600000)  connectors know no finer; of each read, write
- *   open_wait_ms        0 (to 4294967295): how long bizlock_open() tries again where no server
- *                       can be reached, because it restarts, say; where it is full, it does so
- *                       for connect_timeout_ms at least
+ *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, because the
+ *                       connectors know no finer unit
+ *   io_timeout_ms       10000 (1 to 600000), for each read and each write; rounded up, too
+ *   open_wait_ms        0 (to 4294967295): how long bizlock_open() keeps trying while no
+ *                       server can be reached, during a restart for example. If the server
+ *                       is full, it tries for connect_timeout_ms at least
  *   max_connections     16 (1 to 1000)
- *   queue               auto | off: the doorbell, where the server has it; or polls
+ *   queue               auto | off: wait at the doorbell, where the server has it; or poll
  *   combine             on | off: calls of several threads may share a transaction
  *
- * `password` alone may also be set while the client is open, by any thread and beside any call:
- * connections that are made from then on log in with it. One that came from an option file is
- * read from there again when a server refuses it.
+ * Only `password` may also be set while the client is open, by any thread and beside any call:
+ * connections that are made from then on log in with it. A password that came from an option file
+ * is read from the file again when a server refuses it.
  *
  * INVALID: unknown option or bad value. MISUSE: open already, or being opened. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_set(bizlock *, const char *option, const char *value);
 
-/* Reads environment and option files, connects once, and checks the server. A server that is full,
- * or away for a moment, is tried again: see open_wait_ms; bizlock_interrupt() and bizlock_stop()
- * end that with CANCELLED, if they are called meanwhile. On failure the client may be set and
- * opened again, or closed. CONN; INVALID: an option from environment or file; UNSUPPORTED: server
+/* Reads environment and option files, connects once, and checks the server. It keeps trying while
+ * the server is full, or away for a moment: see open_wait_ms. bizlock_interrupt() or bizlock_stop()
+ * during that time ends the call with CANCELLED. After a failure the client may be set and opened
+ * again, or closed. CONN; INVALID: an option from environment or file; UNSUPPORTED: server
  * too old, or STATEMENT binlog; SCHEMA: the message says what to do; MISUSE: another thread is
  * opening it; DB, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
 
-/* Ends waits of other threads with CANCELLED, waits until their calls have left, releases what
+/* Ends waits of other threads with CANCELLED, waits until their calls have returned, releases what
  * is still held (every level; option release_on_close), closes the connections and frees the
- * client. It does not release what was lost, what an ended thread held, and what an open
- * transaction has fenced. Takes NULL and clients that were never opened. Not to be called
- * by a function that the library calls. In a forked child it only frees memory.
+ * client. It does not release lost holds, holds of ended threads, and holds that an open
+ * transaction has fenced. Takes NULL and clients that were never opened. A function that the
+ * library calls must not call it. In a forked child it only frees memory.
  *
- * With a server that does not answer it returns within io_timeout_ms, or connect_timeout_ms if
- * that is longer; what it could not release stays locked until its lease ends. */
+ * If the server does not answer, it returns within io_timeout_ms, or connect_timeout_ms if that is
+ * longer. Locks that it could not release stay locked until their leases end. */
 BIZLOCK_API void bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Idempotent. Needs no prior
  * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables need a newer
- * library, or a table that is there is not as it must be. */
+ * library, or an existing table is not as it must be. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 
 /* ---- the lease lock ----------------------------------------------------- */
@@ -341,109 +341,114 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
  * ever, default lease. ret may be NULL.
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the lease starts anew unless
- * the rest of it is longer. Of what the levels ask for, the stronger wish counts for all of the
- * hold: to be renewed, the later end of min_hold_ms, the earlier end of max_hold_ms (each from its
- * own level on). The note stays that of the first level.
- * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced it (see
- * bizlock_fence()), or another thread waits for the key under this name. LOST: this owner
- * held it and lost it; release every level before acquiring again. LIMIT: too deep.
+ * the rest of it is longer. For the whole hold: it is renewed if any level asks for that; the
+ * latest end of a min_hold_ms and the earliest end of a max_hold_ms count, each from the start of
+ * its level. The note stays that of the first level.
+ * BUSY, TIMEOUT, CANCELLED: not obtained; or an open transaction has fenced the lock (see
+ * bizlock_fence()), or another thread waits for the key under this owner's name. LOST: this owner
+ * held the lock and lost it; release every level before acquiring again. LIMIT: too deep.
  * UNKNOWN, CONN, DB, SCHEMA, INVALID, MISUSE, NOMEM.
  *
- * Threads of this process line up in memory first, in order of arrival; one of them
- * waits at the server's doorbell, in order of arrival there. Up to 16 times in 250 ms a
- * release may pass the lock on to the client's next thread instead. A call that tries once
- * may take up to 400 ms: if the lock is free, and another contender for it hangs. Behind a table
- * that another session has locked, it takes a second and answers DB; a wait answers TIMEOUT up to
- * a second late. Servers wait for tables for whole seconds. */
+ * Threads of this process line up in memory first, in order of arrival; the first of them waits at
+ * the server's doorbell, in order of arrival there. A release may instead hand the lock to the
+ * client's next thread, at most 16 times in a row and for 250 ms. A call that tries once may take
+ * up to 400 ms if the lock is free and another contender for it hangs. While another session has
+ * locked the table, a call that tries once takes a second and answers DB, and a call that waits
+ * answers TIMEOUT up to a second late, because servers wait for tables for whole seconds. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_acquire(bizlock *, bizlock_key, const bizlock_acquire_opts *opts, bizlock_grant *ret);
 
-/* All of the keys, or none: with one statement for those that are new, so that two callers that
- * want the same ones in another order never wait for each other in a circle. 1 to 256 keys, each
- * once. Some may be held already: one level deeper. opts as above, the same for each; wait_ms for
- * all together. ret: n of them, in the order of keys, or NULL; only the first one's size is looked
- * at. On any error nothing is held that was not before. Each key is taken alone. INVALID: the flag
- * BIZLOCK_SHARED. MISUSE: this owner shares one of the keys; release that key first. */
+/* Acquires all of the keys, or none. One statement takes all keys that are new, so that two callers
+ * that want the same keys in different orders never wait for each other in a circle. 1 to 256 keys,
+ * each once; a key that this owner holds already goes one level deeper. opts: as above, the same
+ * for each key; wait_ms is for all keys together. ret: n grants, in the order of the keys, or NULL;
+ * only the size of the first grant is looked at. After an error nothing is held that was not held
+ * before. All keys are taken exclusively. INVALID: the flag BIZLOCK_SHARED. MISUSE: this owner
+ * shares one of the keys; release that key first. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all(bizlock *, const bizlock_key *keys, size_t n,
                                                        const bizlock_acquire_opts *opts,
                                                        bizlock_grant *ret);
 
-/* Gives one level of each back, whatever happens to one of them. The first error, or OK. The keys,
- * each once, need not have been acquired together. */
+/* Releases one level of each key, also after the release of another key has failed. Returns the
+ * first error, or OK. The keys, each once, need not have been acquired together. */
 BIZLOCK_API int bizlock_release_all(bizlock *, const bizlock_key *keys, size_t n,
                                     const char *owner);
 
-/* Gives one level back; the last one frees the lock and wakes the next waiter. owner NULL: the
- * calling thread. ret_depth may be NULL: levels left.
- * NOT_OWNER: never acquired by this owner; nothing sent. LOST: the lease ran out, or it was
- * broken. CONN, UNKNOWN: a last one is removed as soon as the server can be reached; BUSY: as
- * soon as the transaction that has fenced it has ended; DB: as soon as the server does not refuse
- * it any more, because another session has locked the table, say. After all of these the level is
- * given back here. TIMEOUT: it is not, because another thread's call on it gets no answer. */
+/* Releases one level; the release of the last level frees the lock and wakes the next waiter.
+ * owner NULL: the calling thread. *ret_depth: levels left; ret_depth may be NULL.
+ * NOT_OWNER: this owner never acquired the lock; nothing was sent. LOST: the lease ran out, or the
+ * lock was broken. The row of a last level is removed later after CONN, UNKNOWN: as soon as the
+ * server can be reached; BUSY: as soon as the transaction that has fenced the lock has ended; DB:
+ * as soon as the server accepts it, for example when another session has unlocked the table. After
+ * all of these the level is released in this client. TIMEOUT: the level is not released, because
+ * another thread's call on the hold gets no answer. */
 BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint32_t *ret_depth);
 
-/* Starts the lease anew: lease_ms, which is then its length when it is renewed, too; or 0:
- * its length now. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and unchanged;
- * TIMEOUT: unchanged, because another call on it gets no answer, or no connection was free. */
+/* Starts the lease anew. lease_ms: its length from now on, in later renewals too; 0: the length it
+ * has. NOT_OWNER, LOST, CONN, UNKNOWN, DB, INVALID; BUSY: fenced, and unchanged; TIMEOUT:
+ * unchanged, because another call on the hold gets no answer, or no connection was free. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
 
-/* Milliseconds this owner may still rely on the lock, by no round trip. <= 0: do not
- * touch the resource. */
+/* How many milliseconds this owner may still rely on the lock. Makes no round trip. <= 0: do not
+ * touch what the lock guards. */
 BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
 
-/* How the last renewal of this hold went that the client made itself, by no round trip. OK, or none
- * was due yet; CONN, DB, NOMEM: it failed, and bizlock_errmsg() has the server's words; BUSY:
- * fenced. After these the client tries again until the lease is over. NOT_OWNER, LOST. */
+/* The result of the last automatic renewal of this hold. Makes no round trip. OK: it succeeded, or
+ * none was due yet; CONN, DB, NOMEM: it failed, and bizlock_errmsg() has the server's words; BUSY:
+ * fenced. After a failure the client tries again until the lease is over. NOT_OWNER, LOST. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_last_renewal(bizlock *, bizlock_key, const char *owner);
 
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
 
-/* Calls fn(arg, key, fence) once for each hold that is lost, of any owner: as soon as
- * its lease is over by the local clock, the server says that it is, or the thread that holds it
- * has ended. The loss of what a request was granted is told after its `done`. fn is called by a
- * thread of the library's own, one call at a time, with no lock of the library held: it may call
- * any function but bizlock_close(), and so can release what a named owner has, but not what a
- * thread owns. While it runs, no other loss is reported. key is valid during the call. fn NULL: no
- * function is called from now on. The last call of this function
- * counts, from when it returns; a call of the earlier fn may still be running then. A hold that was
- * lost while no function was set, and was not given back since, is told to the next fn. */
+/* Calls fn(arg, key, fence) once for each hold that is lost, of any owner: as soon as its lease is
+ * over by the local clock, the server says that it is, or the thread that holds it has ended. A
+ * request's `done` (bizlock_async.h) is called before fn reports the loss of its hold.
+ *
+ * A thread of the library calls fn, one call at a time, with no lock of the library held. fn may
+ * call any function but bizlock_close(). So fn can release the hold of a named owner, but not that
+ * of a thread. While fn runs, no other loss is reported. key is valid during the call.
+ *
+ * fn NULL: no function is called from now on. When this function returns, fn has replaced the
+ * earlier fn; a call of the earlier fn may still be running. A hold that was lost while no function
+ * was set is reported to the next fn, unless it was released since. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
 
-/* Hands a held lock, with its fence and depth, to another process or client: what
- * is written to ret (NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII
- * without spaces) is for bizlock_import(). From here on this client does not hold
- * it; it stays locked until it is imported, for one lease at most. UNKNOWN: nobody holds it
- * now. BUSY: fenced, and held as before. NOT_OWNER, LOST, CONN, DB; LIMIT: size. */
+/* Hands a held lock, with its fence and depth, to another process or client. Writes to ret a text
+ * for bizlock_import(): NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII without
+ * spaces. From here on this client does not hold the lock; it stays locked until it is imported,
+ * for one lease at most. UNKNOWN: nobody holds it now. BUSY: fenced, and held as before. NOT_OWNER,
+ * LOST, CONN, DB; LIMIT: size. */
 #define BIZLOCK_EXPORT_MAX 704
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const char *owner,
                                                   char *ret, size_t size);
 
-/* Takes over what was exported: `owner` of this client holds it from here on, renewed.
- * max_hold_ms begins anew, as this client's option has it; min_hold_ms goes along.
- * Once only: LOST when it was imported before, or its lease is over. BUSY: what an acquire
- * that ended UNKNOWN left is not removed yet, or a thread waits under this name. MISUSE: held
- * already. INVALID: not such a text. */
+/* Takes over an exported lock: `owner` of this client holds it from here on, and it is renewed.
+ * max_hold_ms begins anew, as this client's option has it; min_hold_ms goes along. A text can be
+ * imported once. LOST: it was imported before, or the lease is over. BUSY: an acquire of this key
+ * ended UNKNOWN and its row is not removed yet, or a thread waits for the key under this name.
+ * MISUSE: held already. INVALID: `text` is not an exported lock. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 
-/* Wakes every waiting thread of this client; their calls answer CANCELLED. Calls that start later
- * wait as usual, and so does one that is about to: for a signal that is to end the program there is
- * bizlock_stop(). Async-signal-safe. */
+/* Wakes every waiting thread of this client; their calls answer CANCELLED. A call that is about to
+ * wait, or starts later, waits as usual: where a signal is to end the program, use bizlock_stop().
+ * Async-signal-safe. */
 BIZLOCK_API void bizlock_interrupt(bizlock *);
 
-/* on != 0: from now on nothing new is acquired. Acquisitions that wait, and those that come, even
- * tries and for a lock that is free, answer CANCELLED, until it is taken back (on 0). So do
- * bizlock_import() and bizlock_reap(). All else works as ever: re-entry, release, renew. It may be
- * called before bizlock_open(). Async-signal-safe; a handler has to be gone before
- * bizlock_close(). */
+/* on != 0: from now on nothing new is acquired, until a call with on 0. All acquisitions, those
+ * that wait and those that start later, answer CANCELLED, even with wait_ms 0 and for a free lock.
+ * So do bizlock_import() and bizlock_reap(). All else works as ever: re-entry, release, renew. It
+ * may be called before bizlock_open(). Async-signal-safe; a signal handler that calls it has to be
+ * gone before bizlock_close(). */
 BIZLOCK_API void bizlock_stop(bizlock *, int on);
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* Static text for any number, known or not; and "BIZLOCK_BUSY" and so on. */
+/* The text of an error, and its name, such as "BIZLOCK_BUSY". Static, for any number, known or
+ * not. */
 BIZLOCK_API const char *bizlock_strerror(int err);
 BIZLOCK_API const char *bizlock_err_name(int err);
 
