@@ -1,6 +1,6 @@
-/* bizlock for C++11 and later: clients and holds that clean up behind themselves, durations of
- * std::chrono, errors as exceptions or as std::error_code. Header only, over bizlock.h, which is
- * the manual: what it says of a call holds here too.
+/* bizlock for C++11 and later: clients and guards that clean up in their destructors, durations of
+ * std::chrono, errors as exceptions or as std::error_code. Header only, over bizlock.h. bizlock.h
+ * is the manual: what it says of a call holds here too.
  *
  *     bizlock::client locks{{"database", "shop"}, {"lease_ms", "10000"}};
  *     bizlock::guard order = locks.acquire({"order", "4711"});
@@ -8,7 +8,7 @@
  *     if (bizlock::guard both = locks.try_acquire_for({{"stock", "1"}, {"stock", "2"}},
  *                                                     std::chrono::seconds(5)))
  *         work(both.fence(), both.left());
- *     order.release(); // or the end of its scope, which cannot throw that it was lost
+ *     order.release(); // or the end of its scope, which cannot report that the lock was lost
  *
  * THE NAME
  *
@@ -20,25 +20,26 @@
  * ERRORS
  *
  * A function throws bizlock::error, with number and message. Its overload that takes a
- * std::error_code & throws nothing, as in std::filesystem: that a lock is held by somebody else
- * is no exception, and which error it was can be compared. It sets the code in any case, to OK
- * too; client::errmsg() has the message. ec == BIZLOCK_BUSY and ec == std::errc::timed_out
+ * std::error_code & throws nothing, as in std::filesystem: a lock that somebody else holds is no
+ * exceptional case, and an error code can be compared. The overload always sets the code, also to
+ * OK; client::errmsg() has the message. ec == BIZLOCK_BUSY and ec == std::errc::timed_out
  * compare as they read. try_acquire() and try_acquire_for() return an empty guard for BUSY and
- * TIMEOUT, and throw all other errors. Where exceptions are off (-fno-exceptions), what would throw
- * ends the program by std::terminate(): there, use the overloads with a std::error_code.
+ * TIMEOUT, and throw all other errors. Without exceptions (-fno-exceptions) a function that would
+ * throw calls std::terminate(): there, use the overloads with a std::error_code.
  *
  * DURATIONS
  *
- * are rounded up to milliseconds: a wait of 1 ns is one of 1 ms. What C has no number for becomes
- * the nearest that it has: a negative wait tries once, and the longest lasts 292 million years. A
- * lease of zero is the default, as in C; one that is negative, too short or too long is INVALID.
+ * are rounded up to milliseconds: a wait of 1 ns is one of 1 ms. A duration outside the range of C
+ * becomes the nearest in range: a negative wait tries once, and the longest lasts 292 million
+ * years. A lease of zero is the default, as in C; a lease that is negative, too short or too long
+ * is INVALID.
  *
  * THREADS
  *
  * Any thread may use a client; a guard is for one thread at a time. The owner of a hold is the
- * thread that acquired it, unless options name one. A guard that moves to another thread needs a
- * named owner: without one its release there is NOT_OWNER, and the first thread keeps the lock.
- * A guard must end before its client does. The client may move meanwhile. */
+ * thread that acquired it, unless options name an owner. A guard that moves to another thread needs
+ * a named owner: without a name its release there is NOT_OWNER, and the first thread keeps the
+ * lock. A guard must be destroyed before its client. The client may move meanwhile. */
 #ifndef BIZLOCK_HPP
 #define BIZLOCK_HPP
 
@@ -56,8 +57,9 @@
 
 /* ---- what an acquisition takes ------------------------------------------ */
 
-/* C's options and their INIT. Set owner, note and flags as in C, and durations by these. wait_ms
- * is not looked at: each function says how long it waits. Texts must live until the call. */
+/* The options of C, initialized. Set owner, note and flags as in C, durations by these functions.
+ * wait_ms is not looked at: each function says how long it waits. Texts must live until the call.
+ */
 class bizlock::options : public bizlock_acquire_opts
 {
 public:
@@ -75,7 +77,7 @@ public:
 		return *this;
 	}
 
-	/* Both are at most 2^32 - 1 ms, 49 days: what is longer becomes that. */
+	/* At most 2^32 - 1 ms, 49 days; longer durations are cut to that. So is max_hold(). */
 	template <class Rep, class Period>
 	options &min_hold(std::chrono::duration<Rep, Period> d) noexcept
 	{
@@ -90,8 +92,8 @@ public:
 	}
 };
 
-/* A parameter, not a container: it holds no copies. {"order", "4711"}, a bizlock_key,
- * {{"stock", "1"}, {"stock", "2"}}, or {array, how_many}. */
+/* The keys of a call: a parameter, not a container, because it holds no copies. {"order", "4711"},
+ * a bizlock_key, {{"stock", "1"}, {"stock", "2"}}, or {array, how_many}. */
 class bizlock::keys
 {
 public:
@@ -113,7 +115,8 @@ private:
 
 /* ---- a client ----------------------------------------------------------- */
 
-/* Moves. Its end closes it, which releases what is still held (option release_on_close). */
+/* Can be moved. The destructor closes the client, which releases what is still held (option
+ * release_on_close). */
 class bizlock::client
 {
 public:
@@ -121,11 +124,11 @@ public:
 		const char *option, *value; /* of bizlock_set() */
 	};
 
-	/* Not open: that is for set(), and then open(). */
+	/* Not open yet: call set(), and then open(). */
 	client() { check(bizlock_new(&b_), nullptr); }
 	explicit client(std::error_code &ec) noexcept { ec.assign(bizlock_new(&b_), category()); }
 
-	/* Set and opened. With an error in ec it is there nevertheless, for errmsg(). */
+	/* Set and opened. The client exists also after an error in ec, for errmsg(). */
 	client(std::initializer_list<setting> all) : client() { check(open_with(all), b_); }
 	client(std::initializer_list<setting> all, std::error_code &ec) noexcept : client(ec)
 	{
@@ -139,7 +142,7 @@ public:
 	}
 	client &operator=(client &&from) noexcept
 	{
-		client now(std::move(from)); /* at its end it closes what was here */
+		client now(std::move(from)); /* its destructor closes the client that was here */
 
 		std::swap(b_, now.b_);
 		lost_ = now.lost_.exchange(lost_);
@@ -168,9 +171,9 @@ public:
 	void open(std::error_code &ec) noexcept { ec.assign(bizlock_open(b_), category()); }
 
 	/* Calls fn(bizlock_key, std::uint64_t fence) for each hold that is lost, as
-	 * bizlock_on_lost() does: in a thread of the library's. What fn throws ends there, for
-	 * nobody could catch it. fn lives as long as the client, because an earlier one may still
-	 * be running. */
+	 * bizlock_on_lost() does: in a thread of the library. Exceptions of fn are swallowed,
+	 * because nobody could catch them. Every fn lives as long as the client, because a call of
+	 * an earlier fn may still be running. */
 	template <class F> void on_lost(F fn)
 	{
 		std::error_code ec;
@@ -191,9 +194,9 @@ public:
 		ec.assign(bizlock_on_lost(b_, lost_fn_of<F>::call, kept), category());
 	}
 
-	/* As in C. A signal handler calls bizlock_stop() by a pointer that get() gave before, and
-	 * has to be gone before the client is moved or ends. What is stopped answers CANCELLED,
-	 * from try_acquire() and try_acquire_for(), too: no empty guard. */
+	/* As in C. A signal handler calls bizlock_stop() with a pointer from get(), and has to be
+	 * gone before the client is moved or destroyed. A call that is stopped answers CANCELLED,
+	 * also try_acquire() and try_acquire_for(): they return no empty guard then. */
 	void stop(bool on = true) noexcept { bizlock_stop(b_, on); }
 	void interrupt() noexcept { bizlock_interrupt(b_); }
 
@@ -235,7 +238,7 @@ public:
 		return take(which, how, to_ms<std::int64_t>(d, 0), ec);
 	}
 
-	/* Of the calling thread's last failed call on this client; a guard's calls, too. */
+	/* The message of the calling thread's last failed call on this client or its guards. */
 	const char *errmsg() const noexcept { return bizlock_errmsg(b_); }
 
 	bizlock *get() const noexcept { return b_; }
@@ -282,7 +285,7 @@ private:
 		opts.wait_ms = wait_ms;
 		if (h && which.size() == 1)
 			rc = bizlock_acquire(b_, *which.data(), &opts, h->grants);
-		else if (h) /* of no keys there are no grants, and it is to refuse them */
+		else if (h) /* no keys: no grants, and the call refuses */
 			rc = bizlock_acquire_all(b_, which.data(), which.size(), &opts,
 			                         which.size() ? h->grants : nullptr);
 		ec.assign(rc, category());

@@ -1,5 +1,5 @@
-/* Requests of bizlock_async.h in C++: what is acquired comes as a guard. Include it where a program
- * has an event loop; bizlock.hpp says what holds for all classes.
+/* Requests of bizlock_async.h in C++: an acquired lock comes as a guard. For programs with an event
+ * loop. bizlock.hpp says what holds for all classes.
  *
  *     bizlock::client locks{{"database", "shop"}};
  *     bizlock::guard order;
@@ -7,19 +7,19 @@
  *
  *     bizlock::requests(locks).acquire({"order", "4711"}, bizlock::options("task-17"),
  *                                      [&](const bizlock_result &, bizlock::guard got) {
- *                                          order = std::move(got); // empty unless it is OK
+ *                                          order = std::move(got); // empty unless rc is OK
  *                                          ended = true;
  *                                      });
  *     while (!ended && bizlock_dispatch(locks.get(), nullptr) == BIZLOCK_OK) {
  *         // wait until bizlock_fd(locks.get()) is readable
  *     }
  *
- * A guard gives its lock back by a call that waits for the server. Where the event loop must not
+ * A guard releases its lock by a call that waits for the server. Where the event loop must not
  * wait, give the guard to requests::release().
  *
  * Each function returns the number of the request, for bizlock_cancel(). It takes a callable, which
- * is called once and destroyed then; if the request is not started, it is destroyed at once. The
- * callable must not throw: C is in between, and std::terminate() is called. */
+ * is called once and destroyed then; if the request is not started, the callable is destroyed at
+ * once. A callable that throws ends the program by std::terminate(), because its caller is C. */
 #ifndef BIZLOCK_ASYNC_HPP
 #define BIZLOCK_ASYNC_HPP
 
@@ -33,7 +33,7 @@
 class bizlock::requests
 {
 public:
-	/* Of this client, which may move, and has to be there for each call. */
+	/* Requests of this client. The client may move, and must outlive each call. */
 	explicit requests(const client &of) noexcept : b_(of.get()) {}
 
 	/* Waits for ever. Calls done(const bizlock_result &, bizlock::guard): the guard is empty
@@ -50,7 +50,7 @@ public:
 		return checked(acquire(key, how, std::move(done), ec), ec);
 	}
 
-	/* For d at most; nothing: once. */
+	/* Waits for d at most; zero: tries once. */
 	template <class Rep, class Period, class F>
 	std::uint64_t try_acquire_for(bizlock_key key, std::chrono::duration<Rep, Period> d,
 	                              const options &how, F done, std::error_code &ec)
@@ -66,8 +66,8 @@ public:
 		return checked(try_acquire_for(key, d, how, std::move(done), ec), ec);
 	}
 
-	/* Gives back what a guard of one key has, and calls done(const bizlock_result &). The guard
-	 * is empty from then on; but not if the request was not started. */
+	/* Releases the lock of a guard of one key, and calls done(const bizlock_result &). The
+	 * guard is empty when this returns, unless the request was not started. */
 	template <class F> std::uint64_t release(guard &&given, F done, std::error_code &ec)
 	{
 		std::unique_ptr<asked<F>> a(new (std::nothrow) asked<F>(std::move(done)));
@@ -113,7 +113,7 @@ private:
 				a->done(*result, guard());
 				return;
 			}
-			/* The library may know more or fewer fields. */
+			/* The linked library may know more or fewer fields. */
 			std::memcpy(h->grants, result->grant,
 			            std::min(sizeof(bizlock_grant), result->grant->size));
 			h->grants->size = sizeof(bizlock_grant);

@@ -1,4 +1,5 @@
-/* What bizlock.hpp begins with: the name, errors, durations. It says what they are for. */
+/* The base of bizlock.hpp, which includes and explains it: the class that stands for a namespace,
+ * errors, durations. */
 #ifndef BIZLOCK_BASE_HPP
 #define BIZLOCK_BASE_HPP
 
@@ -18,11 +19,11 @@
 #endif
 
 struct BIZLOCK_API bizlock {
-	class error;    /* what is thrown */
+	class error;    /* the exception */
 	class client;   /* the `bizlock *` of C */
 	class options;  /* of an acquisition */
-	class keys;     /* what is acquired: one, or several */
-	class guard;    /* what was */
+	class keys;     /* one key, or several, to acquire */
+	class guard;    /* one lock, or several, acquired */
 	class requests; /* of an event loop: bizlock_async.hpp */
 
 	/* The numbers of bizlock.h as a category of std::error_code. */
@@ -36,7 +37,7 @@ struct BIZLOCK_API bizlock {
 private:
 	struct held;
 
-	/* b: whose message it is; NULL: the number's own text. */
+	/* Throws, with the last message of b; NULL: with the text of rc. */
 	[[noreturn]] static void fail(int rc, const bizlock *b);
 
 	/* Throws unless rc is OK. */
@@ -47,7 +48,7 @@ private:
 	}
 
 	/* In whole milliseconds, rounded up, not below `least` and not above the largest T.
-	 * By long double, because products of integers may overflow on the way. */
+	 * Computes in long double, because a product of integers may overflow. */
 	template <class T, class Rep, class Period>
 	static T to_ms(std::chrono::duration<Rep, Period> d, T least) noexcept
 	{
@@ -55,7 +56,7 @@ private:
 		const long double ms = std::chrono::duration<long double, std::milli>(d).count();
 		T whole;
 
-		if (!(ms > static_cast<long double>(least))) /* nor where it is no number */
+		if (!(ms > static_cast<long double>(least))) /* true for NaN, too */
 			return least;
 		if (ms >= static_cast<long double>(most))
 			return most;
@@ -63,7 +64,7 @@ private:
 		return static_cast<long double>(whole) < ms ? whole + 1 : whole;
 	}
 
-	/* For what has a default, which is C's 0: zero is that, but less must not become it. */
+	/* For options where C's 0 means the default: zero stays 0, a negative d becomes 1. */
 	template <class Duration> static std::uint32_t ms_or_default(Duration d) noexcept
 	{
 		return d == Duration::zero() ? 0 : to_ms<std::uint32_t>(d, 1);
@@ -87,7 +88,7 @@ inline const std::error_category &bizlock::category() noexcept
 		const char *name() const noexcept override { return "bizlock"; }
 		std::string message(int rc) const override { return bizlock_strerror(rc); }
 
-		/* Those that mean what an errc means, and no more. */
+		/* Only the errors that mean the same as an errc. */
 		std::error_condition default_error_condition(int rc) const noexcept override
 		{
 			switch (rc) {
@@ -136,7 +137,7 @@ private:
 inline void bizlock::fail(int rc, const bizlock *b)
 {
 #ifdef BIZLOCK_EXCEPTIONS_
-	/* A lack of memory may be this header's own, of which b knows nothing. */
+	/* NOMEM may come from this header, and then b has no message of it. */
 	throw error(rc, b && rc != BIZLOCK_NOMEM ? bizlock_errmsg(b) : bizlock_strerror(rc));
 #else
 	(void)rc;

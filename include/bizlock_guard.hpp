@@ -1,4 +1,4 @@
-/* A guard, which bizlock.hpp includes: it gives back what a client has acquired. */
+/* The guard of bizlock.hpp, which includes this file: releases acquired locks in its destructor. */
 #ifndef BIZLOCK_GUARD_HPP
 #define BIZLOCK_GUARD_HPP
 
@@ -12,8 +12,8 @@
 
 #include "bizlock_base.hpp"
 
-/* What a guard knows, in one allocation, which is made before anything is sent. Behind this
- * stand the grants, the keys, and the bytes of keys and owner, in the order of alignment. */
+/* The data of a guard, in one allocation, which is made before anything is sent. Behind the struct
+ * stand the grants, the keys, and the bytes of owner and keys, in the order of alignment. */
 struct alignas(bizlock_grant) bizlock::held {
 	bizlock *client;
 	std::error_code *report;
@@ -57,13 +57,13 @@ private:
 		}
 	}
 
-	/* NULL is for bizlock_acquire() to refuse. */
+	/* Takes NULL, which bizlock_acquire() refuses later. */
 	static std::size_t size_of(const char *text) noexcept
 	{
 		return text ? std::strlen(text) + 1 : 0;
 	}
 
-	/* To `to`, which moves past it. */
+	/* Copies text to `to`, and moves `to` behind the copy. */
 	static const char *copy(char *&to, const char *text) noexcept
 	{
 		char *at = to;
@@ -74,9 +74,9 @@ private:
 	}
 };
 
-/* One level of one lock, or of several that were acquired together. Moves, and gives the level
- * back at its end. Empty when made so, moved from, or released: then false, and its functions
- * answer NOT_OWNER. */
+/* One level of one lock, or of several locks that were acquired together. Can be moved; the
+ * destructor releases the level. A guard that was made empty, moved from or released is empty: it
+ * is false, and its functions answer NOT_OWNER. */
 class bizlock::guard
 {
 public:
@@ -84,13 +84,13 @@ public:
 	guard(guard &&from) noexcept : held_(from.held_) { from.held_ = nullptr; }
 	guard &operator=(guard &&from) noexcept
 	{
-		guard now(std::move(from)); /* at its end it has what was held here */
+		guard now(std::move(from)); /* its destructor releases what was held here */
 
 		std::swap(held_, now.held_);
 		return *this;
 	}
 
-	/* Never throws. report_to() and client::errmsg() tell what the release answered. */
+	/* Never throws. The result of the release: see report_to(), client::errmsg(). */
 	~guard()
 	{
 		std::error_code *report = held_ ? held_->report : nullptr;
@@ -101,18 +101,18 @@ public:
 		held::free(held_);
 	}
 
-	/* Where the destructor writes what its release answered: must live until then. */
+	/* The destructor writes the result of its release to *ec, which must live until then. */
 	void report_to(std::error_code *ec) noexcept
 	{
 		if (held_)
 			held_->report = ec;
 	}
 
-	/* Has it something to give back? What is lost, too. */
+	/* True until released or moved from, even if the lock is lost. */
 	explicit operator bool() const noexcept { return held_ != nullptr; }
 
-	/* How long the lock, or the first of several to end, may be relied on: no round trip.
-	 * Nothing, or less: do not touch what it guards. */
+	/* How long the lock may be relied on; of several locks, the shortest time. Makes no round
+	 * trip. Zero or less: do not touch what the lock guards. */
 	std::chrono::milliseconds left() const noexcept
 	{
 		std::int64_t least = held_ ? left_of(0) : 0;
@@ -122,19 +122,19 @@ public:
 		return std::chrono::milliseconds(least);
 	}
 
-	/* Was held, and is no more. */
+	/* Not empty, but not held any more. */
 	bool lost() const noexcept { return held_ && left().count() <= 0; }
 
-	/* Of a guard that is not empty; i < size(). */
+	/* All but size() need a guard that is not empty, and i < size(). */
 	std::size_t size() const noexcept { return held_ ? held_->count : 0; }
 	const bizlock_key &key(std::size_t i = 0) const noexcept { return held_->keys[i]; }
 	const bizlock_grant &grant(std::size_t i = 0) const noexcept { return held_->grants[i]; }
 	std::uint64_t fence() const noexcept { return held_->grants[0].fence; }
 	const char *owner() const noexcept { return held_->owner; } /* NULL: the thread */
 
-	/* Empty after it, whatever it answers: the level is given back here. But after TIMEOUT
-	 * (another thread's call on the hold gets no answer) a guard of one key holds as before;
-	 * of several, bizlock_release() has to give that one back. */
+	/* The guard is empty afterwards, even after an error: the level is released in this client.
+	 * Except TIMEOUT (another thread's call on the hold gets no answer): a guard of one key
+	 * holds as before; of several keys, release the one concerned by bizlock_release(). */
 	void release()
 	{
 		const bizlock *b = client();
@@ -142,8 +142,8 @@ public:
 	}
 	void release(std::error_code &ec) noexcept { ec.assign(give_back(), category()); }
 
-	/* Starts each lease anew: d is its length from here on; nothing: as it is. The first
-	 * error; all were tried. */
+	/* Starts each lease anew: d is its length from now on; zero: the length it has. Tries all
+	 * leases; the first error counts. */
 	template <class Rep = std::int64_t, class Period = std::milli>
 	void renew(std::chrono::duration<Rep, Period> d = std::chrono::milliseconds(0))
 	{
@@ -156,7 +156,7 @@ public:
 	}
 
 	/* bizlock_fence() and bizlock_commit() for all keys; tx: a MYSQL *. Include bizlock_tx.h
-	 * for them. After an error roll back: of several keys the transaction may be open. */
+	 * for them. Roll back after an error: with several keys the transaction may be open. */
 	template <class Tx> void fence(Tx *tx) { check(fence_in(tx, size()), client()); }
 	template <class Tx> void fence(Tx *tx, std::error_code &ec) noexcept
 	{
@@ -208,7 +208,7 @@ private:
 		return rc;
 	}
 
-	/* The first n keys. */
+	/* bizlock_fence() for the first n keys. */
 	template <class Tx> int fence_in(Tx *tx, std::size_t n) noexcept
 	{
 		int rc = held_ ? BIZLOCK_OK : BIZLOCK_NOT_OWNER;
