@@ -46,7 +46,7 @@ void bl_buf_adds(struct bl_buf *b, const char *text)
 	bl_buf_add(b, text, strlen(text));
 }
 
-/* Most often there is room already, and one vsnprintf() is enough. */
+/* Formats into the room that is left first: most often one vsnprintf() is enough. */
 void bl_buf_addv(struct bl_buf *b, const char *fmt, va_list args)
 {
 	size_t room = b->size - b->len;

@@ -1,4 +1,5 @@
-/* A growable string with a mandatory cap. Failure sticks: build first, ask once. */
+/* A growable string with a mandatory cap. A failure is kept in `failed`, so callers append all and
+ * check once. */
 #ifndef BL_BASE_BUF_H
 #define BL_BASE_BUF_H
 

@@ -4,9 +4,9 @@
 
 #define NS_PER_S 1000000000LL
 
-/* No condition variable runs on CLOCK_BOOTTIME. Ours run on CLOCK_MONOTONIC, which
- * stands still while the machine is suspended. Waiting in slices bounds how late a
- * deadline is noticed after that; the extra wake-ups cost next to nothing. */
+/* Condition variables cannot use CLOCK_BOOTTIME. Ours use CLOCK_MONOTONIC, which stands still while
+ * the machine is suspended. So waits are cut into slices: a deadline that passed during a
+ * suspension is noticed at most a slice late. The extra wake-ups cost next to nothing. */
 #define SLICE_NS NS_PER_S
 
 static bl_time read_clock(clockid_t clock)

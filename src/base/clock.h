@@ -1,6 +1,6 @@
-/* Local time. One clock for everything: CLOCK_BOOTTIME, which never steps and
- * counts the time a machine was suspended, as the server's clock does. Deadlines
- * are absolute; relative waits exist only at the public door. */
+/* Local time, deadlines, and waits until a deadline. There is one clock: CLOCK_BOOTTIME, which
+ * never steps, and counts the time that a machine is suspended, as the server's clock does.
+ * Deadlines are absolute; only the public functions take relative waits. */
 #ifndef BL_BASE_CLOCK_H
 #define BL_BASE_CLOCK_H
 
@@ -23,13 +23,13 @@ int64_t bl_left_ms(bl_time deadline);
 
 int64_t bl_wall_us(void); /* the time of day: microseconds since 1970, UTC. It may step */
 
-void bl_sleep(bl_time ns); /* or a little less, after a signal */
+void bl_sleep(bl_time ns); /* a signal may end it early */
 void bl_sleep_until(bl_time deadline);
 bool bl_passed(bl_time deadline);
 bl_time bl_earlier(bl_time a, bl_time b);
 bl_time bl_later(bl_time a, bl_time b);
 
-/* A condition variable to be used with bl_cond_wait_until alone. 0 or an errno. */
+/* A condition variable for bl_cond_wait_until() only. 0 or an errno. */
 int bl_cond_init(pthread_cond_t *cond);
 
 /* false: the deadline has passed (the condition may be true nevertheless). */

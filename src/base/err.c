@@ -5,8 +5,8 @@
 
 #include "base/utf8.h"
 
-/* Takes back the head of a character whose tail did not fit: half a character
- * would make the whole message invalid UTF-8 for whoever logs it. */
+/* Removes a last character that is cut in two: half a character would make the whole
+ * message invalid UTF-8 in a log. */
 static void drop_half_character(char *msg)
 {
 	size_t len = strlen(msg), tail = 0, whole = 0;
@@ -31,10 +31,9 @@ static bool is_control(const char *c)
 	return first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
 }
 
-/* Makes what vsnprintf() wrote fit to be shown; len: what it returned. Keys, owners,
- * paths and the server's words are data. A line feed or an escape sequence in them must
- * not forge a line of somebody's log; and for one byte that is no character, a reader
- * of JSON would refuse the whole line. */
+/* Makes the output of vsnprintf() safe to show; len: what vsnprintf() returned. A line feed or an
+ * escape sequence in a key, an owner, a path or the server's words must not forge a line in a log;
+ * and a reader of JSON would refuse a whole line for one byte that is no character. */
 static void settle(char *text, size_t size, int len)
 {
 	size_t left, step;

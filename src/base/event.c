@@ -6,17 +6,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A wait is cut into slices of a second. The clock is looked at after each, because the kernel's
+/* A wait is cut into slices of a second. The clock is read after each slice, because the kernel's
  * timeout does not count the time that the machine is suspended. */
 #define NS_PER_S (1000 * BL_NS_PER_MS)
 
-/* As the kernel has it: a C library's may have more bits. */
+/* The kernel's struct timespec: that of a C library may have more bits. */
 struct kernel_time {
 	long s, ns;
 };
 
-/* From the store on, the waiter may have given the memory to somebody else. The kernel then wakes
- * nobody, or one that looks again at what it waits for, as all do. */
+/* After the store the waiter may free the memory, and another futex may use it. Then the system
+ * call wakes nobody, or a thread that checks its own condition again, as all waiters do. */
 void bl_event_set(struct bl_event *e)
 {
 	atomic_store_explicit(&e->is_set, 1, memory_order_release);

@@ -1,7 +1,7 @@
 #include "base/hash.h"
 
-/* The prime is 2^88 + 0x13b, so that a product is a shift and a small multiple:
- * 64-bit words are enough for that. ISO C has no 128-bit type. */
+/* The prime is 2^88 + 0x13b, so that a product is a shift and a small multiple, which
+ * 64-bit words can compute: ISO C has no 128-bit type. */
 #define PRIME_LOW 0x13bu
 #define PRIME_SHIFT_HI 24 /* 88 - 64 */
 

@@ -1,6 +1,6 @@
-/* FNV-1a, 128 bits (Fowler, Noll, Vo): spreads keys over names of fixed length.
- * Not a cryptographic hash, and need not be: a collision makes two keys share a
- * doorbell, which costs order and wake-ups, never exclusion. */
+/* The hash FNV-1a of 128 bits (Fowler, Noll, Vo), for names of fixed length. It is
+ * not cryptographic, and need not be: a collision makes two keys share a doorbell,
+ * which costs order and wake-ups, never exclusion. And a hash of 64 bits for tables. */
 #ifndef BL_BASE_HASH_H
 #define BL_BASE_HASH_H
 
@@ -23,7 +23,7 @@ static inline uint64_t bl_hash64_add(uint64_t h, unsigned char byte)
 	return (h ^ byte) * UINT64_C(0x100000001b3);
 }
 
-/* Spreads a hash that is to be combined with another one. */
+/* Mixes a hash, so that it can be combined with another hash. */
 static inline uint64_t bl_hash64_mix(uint64_t h)
 {
 	return h * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,5 +1,5 @@
-/* A list whose links lie in what is listed: it needs no memory, and what is in it leaves at once,
- * from wherever it is. */
+/* A doubly linked list whose links are members of its items: it allocates nothing, and removes an
+ * item anywhere in constant time. */
 #ifndef BL_BASE_LIST_H
 #define BL_BASE_LIST_H
 
@@ -14,11 +14,11 @@ struct bl_list { /* all zero: empty */
 	size_t count;
 };
 
-/* What has the link as its member; NULL for NULL. */
+/* The item that has this link as its member; NULL for NULL. */
 #define BL_LISTED(link, type, member)                                                              \
 	((type *)((link) ? (void *)((char *)(link)-offsetof(type, member)) : NULL))
 
-/* At the end. */
+/* Appends. */
 static inline void bl_list_add(struct bl_list *list, struct bl_link *link)
 {
 	*link = (struct bl_link){.before = list->last};

@@ -26,7 +26,7 @@ struct place {
 	const char *path;
 	unsigned line, depth;
 	bool grouped;      /* a [group] has been seen */
-	const char *group; /* the wanted group we are in, or NULL */
+	const char *group; /* the wanted group that the line is in, or NULL */
 };
 
 static int read_file(const struct reader *r, const char *path, bool must_exist, unsigned depth);
@@ -75,7 +75,7 @@ static void cut_comment(char *at)
 	*at = '\0';
 }
 
-/* What \c stands for; NUL: nothing, and the backslash stays. */
+/* The character that the escape \c stands for; NUL: no escape, and the backslash stays. */
 static char escaped(char c)
 {
 	static const char from[] = "btnrs\\\"'", to[] = "\b\t\n\r \\\"'";
@@ -129,7 +129,7 @@ static int take_entry(const struct reader *r, const struct place *p, char *line)
 	return rc;
 }
 
-/* The servers' own reader ignores what stands behind the ']', and so do we. */
+/* Text behind the ']' is ignored, as the servers' own reader does. */
 static int take_group(const struct reader *r, struct place *p, char *name)
 {
 	char *end = strchr(name, ']');
@@ -153,7 +153,7 @@ static int is_option_file(const struct dirent *entry)
 	return dot && strcmp(dot, ".cnf") == 0;
 }
 
-/* By bytes: alphasort() would let the locale decide which file has the last word. */
+/* By bytes: with alphasort() the locale would decide which file is read last and wins. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
@@ -250,7 +250,7 @@ static int take_text(const struct reader *r, const char *path, unsigned depth, c
 	return rc;
 }
 
-/* Refuses a file that must not or cannot be read; else *size is its size. */
+/* Refuses a file that must not be read; else *size is its size. */
 static int check_file(const struct reader *r, const char *path, int fd, size_t *size)
 {
 	struct stat st;
@@ -267,7 +267,7 @@ static int check_file(const struct reader *r, const char *path, int fd, size_t *
 	return BIZLOCK_OK;
 }
 
-/* Reads up to *size bytes; *size becomes how many there were. */
+/* Reads up to *size bytes; *size becomes the number of bytes read. */
 static int read_whole(const struct reader *r, const char *path, int fd, char *ret, size_t *size)
 {
 	size_t len = 0;
@@ -309,7 +309,7 @@ static int read_open(const struct reader *r, const char *path, int fd, unsigned 
 
 static int read_file(const struct reader *r, const char *path, bool must_exist, unsigned depth)
 {
-	/* Without O_NONBLOCK, a named pipe would hold us here until somebody writes. */
+	/* Without O_NONBLOCK, open() of a named pipe would block until somebody writes. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) && !must_exist)

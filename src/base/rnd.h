@@ -1,4 +1,4 @@
-/* Randomness: from the kernel for identities, from a small generator for jitter. */
+/* Random numbers: from the kernel for identities, from a small generator for jitter. */
 #ifndef BL_BASE_RND_H
 #define BL_BASE_RND_H
 

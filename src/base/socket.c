@@ -14,7 +14,7 @@ struct bl_socket bl_socket_of(int fd)
 	return (struct bl_socket){fd, st.st_ino};
 }
 
-/* What the copy stands for cannot change any more. */
+/* Works on a duplicate of the descriptor: nobody else can close that and reuse its number. */
 void bl_socket_shut(struct bl_socket socket)
 {
 	int copy = socket.fd < 0 ? -1 : fcntl(socket.fd, F_DUPFD_CLOEXEC, 0);

@@ -1,5 +1,5 @@
-/* A socket as a thread knows it that does not own it. Its number may stand for another file by now,
- * when its owner has closed it. */
+/* A reference to a socket that another thread owns. When the owner has closed the socket, its
+ * number may stand for another file: so the inode is kept, too. */
 #ifndef BL_BASE_SOCKET_H
 #define BL_BASE_SOCKET_H
 
@@ -12,8 +12,8 @@ struct bl_socket {
 
 struct bl_socket bl_socket_of(int fd); /* -1: none */
 
-/* Ends what the socket leads to, if it is still the same: whoever reads from it finds the end.
- * Takes none. */
+/* Shuts the socket down, if its number still stands for the same socket: readers get the end of the
+ * stream. Takes a reference to none. */
 void bl_socket_shut(struct bl_socket socket);
 
 #endif

@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A variable of the process: serials must be told apart across clients and threads
- * alike. It only counts; nothing has to be set up or torn down. */
+/* A variable of the process, because serials must be unique across clients and threads. It only
+ * counts, so it needs no set-up and no tear-down. */
 static _Atomic uint64_t last_serial;
 
-/* The stamp, on a page that the kernel wipes in a forked child; NULL: it cannot. */
+/* The stamp, on a page that the kernel wipes in a forked child; NULL: the kernel cannot do that. */
 static _Atomic uint64_t *page;
 static pthread_once_t page_once = PTHREAD_ONCE_INIT;
 
@@ -49,7 +49,8 @@ bool bl_process_is(uint64_t stamp)
 	return stamp == (page ? atomic_load(page) : (uint64_t)getpid());
 }
 
-/* Another stamp than that of the process: all but the serial is not known yet. */
+/* The stamp under which `own` was filled. If the process has another stamp, only the serial of
+ * `own` is valid. */
 static _Thread_local uint64_t own_stamp;
 static _Thread_local struct bl_thread own;
 
@@ -80,7 +81,7 @@ bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
 }
 
 struct bl_token {
-	atomic_uint users; /* the thread itself is one while it runs */
+	atomic_uint users; /* the thread itself counts while it runs */
 	atomic_bool ended;
 };
 

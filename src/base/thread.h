@@ -10,7 +10,7 @@
 
 struct bl_thread {
 	uint64_t serial;   /* > 0 */
-	uint64_t tid;      /* the kernel's, for people who look, */
+	uint64_t tid;      /* the kernel's thread id, for people who read rows, */
 	char name[20 + 1]; /* and the same in decimal */
 	uint8_t name_len;
 };
@@ -18,19 +18,20 @@ struct bl_thread {
 /* The calling thread's. Valid until it ends or forks. */
 const struct bl_thread *bl_thread_self(void);
 
-/* A number that this process has, and a forked child of it has not. getpid() asks the
- * kernel, which would be most of what a re-entry in memory costs. */
+/* A number of this process that a forked child of it does not have. Cheaper than getpid(): that
+ * system call would be most of the cost of a re-entry in memory. */
 uint64_t bl_process_stamp(void);
 
-/* Is that the stamp of this process? `stamp`: what bl_process_stamp() has returned before.
- * A process id would not tell, because a child in a namespace of its own may have the same
- * one as its parent. Async-signal-safe. */
+/* Whether `stamp`, an earlier result of bl_process_stamp(), is that of this process. A process id
+ * would not do: a child in a namespace of its own may have the same id as its parent.
+ * Async-signal-safe. */
 bool bl_process_is(uint64_t stamp);
 
-/* Starts a thread that takes no signals: they are the program's. false: it could not. */
+/* Starts a thread that takes no signals: signals belong to the program. false: not started. */
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 
-/* Tells others whether a thread has ended. They share it; the last drop frees it. */
+/* A token tells other threads whether its thread has ended. It is shared; the last drop frees it.
+ */
 struct bl_token;
 
 struct bl_token *bl_token_self(void); /* of the calling thread, to be dropped; NULL: no memory */

@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-/* The second byte's range is what rules out overlong forms, surrogates and U+110000 and up. */
+/* The range of the second byte rules out overlong forms, surrogates, and U+110000 and up. */
 size_t bl_utf8_character(const char *text, size_t left)
 {
 	const unsigned char *s = (const unsigned char *)text;

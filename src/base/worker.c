@@ -40,8 +40,8 @@ void bl_worker_join(struct bl_worker *w)
 	*w = (struct bl_worker){.running = false};
 }
 
-/* Once it is to stop, its condition may be destroyed at any time: another thread that is still to
- * stop must not signal it. */
+/* Once w->stop is set, w->wake may be destroyed at any time: another thread that still runs must
+ * not signal it. */
 void bl_worker_by(struct bl_worker *w, bl_time when)
 {
 	if (w->stop || when >= w->at)

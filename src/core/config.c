@@ -17,7 +17,7 @@ struct option {
 	uint32_t min, max;   /* NUMBER: both included */
 	const char *initial; /* NULL: not given */
 	const char *const
-	        *words; /* CHOICE: the value is the index. LIST: of these; NULL: of names */
+	        *words; /* CHOICE: the value is the index. LIST: the allowed parts; NULL: names */
 };
 
 /* An option has the name of its field. */
@@ -76,7 +76,7 @@ struct shown {
 	char text[SHOWN_MAX + sizeof("\"\"...")];
 };
 
-/* `value` is valid UTF-8, and stays so when cut. */
+/* `value` is valid UTF-8, and is cut between characters. */
 static struct shown show_value(const char *value)
 {
 	struct shown ret;
@@ -156,7 +156,7 @@ static int check_number(const struct option *o, const char *value, uint32_t *ret
 	return BIZLOCK_OK;
 }
 
-/* As MySQL's own option files write it, too: VERIFY-CA is verify_ca. */
+/* Ignores case, and '-' is '_': MySQL's option files write VERIFY-CA for verify_ca. */
 static bool same_word(const char *value, const char *word)
 {
 	for (; *value && *word; value++, word++) {
@@ -188,7 +188,7 @@ static int check_choice(const struct option *o, const char *value, uint32_t *ret
 	return BIZLOCK_INVALID;
 }
 
-/* Letters that need no quoting anywhere, and few enough for the table's name. */
+/* Only characters that need no quoting anywhere, and short enough for a table's name. */
 static int check_prefix(const struct option *o, const char *value, struct bl_err *err)
 {
 	size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -200,7 +200,7 @@ static int check_prefix(const struct option *o, const char *value, struct bl_err
 	                  o->name, show_value(value).text, BL_PREFIX_MAX);
 }
 
-/* May it stand in a list? */
+/* May the part stand in the list of this option? */
 static bool is_part(const struct option *o, const char *part, size_t len)
 {
 	if (!o->words)
@@ -211,7 +211,7 @@ static bool is_part(const struct option *o, const char *part, size_t len)
 	return false;
 }
 
-/* Parts with commas between. A connector would skip those that it does not know. */
+/* Parts with commas between. A connector would skip parts that it does not know. */
 static int check_list(const struct option *o, const char *value, struct bl_err *err)
 {
 	const char *at = value;
@@ -274,7 +274,7 @@ static int store(struct bl_config *c, const struct option *o, const char *value,
 	return BIZLOCK_OK;
 }
 
-/* Tells the reader of a message where to mend it. */
+/* Adds to the message where the value came from. */
 static int add_source(const struct bl_config *c, const char *name, enum bl_source source,
                       struct bl_err *err)
 {
@@ -361,7 +361,7 @@ int bl_config_copy(struct bl_config *ret, const struct bl_config *src, struct bl
 			continue;
 		field = field_of(ret, &options[i]);
 		text = *field;
-		*field = NULL; /* never the source's, even when memory is out */
+		*field = NULL; /* never a pointer of src, even without memory */
 		if (text && rc == BIZLOCK_OK)
 			rc = store_text(field, text, err);
 	}

@@ -1,4 +1,5 @@
-/* The options of a client, from one table. Pure: no environment, no files. */
+/* The options of a client, from one table: parse, check, default. Pure: reads no environment and
+ * no files. */
 #ifndef BL_CORE_CONFIG_H
 #define BL_CORE_CONFIG_H
 
@@ -19,7 +20,7 @@ enum bl_ssl_mode {
 	BL_SSL_VERIFY_IDENTITY
 };
 
-/* Where a value came from; a higher one is never overwritten by a lower one. */
+/* Where a value came from. A lower source never overwrites the value of a higher one. */
 enum bl_source {
 	BL_FROM_DEFAULT,
 	BL_FROM_CLIENT_GROUP,
@@ -68,7 +69,7 @@ enum bl_option {
 };
 
 struct bl_config {
-	char *host, *socket, *user, *password, *database; /* NULL: not given; host: a list */
+	char *host, *socket, *user, *password, *database; /* NULL: not given. host: a list */
 	char *defaults_file, *defaults_group, *defaults_group_suffix;
 	char *ssl_ca, *ssl_cert, *ssl_key, *ssl_capath, *ssl_crl, *ssl_crlpath, *ssl_cipher;
 	char *ssl_fp, *ssl_fplist, *tls_version, *tls_ciphersuites, *auth_plugins; /* "": none */
@@ -84,7 +85,7 @@ struct bl_config {
 /* All defaults. NOMEM. */
 int bl_config_init(struct bl_config *c, struct bl_err *err);
 
-/* Frees; overwrites the password first. Takes an all-zero struct. */
+/* Overwrites the password before it frees. Takes an all-zero struct. */
 void bl_config_free(struct bl_config *c);
 
 /* Copies src over an all-zero ret. NOMEM. */
@@ -99,13 +100,13 @@ int bl_config_set(struct bl_config *c, const char *option, const char *value, en
 
 bool bl_config_known(const char *option);
 
-/* How long a server may take for one answer. With one host that is io_timeout_ms. Where there are
- * others to ask, it is no more than a sixth of the lease: the lease has to outlive a server that
- * stands still, a look at another one, and a cluster that is about to do without the first. But 2 s
- * at least, for a row may be locked for one. */
+/* How long a server may take for one answer: io_timeout_ms. With several hosts, at most a sixth of
+ * the lease: the lease has to outlive a server that stands still, a look at another server, and the
+ * time that a cluster takes to exclude the first. But 2 s at least, because a row may be locked for
+ * 1 s. */
 uint32_t bl_config_answer_ms(const struct bl_config *c);
 
-/* How long connecting may take, in nanoseconds: the connectors know seconds. */
+/* connect_timeout_ms in nanoseconds, rounded up to seconds: the connectors know no finer unit. */
 int64_t bl_config_connect_ns(const struct bl_config *c);
 
 /* "lease_ms" for BL_OPT_LEASE_MS. */

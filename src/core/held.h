@@ -1,5 +1,5 @@
-/* What this client holds: a hash table of holds by key and owner. Not locked:
- * the client's mutex guards table and holds alike. */
+/* The holds of a client: a hash table by key and owner. It has no mutex of its own:
+ * the client's mutex guards both table and holds. */
 #ifndef BL_CORE_HELD_H
 #define BL_CORE_HELD_H
 
@@ -23,93 +23,93 @@
  * bl_hold_move() makes these moves, and no other. */
 enum bl_hold_state {
 	BL_HOLD_ACQUIRING, /* no row yet, as far as we know */
-	BL_HOLD_HELD,      /* the server said so; judge by `expires` */
-	BL_HOLD_LOST,      /* it is over; every call answers LOST */
-	BL_HOLD_ORPHAN     /* nobody's any more: the janitor cleans up at the server */
+	BL_HOLD_HELD,      /* the server granted it; it is held until `expires` */
+	BL_HOLD_LOST,      /* every call on it answers LOST */
+	BL_HOLD_ORPHAN     /* has no owner any more: the janitor removes its row */
 };
 
 enum bl_loss {
-	BL_LOSS_MOST,   /* it was held for max_hold_ms */
-	BL_LOSS_OVER,   /* the lease is over by our clock: nothing confirmed it in time */
-	BL_LOSS_GONE,   /* the server said so */
+	BL_LOSS_MOST,   /* max_hold_ms is over */
+	BL_LOSS_OVER,   /* the lease is over by our clock: no renewal succeeded in time */
+	BL_LOSS_GONE,   /* the server said that the row is gone or another's */
 	BL_LOSS_THREAD, /* the thread that held it has ended */
-	BL_LOSS_BROKEN  /* by a call of this client */
+	BL_LOSS_BROKEN  /* a call of this client broke it */
 };
 
 enum bl_upkeep {
 	BL_UPKEEP_GOOD,   /* it was renewed, or was not due yet */
-	BL_UPKEEP_LOCKED, /* somebody had locked the row */
-	BL_UPKEEP_FAILED  /* the renewer noted why */
+	BL_UPKEEP_LOCKED, /* another session had locked the row */
+	BL_UPKEEP_FAILED  /* why: the renewer has noted it */
 };
 
 struct bl_hold {
 	struct bl_hold *next;        /* in its bucket */
-	struct bl_hold *next_of_key; /* in the bucket of its key, */
-	bool contends;               /* once it is there */
+	struct bl_hold *next_of_key; /* in the bucket of its key */
+	bool contends;               /* it is in that bucket */
 	uint64_t hash;               /* of key and owner */
 	struct bl_key key;
 	struct bl_owner owner;
 	enum bl_hold_state state;
-	enum bl_loss why;        /* LOST */
-	int64_t step_us;         /* LOST: how far the server's clock was found set, or 0 */
+	enum bl_loss why;        /* LOST: why it is */
+	int64_t step_us;         /* LOST: how far the server's clock had stepped, or 0 */
 	struct bl_token *thread; /* of an owner that is a thread, else NULL */
 	bool busy;               /* a call is working on it; others on the same hold wait */
 	bool stays;              /* busy, and renewed nevertheless: see client/state.h */
-	enum bl_upkeep upkeep;   /* how it went when it was to be renewed the last time */
-	char *words;             /* LOST: what kept it from being renewed, or NULL */
-	bool renewing;           /* its row is in a statement of the renewer's: see there */
-	atomic_bool fenced;      /* a transaction of the application's has locked the row, and may
-	                            have it still; set at any time, by the call that fences */
-	atomic_bool told;        /* that call told us so; else a statement waited in vain */
-	bool promised;           /* a request's, whose `done` has not been called yet */
-	bool untold;             /* it is in the line of losses that nobody was told of yet */
-	bool gone;               /* it has left the table, and that line frees it */
+	enum bl_upkeep upkeep;   /* the result of the last renewal that was due */
+	char *words;             /* LOST: the error of the last renewal, or NULL */
+	bool renewing;           /* a statement of the renewer with its row is under way */
+	atomic_bool fenced;      /* a transaction of the application has locked the row, and may
+	                            still have it; the call that fences sets this at any time */
+	atomic_bool told;        /* fenced, by bizlock_fence(); else a statement waited in vain */
+	bool promised;           /* of a request whose `done` has not been called yet */
+	bool untold;             /* in the list of losses that are not reported yet */
+	bool gone;               /* out of the table; the list of losses frees it */
 	struct bl_link loss;
-	bool unsure;     /* ACQUIRING, at its end: a row of ours may be there.
-	                    ORPHAN: the row may be there, and has to go */
+	bool unsure;     /* ACQUIRING has ended, or ORPHAN: a row of this hold may exist, and
+	                    has to be removed */
 	bool exported;   /* ORPHAN: it may be exported, so its row may have another owner */
 	uint32_t depth;  /* > 0 while HELD or LOST */
-	uint32_t stored; /* the depth the row has: less than depth with local re-entry */
+	uint32_t stored; /* the depth in the row: less than depth with local re-entry */
 	uint32_t lease_ms, flags;
 	uint32_t limit;       /* how many may share the lock; 0: any number, or it is not shared */
-	uint32_t late_ms;     /* a call's renewal whose reply was lost may yet arrive and set the
-	                         lease to this, 0: none */
-	uint32_t min_hold_ms; /* released earlier, the lock rests until then */
+	uint32_t late_ms;     /* a renewal whose reply was lost may still arrive at the server and
+	                         set the lease to this; 0: none */
+	uint32_t min_hold_ms; /* a lock that is released earlier rests until then */
 	uint64_t fence;
 	bl_time began;   /* no later than at the server */
-	bl_time expires; /* never later than the server's: too early costs a
+	bl_time expires; /* never later than the lease at the server: too early costs a
 	                    renewal, too late breaks exclusion */
 	bl_time due;     /* when to renew it, BL_NEVER: not. ORPHAN: when to clean up. LOST: when to
 	                    give its doorbell back */
 	unsigned tries;  /* ORPHAN: how often it was found fenced */
-	bl_time until;   /* max_hold_ms is over then, and with it the hold */
+	bl_time until;   /* the end of max_hold_ms, and so of the hold */
 	uint64_t bell;   /* id of the connection that holds the doorbell, 0: none */
 
-	/* How often in a row it was handed from owner to owner of this client; since when. */
+	/* How often in a row the lock was handed from owner to owner of this client; since when. */
 	unsigned handoffs;
 	bl_time run;
 };
 
-/* Thousands may wait for one key, each with a hold. So a hold is found by its key and owner; and
- * by the key alone only when it has gone to the server. */
+/* Thousands of owners may wait for one key, each with a hold. So there is a table by key and owner,
+ * and one by key that has only the holds that contend. */
 struct bl_held {
 	struct bl_hold **buckets; /* by key and owner: a power of two of them */
 	struct bl_hold **of_keys; /* as many, by key */
 	size_t mask, count;
-	struct bl_hold *latest; /* what bl_held_named() found last; it may be an orphan by now */
+	struct bl_hold *latest; /* found last by bl_held_named(); it may be an orphan by now */
 };
 
 bool bl_held_init(struct bl_held *t); /* false: out of memory */
 void bl_held_free(struct bl_held *t); /* and every hold; takes an all-zero table */
 
-/* NULL: there is none. An orphan is not found: it belongs to nobody. An owner has a lock
- * alone, or shares it, not both. */
+/* NULL: there is none. Orphans are not found: they belong to nobody. The key's slot does not
+ * matter: an owner has a lock exclusively or shares it, not both. */
 struct bl_hold *bl_held_find(const struct bl_held *t, const struct bl_key *key,
                              const struct bl_owner *owner);
 
-/* The same by unchecked texts: one that equals a checked text needs no check and no copy. A part of
- * the key that is NULL finds nothing; owner NULL is the calling thread. The hold that was found
- * last is tried first, without a hash. */
+/* The same by texts that were not checked: a text that equals a checked one needs no check and no
+ * copy. If a part of the key is NULL, nothing is found; owner NULL is the calling thread. The hold
+ * that was found last is tried first, without a hash. */
 struct bl_hold *bl_held_named(struct bl_held *t, bizlock_key key, const char *owner);
 
 /* A new hold, ACQUIRING and otherwise zero. The pair must not be in the table.
@@ -123,16 +123,16 @@ void bl_hold_free(struct bl_hold *h);
 /* The one way to change h->state. */
 void bl_hold_move(struct bl_hold *h, enum bl_hold_state to);
 
-/* From here on it may have a doorbell or a row. */
+/* From here on h may have a doorbell or a row. */
 void bl_held_contends(struct bl_held *t, struct bl_hold *h);
 
-/* Of those that contend, or have contended, the holds of one key, whoever owns them: first, then
- * the next after h. */
+/* The holds of one key, of any owner, that contend or have contended: the first, and the next
+ * after h. */
 struct bl_hold *bl_held_of_key(const struct bl_held *t, const struct bl_key *key);
 struct bl_hold *bl_held_next_of_key(const struct bl_hold *h);
 
-/* Whether one of them has its doorbell on connection `conn`. The server would give that
- * connection the doorbell once more (GET_LOCK counts), and so to another owner as well. */
+/* Whether a hold of the key has its doorbell on connection `conn`. On that connection the server
+ * would grant the doorbell once more (GET_LOCK counts), also for another owner. */
 bool bl_held_has_bell(const struct bl_held *t, const struct bl_key *key, uint64_t conn);
 
 /* The hold with this fence, or NULL. */

@@ -8,7 +8,7 @@
 struct entry {
 	const char *name, *port; /* port: NULL if there is none */
 	size_t name_len, port_len;
-	bool odd; /* has a bracket that does not stand around the name, or a tail */
+	bool odd; /* has a bracket that is not around the name, or something behind the pair */
 };
 
 static struct entry split(const char *text, size_t len)

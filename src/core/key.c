@@ -36,7 +36,7 @@ static uint64_t hash_part(const char *text, size_t max)
 	return hash;
 }
 
-/* Each part has a hash of its own, so that the processor works on both at a time. */
+/* Each part has a hash of its own, so that the processor computes both in parallel. */
 uint64_t bl_key_hash(bizlock_key key)
 {
 	return bl_hash64_mix(hash_part(key.biz_type, BIZLOCK_TYPE_MAX)) ^
@@ -78,7 +78,8 @@ int bl_type_check(const char *biz_type, struct bl_err *err)
 	return check_part("biz_type", biz_type, BIZLOCK_TYPE_MAX, err);
 }
 
-/* A program that took one of them by chance would keep a later version of bizlock out. */
+/* Reserved for later versions of bizlock: a program that used such a type by chance would keep them
+ * out. */
 int bl_key_check_taken(const struct bl_key *key, struct bl_err *err)
 {
 	static const char ours[] = "bizlock";

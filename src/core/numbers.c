@@ -29,7 +29,7 @@ void bl_count_max(struct bl_numbers *n, enum bl_counter which, uint64_t value)
 {
 	uint_least64_t seen = load(&n->counts[which]);
 
-	/* A failure tells what another thread has put there meanwhile. */
+	/* A failed exchange sets `seen` to the value that another thread has stored. */
 	while (seen < value &&
 	       !atomic_compare_exchange_weak_explicit(&n->counts[which], &seen, value,
 	                                              memory_order_relaxed, memory_order_relaxed))

@@ -1,5 +1,5 @@
-/* The numbers that a client counts. They are relaxed atomics, so that counting costs neither
- * a lock nor a call of the kernel, and any thread may count at any place. */
+/* The counters of a client. They are relaxed atomics, so that counting costs neither a mutex nor a
+ * system call, and any thread may count at any place. */
 #ifndef BL_CORE_NUMBERS_H
 #define BL_CORE_NUMBERS_H
 
@@ -62,13 +62,13 @@ void bl_count_add(struct bl_numbers *n, enum bl_counter which, uint64_t more);
 /* For a counter that keeps the largest value it was given. */
 void bl_count_max(struct bl_numbers *n, enum bl_counter which, uint64_t value);
 
-/* One acquisition that waited for us microseconds: into its bucket, and the sum. */
+/* Counts an acquisition that waited for `us` microseconds: in its bucket, and in the sum. */
 void bl_count_wait(struct bl_numbers *n, uint64_t us);
 
-/* Each number is right, but they are not all of the same moment. */
+/* Each number is right, but not all numbers are of the same moment. */
 void bl_numbers_read(struct bl_numbers *n, uint64_t held, bizlock_numbers *ret);
 
-/* Of the buckets but the last, which is open; in milliseconds, inclusive. */
+/* Upper bounds of the buckets, inclusive, in milliseconds. The last bucket has none. */
 extern const uint32_t bl_wait_bounds_ms[BIZLOCK_WAIT_BUCKETS - 1];
 
 #endif

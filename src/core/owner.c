@@ -8,7 +8,7 @@
 
 #define HOST_MAX 64
 
-/* By ranges, not by <ctype.h>: what is a letter must not hang on the locale. */
+/* By ranges, not by <ctype.h>, which depends on the locale. */
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';

@@ -28,12 +28,12 @@ struct bl_owner {
 	char name[BIZLOCK_OWNER_NAME_MAX + 1];
 };
 
-/* What owns a hold on its way from one client to another: this, 16 hexadecimal digits drawn at
- * random, and its exporter's suffix. No other owner may be called so: owners and fences are there
- * for all to see, and anybody who knows them could import what nobody has exported. */
+/* The owner of an exported hold: this, 16 random hexadecimal digits, and the suffix of the client
+ * that exported it. No other owner may have such a name: everybody can read owners and fences, and
+ * could with them import a lock that nobody has exported. */
 #define BL_OWNER_EXPORT "export-"
 
-/* Does a name, or an owner as stored, begin like that? *ret_len: with how many bytes. */
+/* Does a name, or a stored owner, begin with such a name? *ret_len: the bytes of that beginning. */
 bool bl_owner_is_export(const char *text, size_t *ret_len);
 
 /* name NULL: the calling thread. INVALID: empty, over 64 bytes, a byte that is not printable
@@ -42,7 +42,7 @@ int bl_owner_make(struct bl_owner *ret, const char *name, struct bl_err *err);
 
 bool bl_owner_equal(const struct bl_owner *a, const struct bl_owner *b);
 
-/* As stored in the row. */
+/* The owner as the row stores it. */
 void bl_owner_full(const struct bl_owner *o, const struct bl_process *p,
                    char ret[BL_OWNER_MAX + 1]);
 

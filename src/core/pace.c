@@ -6,7 +6,7 @@ uint32_t bl_pace_next(uint32_t rows, uint32_t had, int64_t took_us)
 
 	if (took_us > BL_PACE_SLOW_US)
 		return half > BL_PACE_LEAST ? half : BL_PACE_LEAST;
-	/* One that was not full tells nothing about a larger one. */
+	/* A batch that was not full tells nothing about a larger one. */
 	if (took_us < BL_PACE_SLOW_US / 2 && had >= rows)
 		return rows + half + 1;
 	return rows;

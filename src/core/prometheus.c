@@ -11,8 +11,8 @@ enum kind {
 	COUNT,       /* a counter */
 	NOW,         /* a gauge */
 	SECONDS,     /* a counter of microseconds, shown as seconds */
-	SECONDS_NOW, /* a gauge of the same */
-	WAITS        /* the histogram, of which the field is the sum */
+	SECONDS_NOW, /* a gauge of microseconds, shown as seconds */
+	WAITS        /* the histogram; the field is its sum */
 };
 
 static const char *const types[] = {"counter", "gauge", "counter", "gauge", "histogram"};
@@ -36,13 +36,13 @@ static uint64_t value_of(const struct metric *m, const bizlock_numbers *numbers)
 	return value;
 }
 
-/* In whole numbers: printf() writes doubles as the program's locale has them. */
+/* In whole numbers, because printf() writes the decimal point of the program's locale. */
 static void add_seconds(struct bl_buf *b, uint64_t us)
 {
 	bl_buf_addf(b, "%" PRIu64 ".%06" PRIu64 "\n", us / 1000000, us % 1000000);
 }
 
-/* The bound is a label, which is compared as text: 0.1, not 0.100. */
+/* The bound is a label, and labels are compared as text: 0.1, not 0.100. */
 static void add_bound(struct bl_buf *b, uint32_t ms)
 {
 	uint32_t fraction = ms % 1000;
@@ -55,7 +55,7 @@ static void add_bound(struct bl_buf *b, uint32_t ms)
 		bl_buf_addf(b, ".%0*" PRIu32, digits, fraction);
 }
 
-/* A bucket holds all that waited as long or less: those of the smaller ones too. */
+/* Buckets are cumulative: a bucket counts all that waited as long or less. */
 static void add_buckets(struct bl_buf *b, const char *name, const uint64_t *waits)
 {
 	uint64_t sum = 0;

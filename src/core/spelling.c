@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define NAME_MAX_LEN 32
-#define NEAR 2 /* slips of the pen that still point at a name */
+#define NEAR 2 /* largest distance at which a name is suggested */
 
 static unsigned least(unsigned a, unsigned b, unsigned c)
 {

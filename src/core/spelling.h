@@ -1,4 +1,4 @@
-/* What a misspelt name may have meant. */
+/* Finds the known name that is nearest to a misspelt one. */
 #ifndef BL_CORE_SPELLING_H
 #define BL_CORE_SPELLING_H
 

@@ -1,18 +1,18 @@
-/* What is known of one of several hosts, and whether the others come first. */
+/* The health of one of several hosts: whether it failed lately, so that others are tried first. */
 #ifndef BL_CORE_STANDING_H
 #define BL_CORE_STANDING_H
 
 #include "base/clock.h"
 
-/* A host that failed comes last for so long; twice as long if it fails again, and so on, up to
- * 320 s. */
+/* A host that failed is tried last for this time; for twice the time if it fails again, and so on,
+ * up to 320 s. */
 #define BL_LATELY_NS (10000 * BL_NS_PER_MS)
 
 /* All zero: nothing is known. */
 struct bl_standing {
 	bl_time failed_at; /* when it could not be reached, or not in time; 0: it could */
-	unsigned failures; /* of that kind, in a row */
-	bl_time noted_at;  /* the last time that a connection to it was of no use; 0: never */
+	unsigned failures; /* in a row */
+	bl_time noted_at;  /* when a connection to it was useless the last time; 0: never */
 };
 
 void bl_standing_failed(struct bl_standing *s, bl_time now);

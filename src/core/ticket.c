@@ -59,7 +59,7 @@ int bl_ticket_write(const struct bl_ticket *t, char *ret, size_t size, struct bl
 	return rc;
 }
 
-/* A number in decimal, as it was written: no sign, no blanks, no zeros in front. */
+/* A decimal number as bl_ticket_write() writes it: no sign, no blanks, no leading zeros. */
 static bool read_number(const char **at, uint64_t max, uint64_t *ret)
 {
 	uint64_t number = 0;

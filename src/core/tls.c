@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* How a key may begin, and what that means for a switch. */
+/* A key without its prefix, and what the prefix means for a switch. */
 struct key {
-	const char *name; /* without that */
+	const char *name; /* without the prefix */
 	bool prefixed, off;
 };
 
@@ -86,7 +86,7 @@ int bl_tls_take(struct bl_tls_words *words, struct bl_config *c, const char *tex
 	                  text);
 }
 
-/* Never lowers it. */
+/* Never lowers ssl_mode. */
 static int raise_mode(struct bl_config *c, enum bl_ssl_mode mode, const char *name,
                       enum bl_source source, struct bl_err *err)
 {
@@ -100,8 +100,8 @@ static bool has_authority(const struct bl_config *c)
 	return c->ssl_ca || c->ssl_capath || c->ssl_crl || c->ssl_crlpath;
 }
 
-/* `ssl` may turn TLS off only where nobody of that source asks for it in other words. A CA without
- * a mode is there to be checked by: other clients do. */
+/* `ssl` turns TLS off only if no other option of the same source asks for TLS. A CA without a mode
+ * means that the server is verified, as in other clients. */
 int bl_tls_apply(const struct bl_tls_words *words, struct bl_config *c, struct bl_err *err)
 {
 	const struct bl_tls_switch *ssl = &words->ssl, *verify = &words->verify;

@@ -1,12 +1,12 @@
-/* What option files say about TLS in the words of other clients: `ssl`, `skip-ssl`,
- * `ssl-verify-server-cert`, with `loose-` or not. They raise ssl_mode; none is skipped, for a
- * line that hardens other clients must not leave this one soft. */
+/* The TLS options of other clients in option files: `ssl`, `skip-ssl`, `ssl-verify-server-cert`,
+ * with `loose-` or not. They set ssl_mode. None is skipped: a line that makes other clients
+ * demand TLS must not leave bizlock without it. */
 #ifndef BL_CORE_TLS_H
 #define BL_CORE_TLS_H
 
 #include "core/config.h"
 
-/* A switch, by its last word: that of the highest source. */
+/* A switch, as the highest source has it. */
 struct bl_tls_switch {
 	bool given, on;
 	enum bl_source source;
@@ -16,16 +16,16 @@ struct bl_tls_words {
 	struct bl_tls_switch ssl, verify;
 };
 
-/* Is this key of an option file about TLS? Of any group: what follows "ssl" or "tls". */
+/* Is this key of an option file, of any group, about TLS? It begins with "ssl" or "tls". */
 bool bl_tls_about(const char *key);
 
-/* Takes such a line; `value` NULL: the key alone. Sets an option of ours, or a switch. INVALID:
- * neither, or a bad value. */
+/* Takes a line about TLS; `value` NULL: the key alone. Sets an option of bizlock, or a switch.
+ * INVALID: the key is neither, or the value is bad. */
 int bl_tls_take(struct bl_tls_words *words, struct bl_config *c, const char *text,
                 const char *value, enum bl_source source, struct bl_err *err);
 
-/* After the last line, and when all other sources are read: what the switches ask for, and a CA,
- * becomes ssl_mode, unless a higher source says what it is. */
+/* Sets ssl_mode to what the switches, or a CA, ask for, unless a higher source has set ssl_mode. To
+ * be called when all sources are read. */
 int bl_tls_apply(const struct bl_tls_words *words, struct bl_config *c, struct bl_err *err);
 
 #endif

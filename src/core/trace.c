@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With a key, an owner and a row's owner, all as long as they can be, and the words between. */
+/* Room for a key, an owner and a row's owner of the largest size, and the words between. */
 #define TEXT_MAX 768
 
 struct bl_trace_line {
 	int64_t time_us;
-	unsigned missing; /* more than 0: this stands for as many lines, and has no text */
+	unsigned missing; /* > 0: this line has no text, and counts the lines dropped here */
 	char type[BIZLOCK_TYPE_MAX + 1], id[BIZLOCK_ID_MAX + 1];
 	char owner[BIZLOCK_OWNER_NAME_MAX + 1];
 	char text[TEXT_MAX];
 };
 
-/* The trace whose thread this is. */
+/* The trace that the calling thread belongs to, or NULL. */
 static _Thread_local const struct bl_trace *telling;
 
 void bl_trace_init(struct bl_trace *t)
@@ -36,7 +36,7 @@ __attribute__((format(printf, 3, 4))) static void write_text(char *ret, size_t s
 	va_end(args);
 }
 
-/* The place for one more. The last place in the ring counts what has none. NULL: it does. */
+/* The place for one more line. NULL: the line is dropped; the last place in the ring counts it. */
 static struct bl_trace_line *next_place(struct bl_trace *t)
 {
 	bool full = t->count == BL_TRACE_LINES;
@@ -104,7 +104,7 @@ static void tell_line(const struct bl_trace *t, struct bl_trace_line *line)
 	t->fn(t->arg, &told);
 }
 
-/* When it is to stop, it tells what is left. */
+/* Before it stops, it tells the lines that are left. */
 static void *tell_always(void *arg)
 {
 	struct bl_trace *t = arg;

@@ -3,7 +3,8 @@
  * A line is written where the decision is made, most often with the client's mutex held. It waits
  * in a ring of BL_TRACE_LINES until the trace's own thread calls the function, with no mutex held.
  * So a function that blocks, or calls bizlock, keeps nobody waiting: the ring fills, and lines that
- * find no room are counted. Called where the line is written, it would cost leases. */
+ * find no room are counted. If the function were called where the line is written, a slow function
+ * would delay renewals, and leases would be lost. */
 #ifndef BL_CORE_TRACE_H
 #define BL_CORE_TRACE_H
 
@@ -34,9 +35,9 @@ struct bl_trace {
 
 void bl_trace_init(struct bl_trace *t);
 
-/* Lines go to fn from here on; NULL: to nobody. Those that were written before are told to the
- * earlier function first, which is not called any more once this returns. MISUSE: it is that
- * function that calls; NOMEM. */
+/* Lines go to fn from here on; NULL: to nobody. Earlier lines are first told to the earlier
+ * function, which is not called any more once this returns. MISUSE: the caller is the earlier
+ * function itself; NOMEM. */
 int bl_trace_tell_to(struct bl_trace *t, bl_trace_fn *fn, void *arg, struct bl_err *err);
 
 void bl_trace_end(struct bl_trace *t);    /* tells what is left */
@@ -46,13 +47,13 @@ void bl_trace_forget(struct bl_trace *t); /* the same in a forked child: tells n
 void bl_trace_add(struct bl_trace *t, const struct bl_key *key, const struct bl_owner *owner,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Whether somebody is told: a load, and a branch that is not taken. */
+/* Whether a function is set. Costs a load, and a branch that is not taken. */
 static inline bool bl_traces(const struct bl_trace *t)
 {
 	return __builtin_expect(atomic_load_explicit(&t->on, memory_order_relaxed), 0);
 }
 
-/* The arguments are not evaluated when nobody is told. Any mutex may be held. */
+/* The arguments are not evaluated when no function is set. Any mutex may be held. */
 #define BL_TRACE(t, key, owner, ...)                                                               \
 	do {                                                                                       \
 		if (bl_traces(t))                                                                  \
@@ -60,7 +61,7 @@ static inline bool bl_traces(const struct bl_trace *t)
 	} while (0)
 
 /* A static probe bizlock:what for SystemTap and bpftrace, with biz_type, biz_id, owner and
- * fence: one instruction that does nothing, where <sys/sdt.h> was there at the build. */
+ * fence. It is one instruction that does nothing; without <sys/sdt.h> at the build, none. */
 #ifdef BL_HAVE_SDT
 #include <sys/sdt.h>
 #define BL_PROBE(what, key, owner, fence)                                                          \

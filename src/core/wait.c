@@ -1,7 +1,7 @@
 #include "core/wait.h"
 
-/* How long a contender that wants one answer goes on where nobody holds the lock. It counts
- * from the first look, because connecting may take longer than this. */
+/* How long a contender that wants one answer goes on if nobody holds the lock. It counts from the
+ * first look, because connecting may take longer than this. */
 #define ONCE_NS (BL_GRACE_NS + 2 * BL_GRACE_JITTER_NS)
 
 struct bl_wait bl_wait_begin(bool once, bl_time deadline, bool bells, bool several)
@@ -21,7 +21,7 @@ static enum bl_next while_held(struct bl_wait *w, const struct bl_seen *seen, bl
 		return BL_NEXT_REFUSE;
 	*ret_until = bl_earlier(w->end, now + seen->left_ns);
 	/* A doorbell that nobody has would be ours at once. A contender for one key keeps it, and
-	 * so its place before those that come later; one for several would get it for nothing. */
+	 * so its place in line; a contender for several keys could not keep it. */
 	if (!w->bells || seen->bell_ours || (w->several && !seen->bell_by))
 		return BL_NEXT_POLL;
 	if (!seen->by_holder)
@@ -29,8 +29,8 @@ static enum bl_next while_held(struct bl_wait *w, const struct bl_seen *seen, bl
 	return BL_NEXT_SLEEP;
 }
 
-/* A statement of bizlock's own, such as a late renewal, has the row for a moment, too: a
- * contender that wants one answer waits for that. */
+/* A statement of bizlock, such as a late renewal, also locks the row, but only for a moment: a
+ * contender that wants one answer waits for that moment. */
 static enum bl_next while_fenced(struct bl_wait *w, bl_time now, bl_time *ret_until)
 {
 	if (w->once)
@@ -39,7 +39,7 @@ static enum bl_next while_fenced(struct bl_wait *w, bl_time now, bl_time *ret_un
 	return w->end <= now ? BL_NEXT_REFUSE : BL_NEXT_POLL;
 }
 
-/* Most often the owner of the doorbell is just about to take the row. */
+/* Most often the contender that has the doorbell is about to take the row. */
 static enum bl_next while_blocked(struct bl_wait *w, const struct bl_seen *seen, bl_time now,
                                   uint64_t random, bl_time *ret_until)
 {
@@ -60,8 +60,8 @@ static enum bl_next while_blocked(struct bl_wait *w, const struct bl_seen *seen,
 	return w->once || !w->bells ? BL_NEXT_POLL : BL_NEXT_SLEEP;
 }
 
-/* Two tries in a row without a pause might meet the same others for ever. There is one more
- * try after the end: the lock may have become free in the last moment. */
+/* Pauses between two tries: without a pause they might meet the same contenders for ever. Tries
+ * once more after `end`: the lock may have become free in the last moment. */
 static enum bl_next while_free(struct bl_wait *w, bl_time now, bl_time *ret_until)
 {
 	bool again = w->tried;
