@@ -1,5 +1,5 @@
-/* What the commands of bizlock(1) share. A command is a line of the table in
- * commands.c: it parses its words, opens the client, and returns an exit code. */
+/* The functions and types that the commands of bizlock(1) share. A command is a line of the
+ * table in commands.c: it parses its words, opens the client, and returns an exit code. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -15,12 +15,13 @@ struct cli_command;
 struct cli {
 	const struct cli_command *command; /* NULL: none chosen yet */
 	bizlock *lock;
-	int argc; /* the words: before cli_parse() with the options, the command's name first */
+	int argc; /* the words; before cli_parse() also the options, with the command's name first
+	           */
 	char **argv;
 	bool ask_password;
-	bool pipe_ignored; /* SIGPIPE, by whoever started us */
-	int die_by;        /* the signal that has ended us; 0: none */
-	bool left;         /* a thread is still in a call of `lock`, which nobody waits for */
+	bool pipe_ignored; /* our parent process had SIGPIPE ignored */
+	int die_by;        /* the signal that this process is to die by; 0: none */
+	bool left;         /* a thread is still in a call of `lock`, and nobody waits for it */
 };
 
 /* ---- options ------------------------------------------------------------- */
@@ -30,9 +31,9 @@ enum cli_kind {
 	CLI_TEXT,     /* const char * */
 	CLI_NUMBER,   /* uint64_t, from min to max */
 	CLI_DURATION, /* int64_t, kept in milliseconds, from min to max */
-	CLI_WAIT,     /* the same, or -1 for "forever" */
+	CLI_WAIT,     /* as CLI_DURATION, or -1 for "forever" */
 	CLI_SETTING,  /* an option of the library: bizlock_set(), '-' turned into '_' */
-	CLI_PASSWORD, /* asks for it */
+	CLI_PASSWORD, /* asks for the password */
 	CLI_TRACE,
 	CLI_HELP,
 	CLI_VERSION
@@ -44,13 +45,13 @@ struct cli_option {
 	enum cli_kind kind;
 	size_t offset; /* in the command's own struct */
 	int64_t min, max;
-	const char *arg, *help; /* arg NULL: takes none. help NULL: another name of an option */
+	const char *arg, *help; /* arg NULL: no argument. help NULL: another name of an option */
 };
 
 struct cli_command {
 	const char *name, *words, *summary;
 	int words_min, words_max;
-	const struct cli_option *options; /* up to one without a name */
+	const struct cli_option *options; /* ends with one that has no name */
 	const char *more;                 /* more help, or NULL */
 	int (*run)(struct cli *c);
 };
@@ -58,8 +59,8 @@ struct cli_command {
 #define CLI_GO_ON (-1)
 
 /* Reads the options of the command into *ret, its struct, which has the defaults;
- * c->argv becomes the words. CLI_GO_ON; else the exit code: help was wanted, or
- * something was wrong and has been said. */
+ * c->argv becomes the words. CLI_GO_ON; else the exit code: help was shown, or a
+ * mistake was reported. */
 int cli_parse(struct cli *c, void *ret);
 
 /* Reads only the options before the first word; any words will do. */
@@ -69,9 +70,9 @@ int cli_parse_to_word(struct cli *c, void *ret);
 int cli_parse_first(struct cli *c);
 
 extern const struct cli_option cli_common_options[], cli_connection_options[];
-extern const struct cli_command cli_commands[]; /* up to one without a name */
+extern const struct cli_command cli_commands[]; /* ends with one that has no name */
 
-/* Sets c->command. CLI_GO_ON; CLI_USAGE: there is none of that name, which has been said. */
+/* Sets c->command. CLI_GO_ON; CLI_USAGE: there is no such command, which has been reported. */
 int cli_choose(struct cli *c, const char *name);
 
 /* BIZ_TYPE and BIZ_ID, the first two words. */
@@ -79,20 +80,19 @@ bizlock_key cli_key(const struct cli *c);
 
 /* ---- the server ------------------------------------------------------------ */
 
-/* Asks for the password if that is wanted, and opens the client. CLI_GO_ON, or the
- * exit code. */
+/* Asks for the password if -p was given, and opens the client. CLI_GO_ON, or the exit code. */
 int cli_open(struct cli *c);
 
-/* The same for what bizlock_open() has answered. */
+/* The same with the result of a call of bizlock_open(). */
 int cli_opened(const struct cli *c, int rc);
 
 /* Reads the options as cli_parse() does, and opens the client. */
 int cli_begin(struct cli *c, void *ret);
 
-/* Asks for the password: for what needs no open client. */
+/* Asks for the password: for commands that need no open client. */
 int cli_password(struct cli *c);
 
-/* Says what the library says about its failed call; returns the exit code. */
+/* Prints the library's message about its failed call; returns the exit code. */
 int cli_failed(const struct cli *c, int rc);
 
 /* ---- speaking -------------------------------------------------------------- */
@@ -101,15 +101,15 @@ int cli_failed(const struct cli *c, int rc);
 __attribute__((format(printf, 1, 2))) void cli_print(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void cli_say(const char *format, ...);
 
-/* Says why, and returns the code. */
+/* Prints the reason, and returns the code. */
 __attribute__((format(printf, 2, 3))) int cli_give_up(enum cli_exit code, const char *format, ...);
 
-/* The same for CLI_USAGE, with a hint at --help. */
+/* The same with CLI_USAGE, and a hint at --help. */
 __attribute__((format(printf, 2, 3))) int cli_misused(const struct cli *c, const char *format, ...);
 
-/* Text of strangers in a form that can do a terminal no harm, nor a library that goes by
- * the locale: control characters, marks that turn the writing round, and broken UTF-8 as
- * \xNN; in a locale that is not UTF-8, all that is not ASCII. To be freed; NULL: out of
+/* A copy of a stranger's text that can harm neither a terminal nor a library that goes by the
+ * locale. \xNN replaces control characters, marks that change the direction of writing, and broken
+ * UTF-8; in a locale that is not UTF-8, also all that is not ASCII. To be freed; NULL: out of
  * memory. */
 char *cli_safe(const char *text);
 
@@ -117,17 +117,17 @@ char *cli_safe(const char *text);
  * UTF-8 in every locale. */
 char *cli_json_string(const char *text);
 
-/* How many of `len` bytes, made by cli_safe(), fit into these columns of a terminal. */
+/* How many of the `len` bytes, which cli_safe() made, fit into `columns` of a terminal. */
 size_t cli_fit(const char *text, size_t len, unsigned columns);
 
 /* Opens /dev/null in place of standard files that are closed: otherwise a connection to
  * the server could get number 1, and printf() would write to it. */
 void cli_guard_files(void);
 
-/* A closed pipe or connection must not end us without a word: SIGPIPE is ignored from here. */
+/* Ignores SIGPIPE from here on: a closed pipe or connection must not end us without a message. */
 void cli_mind_pipes(struct cli *c);
 
-/* Writes out what is buffered. `code`, unless what was written did not arrive. */
+/* Flushes standard output. Returns `code`, unless the output could not be written. */
 int cli_finish(const struct cli *c, int code);
 
 void cli_help(const struct cli_command *command);
@@ -147,7 +147,7 @@ bool cli_read_number(const char *text, uint64_t *ret);
 /* "12ms", "1.5s", "2m 3s", "5h 7m", "3d 4h". */
 const char *cli_show_duration(int64_t ms, char buf[CLI_DURATION_SIZE]);
 
-/* The name nearest to `word` among those shown to it. */
+/* Finds the name that is nearest to `word` among the names given to cli_near_try(). */
 struct cli_near {
 	const char *word, *name; /* name NULL: none is near */
 	unsigned distance;
@@ -156,8 +156,8 @@ struct cli_near {
 struct cli_near cli_near_to(const char *word);
 void cli_near_try(struct cli_near *near, const char *name);
 
-/* From the terminal, without echo. *ret is to be wiped and freed. false: no terminal,
- * or the end of input; errno says why. */
+/* Reads a password from the terminal, without echo. *ret is to be wiped and freed. false: no
+ * terminal, or the end of input; errno says why. */
 bool cli_ask_secret(const char *prompt, char **ret);
 
 #endif

@@ -35,8 +35,8 @@ enum cli_exit cli_exit_of(int bizlock_error)
 	return CLI_INTERNAL;
 }
 
-/* Numbers of servers and connectors for a user, password or database that they refuse. The library
- * tells them by its message alone. */
+/* The error numbers of servers and connectors that refuse a user, a password or a database. The
+ * library shows these numbers only in its message. */
 static bool is_refusal(unsigned long number)
 {
 	static const unsigned refusals[] = {

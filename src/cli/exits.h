@@ -1,7 +1,7 @@
-/* The exit codes of bizlock(1), from one list. Numbers are never reused. Those of
- * sysexits.h are taken where one fits, and timeout(1)'s 124. Free for what exec runs:
- * 126 and 127 are the shell's words for "cannot be run" and "not found", and
- * 128 + n says that signal n ended it. */
+/* The exit codes of bizlock(1), from one list. Numbers are never reused. They are those of
+ * sysexits.h where one fits, and 124 of timeout(1). The other codes are left to the command of
+ * exec; 126 and 127 mean "cannot be run" and "not found", as in the shell, and 128 + n that
+ * signal n ended the command. */
 #ifndef CLI_EXITS_H
 #define CLI_EXITS_H
 
@@ -29,7 +29,7 @@ enum cli_exit {
 /* For an error of the library. */
 enum cli_exit cli_exit_of(int bizlock_error);
 
-/* For an error of bizlock_open(). To try again helps against CLI_UNREACHABLE alone. */
+/* For an error of bizlock_open(). Another try can help only with CLI_UNREACHABLE. */
 enum cli_exit cli_exit_of_open(int bizlock_error, const char *message);
 
 #endif

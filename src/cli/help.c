@@ -1,4 +1,4 @@
-/* The help of every command, made of its table. */
+/* Prints the help of every command from its table. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* bizlock(1): runs commands under a lock, shows and repairs what is there. It uses
- * the library as everybody else does, by its public header. */
+/* bizlock(1): runs commands under locks, and shows and repairs locks. It uses only the public
+ * headers of the library. */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 
-/* So that whoever started us sees what ended us. */
+/* Dies by the signal, so that the parent process sees which signal ended us. */
 static void die_by(int number)
 {
 	sigset_t set;
@@ -55,6 +55,6 @@ int main(int argc, char **argv)
 	if (c.die_by)
 		die_by(c.die_by);
 	if (c.left)
-		_exit(code); /* exit() would take from that thread what it works with */
+		_exit(code); /* exit() would destroy objects that the thread still uses */
 	return code;
 }

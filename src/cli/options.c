@@ -1,4 +1,4 @@
-/* Reads the options of any command from its table, and says what is wrong with them. */
+/* Parses the options of any command by its table, and reports mistakes. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void add_letter(struct parser *p, const struct cli_option *o)
 	size_t len = strlen(p->letters);
 
 	p->letters[len++] = o->letter;
-	/* A password that is glued to its letter must not be read as more letters. */
+	/* In -pSECRET the password must not be read as more letters. */
 	if (o->arg || o->kind == CLI_PASSWORD)
 		p->letters[len++] = ':';
 	if (o->kind == CLI_PASSWORD)
@@ -126,12 +126,12 @@ static int take_password(const struct parser *p, char *text)
 		p->c->ask_password = true;
 		return CLI_GO_ON;
 	}
-	explicit_bzero(text, strlen(text)); /* from the process list */
+	explicit_bzero(text, strlen(text)); /* wipes it from the process list */
 	return cli_misused(p->c, "a password on the command line can be seen by everybody: "
 	                         "give -p alone to be asked, or put it into an option file");
 }
 
-/* By a thread of the library's own. */
+/* Called by a thread of the library. */
 static void show_trace(void *arg, const bizlock_trace *line)
 {
 	time_t seconds = line->time_us / 1000000;
@@ -206,7 +206,7 @@ static int unknown_long(const struct parser *p, const char *word)
 	                   near.name ? "?" : "");
 }
 
-/* What getopt_long() found wrong; answer is ':' or '?'. */
+/* Reports the mistake that getopt_long() found; answer is ':' or '?'. */
 static int mistaken(const struct parser *p, int answer)
 {
 	const char *word = p->c->argv[optind - 1];

@@ -1,4 +1,4 @@
-/* Numbers and durations, read and shown; the name nearest to a misspelt one. */
+/* Parses and formats numbers and durations; finds the name nearest to a misspelt one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 #define WORD_MAX 40 /* longer than any name */
-#define NEAR 2      /* slips of the pen that still point at a name */
+#define NEAR 2      /* largest distance at which a name is suggested */
 
 #define SCALE_MAX UINT64_C(1000000000) /* of a fraction: 9 digits */
 
@@ -18,7 +18,7 @@ static const struct unit {
 
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
 
-/* Reads digits; what follows them, or NULL: none, or more than fits. */
+/* Reads digits; returns the text behind them. NULL: no digits, or a number too large. */
 static const char *read_digits(const char *text, uint64_t *ret)
 {
 	uint64_t number = 0;
@@ -48,8 +48,8 @@ static const struct unit *find_unit(const char *name)
 	return NULL;
 }
 
-/* A fraction is rounded up: half a millisecond must not become 0, which is "try once". Not by
- * strtod(), whose point is a comma in some locales. */
+/* A fraction is rounded up: half a millisecond must not become 0, which means "try once". Not by
+ * strtod(), which expects a comma in some locales. */
 bool cli_read_duration(const char *text, int64_t *ret_ms)
 {
 	uint64_t whole = 0, part = 0, scale = 1;

@@ -1,4 +1,4 @@
-/* bizlock list: all locks, or those that were asked for. */
+/* bizlock list: shows all locks, or a selection. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* bizlock reap: progress, signals, and what was removed. */
+/* bizlock reap: runs the reaper, shows its progress and result, and stops it on signals. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,11 +40,11 @@ const char cli_reap_more[] =
         "reaper is at work it does nothing, and exits by 0. For cron: bizlock-reaper,\n"
         "which is the same.\n";
 
-static volatile sig_atomic_t came; /* the signal that is to end us */
-static bizlock *volatile reaper;   /* NULL: it is not at work */
+static volatile sig_atomic_t came; /* the signal that is to end this process */
+static bizlock *volatile reaper;   /* NULL: the reaper is not at work */
 
-/* Between two batches there may be a long pause. Only the main thread gets signals: see
- * bl_thread_start(). So the client that it interrupts here is not being freed meanwhile. */
+/* Interrupts the reaper, which may be in a long pause between two batches. Only the main thread
+ * gets signals (see bl_thread_start()), so the client is not being freed meanwhile. */
 static void note(int number)
 {
 	came = number;
@@ -84,7 +84,7 @@ static uint64_t purged(const bizlock_reap_result *r)
 
 /* ---- the progress bar ---------------------------------------------------------------- */
 
-/* The number of rows is the server's guess: it never says 100 before it is done. */
+/* The number of rows is the server's estimate, so the bar shows 100 % only at the end. */
 static void draw(const bizlock_reap_result *r)
 {
 	uint64_t percent = r->rows ? r->looked_at * 100 / r->rows : 0;
@@ -163,7 +163,7 @@ static int reap(struct cli *c, struct reaping *r)
 	if (rc == BIZLOCK_OK)
 		r->so_far = result;
 	if (rc == BIZLOCK_CANCELLED && came)
-		rc = BIZLOCK_OK; /* progress has told what was done until then */
+		rc = BIZLOCK_OK; /* progress() has noted what was done until then */
 	if (rc == BIZLOCK_BUSY && !r->o.quiet)
 		cli_say("%s", bizlock_errmsg(c->lock));
 	else if (rc != BIZLOCK_OK && rc != BIZLOCK_BUSY)

@@ -1,4 +1,4 @@
-/* migrate and grants: what is done before the first lock. */
+/* bizlock migrate and bizlock grants: set up tables and privileges. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

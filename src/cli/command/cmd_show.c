@@ -1,4 +1,4 @@
-/* bizlock show: one lock, and who waits for it. */
+/* bizlock show: shows one lock, and who waits for it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void show_lock(const struct cli_lock *lock)
 		cli_print("note      %s", lock->note);
 }
 
-/* One by one those that share it, with a line in between. */
+/* Shows each sharer of the lock, with an empty line in between. */
 static void show_locks(const struct cli_locks *locks)
 {
 	for (size_t i = 0; i < locks->count; i++) {

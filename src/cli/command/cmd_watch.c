@@ -14,10 +14,10 @@
 #include "cli/command/locks.h"
 #include "cli/commands.h"
 
-#define LOCKS_MAX 1000 /* more fit no screen, and are only counted up to here */
+#define LOCKS_MAX 1000 /* no screen has more lines; further locks are not counted */
 
-/* The other screen, no cursor; and a line that the terminal takes for wider than we do shall not
- * go on in the next row. */
+/* The alternate screen, no cursor, no wrapping of lines: the terminal may find a line wider than we
+ * do. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[?7h\033[?25h\033[?1049l"
 #define HOME "\033[H"
@@ -50,11 +50,11 @@ struct watch {
 	sigset_t ends; /* the signals that end us */
 };
 
-static struct termios modes; /* as they were; end_now() restores them, too */
+static struct termios modes; /* before enter(); end_now() restores them, too */
 
 /* ---- the terminal ------------------------------------------------------------------ */
 
-/* A terminal that Ctrl-S has stopped would keep us in a write: there, Ctrl-S is a key. */
+/* Ctrl-S is an ordinary key here: a terminal that it had stopped would block our writes. */
 static void enter(void)
 {
 	struct termios quiet = modes;
@@ -73,8 +73,9 @@ static void leave(void)
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
 }
 
-/* A look takes as long as its server does, and what ends us shall not wait for it. Only what a
- * handler may call. In the background, to touch the terminal would stop us. */
+/* A signal handler that ends this process: a query to the server may take long, and the end must
+ * not wait for it. Calls only async-signal-safe functions. In the background it leaves the terminal
+ * alone, because touching it would stop us. */
 static void end_now(int number)
 {
 	ssize_t done = 0;
@@ -88,7 +89,7 @@ static void end_now(int number)
 	raise(number);
 }
 
-/* What came to end us while we were stopped does so before we ask for the terminal again. */
+/* A signal that came while we were stopped ends us before we ask for the terminal again. */
 static void stop(const struct watch *w)
 {
 	sigset_t set = w->ends;
@@ -131,8 +132,8 @@ static bool begin(struct watch *w)
 
 /* ---- a look --------------------------------------------------------------------------- */
 
-/* Prints up to the width: a line that goes on in the next row would push the head off the screen.
- * The row is erased first: behind the last column, this would erase the last character. */
+/* Prints a line, cut to the width: a line that wraps would push the heading off the screen. The row
+ * is erased first, because erasing behind the last column would erase the last character. */
 static void print_line(const char *text, unsigned width)
 {
 	size_t len = strcspn(text, "\n");
@@ -160,8 +161,8 @@ static void print_head(const struct cli_locks *locks, const char *trouble, unsig
 	print_line(line, width);
 }
 
-/* Locks, under their heading, in up to `rows`; the last one says what is left out. How many it
- * took. */
+/* Prints the heading and the locks in up to `rows` rows; the last row says how many locks are left
+ * out. Returns the number of rows. */
 static unsigned print_rows(const struct cli_locks *locks, const char *text, unsigned rows,
                            unsigned width)
 {
@@ -203,7 +204,7 @@ static void draw(const struct cli_locks *locks, const char *trouble)
 	free(text);
 }
 
-/* A server that is away may come back: what is wrong stands in the head of the screen. */
+/* An error stands in the heading, and watch goes on: a server that is away may come back. */
 static void look(const struct watch *w)
 {
 	struct cli_locks locks = {.max = LOCKS_MAX};

@@ -76,7 +76,7 @@ static bool is_for(const struct cli_lock *lock, const bizlock_waiter *waiter)
 	       strcmp(lock->biz_type, waiter->biz_type) == 0;
 }
 
-/* Of those that share a lock the first is shown with all that wait, so that sums are right. */
+/* Only the first row of a shared lock counts the waiters, so that sums are right. */
 static int count_one(void *arg, const bizlock_waiter *waiter)
 {
 	struct cli_locks *locks = arg;

@@ -9,7 +9,7 @@
 
 #define CELL_SIZE 128 /* as the longest part of an owner */
 
-/* What a column shows: a text of the lock's, or one that is made in buf. */
+/* The text of a cell: a text of the lock, or a text made in buf. */
 typedef const char *cell_fn(const struct cli_lock *lock, char buf[CELL_SIZE]);
 
 static const char *biz_type(const struct cli_lock *lock, char buf[CELL_SIZE])
@@ -151,7 +151,7 @@ static const char *waiting(const struct cli_lock *lock, char buf[CELL_SIZE])
 struct column {
 	const char *name;
 	cell_fn *cell;
-	int flags, json; /* what it is in JSON */
+	int flags, json; /* json: its type in JSON */
 };
 
 static const struct column table_columns[] = {
@@ -215,8 +215,8 @@ static const struct column *columns_of(enum cli_form form)
 	return json_columns;
 }
 
-/* In JSON, all columns are numbers to libsmartcols, which it prints as they are: it would make
- * null of an empty string, and let through what harms a terminal. */
+/* For JSON, all columns are declared as numbers, which libsmartcols prints unchanged: it would
+ * print an empty string as null, and would not escape characters that harm a terminal. */
 static bool add_columns(struct libscols_table *table, const struct column *columns)
 {
 	for (; columns->name; columns++) {
@@ -229,7 +229,7 @@ static bool add_columns(struct libscols_table *table, const struct column *colum
 	return true;
 }
 
-/* Strangers' words are made harmless here. To be freed. */
+/* Escapes the text of strangers. To be freed. */
 static char *cell_text(const struct column *column, const struct cli_lock *lock, bool json)
 {
 	char buf[CELL_SIZE];
@@ -281,8 +281,8 @@ char *cli_locks_text(const struct cli_locks *locks, enum cli_form form, size_t w
 	struct libscols_table *table;
 	char *ret = NULL;
 
-	/* For no locks libsmartcols would print nothing, which is no JSON, and on a terminal no
-	 * answer: there, the head of a line that is cut off. */
+	/* Without locks libsmartcols prints nothing, which is no JSON, and no answer on a terminal.
+	 * So a table gets a line, of which only the head is kept. */
 	if (form == CLI_FORM_JSON && locks->count == 0)
 		return strdup("{\n   \"locks\": []\n}");
 	table = scols_new_table();

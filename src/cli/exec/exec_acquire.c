@@ -1,4 +1,4 @@
-/* How bizlock exec gets its lock; and an exec within an exec. */
+/* How bizlock exec acquires its lock, and refuses to wait for an exec around it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ static bool is_outer(const char *owner)
 
 struct sight {
 	const struct cli_exec *x;
-	uint64_t alone;   /* the fence of an exec around us that has the lock alone; 0: none has */
-	uint64_t shares;  /* the same, of one that shares it */
-	unsigned sharers; /* how many do */
-	bool is_wanted;   /* by somebody who waits for the sharers to leave */
+	uint64_t alone;   /* the fence of an exec around us that holds it exclusively; 0: none */
+	uint64_t shares;  /* the fence of an exec around us that shares the lock; 0: none */
+	unsigned sharers; /* how many execs around us share the lock */
+	bool is_wanted;   /* somebody waits for the sharers to leave */
 };
 
 static void show(const struct cli_exec *x, const bizlock_info *info)
@@ -61,8 +61,9 @@ static int look(void *arg, const bizlock_info *info)
 	return 0;
 }
 
-/* Would it wait for an exec that waits for its end? One that shares goes beside others, but not
- * past somebody who waits to have the lock alone, and so waits for the exec around us. */
+/* Would this exec wait for an exec around it, which waits for its end? A sharer does not wait for
+ * other sharers, if the limit has room; but it waits behind a contender for the exclusive lock,
+ * which waits for the exec around us. */
 static bool would_wait_for_itself(const struct sight *s)
 {
 	const struct cli_exec_options *o = &s->x->o;
@@ -72,9 +73,9 @@ static bool would_wait_for_itself(const struct sight *s)
 	return !(o->shared || o->limit) || s->is_wanted || (o->limit && s->sharers >= o->limit);
 }
 
-/* An exec that would wait for an exec around it is refused, not run under the outer lock: that
- * has its own lease, minimum and end, which need not be what is asked for here. An owner is one
- * client of one process, so the rows alone decide, whatever database was meant. */
+/* An exec that would wait for an exec around it is refused. It is not run under the outer lock,
+ * whose lease, minimum and end may differ from what is asked for here. The rows decide, whatever
+ * the database: an owner names one client of one process. */
 int cli_exec_refuse_nested(struct cli_exec *x)
 {
 	struct sight s = {.x = x};
@@ -151,7 +152,7 @@ static int not_wanted(struct cli_exec *x, int rc)
 	return 128 + x->came;
 }
 
-/* The server may have been waited for, too. */
+/* The time that passed while the server was waited for counts, too. */
 int64_t cli_exec_wait_left_ms(const struct cli_exec *x)
 {
 	int64_t left = x->o.wait_ms - (cli_exec_now_ms() - x->began_ms);

@@ -1,6 +1,6 @@
-/* The calls of bizlock exec that may have to wait for a server, and how it gives its lock back. A
- * server that does not answer must not keep it, nor make it deaf: an init system would wait for it,
- * and then kill it. */
+/* Calls of the library by bizlock exec that may wait for a server, and the release of its lock. A
+ * server that does not answer must not keep exec from ending or from hearing signals: an init
+ * system would wait for exec, and then kill it. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,15 +9,15 @@
 
 #include "cli/exec/exec.h"
 
-#define LEAVE_MS 3000 /* a server that is there needs far less */
-#define HEARD_MS 1000 /* of that, after a signal */
+#define LEAVE_MS 3000 /* for all calls at the end; a server that answers needs far less */
+#define HEARD_MS 1000 /* the same, after a signal */
 
 void cli_exec_wake(int fd)
 {
 	uint64_t one = 1;
 
 	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* it is awake */
+		return; /* the reader is awake already */
 }
 
 static void leave_within(struct cli_exec *x, int64_t ms)
@@ -33,7 +33,7 @@ void cli_exec_leave(struct cli_exec *x)
 	leave_within(x, LEAVE_MS);
 }
 
-/* The message is the thread's own, so it is taken here. */
+/* Copies the message here, because each thread has its own. */
 static void *make_call(void *arg)
 {
 	struct cli_exec *x = arg;
@@ -50,7 +50,7 @@ static void *make_call(void *arg)
 	return NULL;
 }
 
-/* Later calls are made to leave: they are not stopped, and a close must not be. */
+/* A signal stops an acquisition, but not the later calls, which release and close. */
 static void hear(struct cli_exec *x)
 {
 	struct signalfd_siginfo info;
@@ -66,7 +66,7 @@ static void hear(struct cli_exec *x)
 	}
 }
 
-/* false: its time is over. */
+/* false: the call was not done in time. */
 static bool await_call(struct cli_exec *x)
 {
 	struct pollfd fds[] = {{x->signals, POLLIN, 0}, {x->wake, POLLIN, 0}};
@@ -94,7 +94,7 @@ int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x))
 	x->call = call;
 	atomic_store(&x->call_done, false);
 	if (pthread_create(&thread, NULL, make_call, x) != 0) {
-		make_call(x); /* deaf, but done */
+		make_call(x); /* without a thread: signals are not heard meanwhile */
 		return x->call_rc;
 	}
 	if (await_call(x)) {

@@ -11,7 +11,7 @@
 
 #define SECRET_MAX 1024
 
-/* Signals that end or stop us at the prompt must not leave a terminal that does not echo. */
+/* Signals that end or stop us at the prompt must not leave the terminal without echo. */
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
 #define CAUGHT_COUNT (sizeof(caught) / sizeof(caught[0]))
@@ -41,7 +41,7 @@ static void release_signals(const struct sigaction was[CAUGHT_COUNT])
 		sigaction(caught[i], &was[i], NULL);
 }
 
-/* A line without its end; its length, -1: nothing came. */
+/* Reads a line, without its end; returns its length, -1: no input. */
 static ssize_t read_line(int fd, char *ret, size_t size)
 {
 	size_t len = 0;

@@ -1,4 +1,4 @@
-/* What a command says: lines without harm to a terminal, and whether its output arrived. */
+/* The output of commands: lines that cannot harm a terminal, and a check that they were written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 
-#define SPEAKER "bizlock: " /* of lines on stderr */
+#define SPEAKER "bizlock: " /* begins lines on stderr */
 
 static void print_line(FILE *out, const char *before, const char *format, va_list args)
 {
@@ -68,8 +68,8 @@ int cli_misused(const struct cli *c, const char *format, ...)
 void cli_guard_files(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		/* For reading where we write, and the other way round: to use what was closed
-		 * must stay an error. In what exec runs it is closed again. */
+		/* Standard input for writing, the others for reading: using a file that was
+		 * closed must stay an error. For the command of exec it is closed again. */
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
 			open("/dev/null", (fd == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
@@ -96,7 +96,7 @@ int cli_finish(const struct cli *c, int code)
 	if (fflush(stdout) == 0 && !failed)
 		return code;
 	if (pipe_is_closed() && !c->pipe_ignored) {
-		/* Its reader, such as head(1), has seen enough: we end as filters do. */
+		/* The reader of our output, such as head(1), has ended: we end as filters do. */
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}

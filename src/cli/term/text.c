@@ -1,4 +1,4 @@
-/* Text of strangers, as it may be shown. */
+/* Makes text of strangers safe to show: escapes, JSON strings, width on a terminal. */
 #include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 
-#define REPLACEMENT 0xfffd /* of what is no character */
+#define REPLACEMENT 0xfffd /* stands for broken UTF-8 */
 
 /* The code point at `at`, and its length; 0: not UTF-8. */
 static size_t decode(const unsigned char *at, uint32_t *ret)
@@ -33,13 +33,13 @@ static bool harmless(uint32_t point)
 {
 	if (point < 0x20 || (point >= 0x7f && point < 0xa0))
 		return false;
-	/* line and paragraph separators, and what turns the direction of writing */
+	/* line and paragraph separators, and marks that change the direction of writing */
 	return !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2066 && point <= 0x2069) &&
 	       point != 0x200e && point != 0x200f && point != 0x061c;
 }
 
-/* Elsewhere a byte of a UTF-8 character may be an order to the terminal, and libsmartcols never
- * ends when it measures one that is no character there. */
+/* In other locales a byte of a UTF-8 character may be a control code for the terminal, and
+ * libsmartcols loops for ever when it measures a byte that is no character. */
 static bool locale_is_utf8(void)
 {
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
@@ -71,9 +71,9 @@ char *cli_safe(const char *text)
 
 /* ---- JSON --------------------------------------------------------------------------- */
 
-#define ESCAPE_SIZE 6 /* of \uNNNN: no harm comes from beyond those four digits */
+#define ESCAPE_SIZE 6 /* of \uNNNN: no harmful character needs more than four digits */
 
-/* How many bytes were written. */
+/* Returns the number of bytes written. */
 static size_t quote(char *to, const unsigned char *at, size_t len, uint32_t point)
 {
 	char escape[ESCAPE_SIZE + 1];
@@ -123,7 +123,7 @@ size_t cli_fit(const char *text, size_t len, unsigned columns)
 		uint32_t point = 0;
 		size_t bytes = decode(at + ret, &point);
 		int width = bytes ? wcwidth((wchar_t)point) : -1;
-		unsigned needs = width < 0 ? 2 : (unsigned)width; /* unknown: rather too much */
+		unsigned needs = width < 0 ? 2 : (unsigned)width; /* unknown: too wide is safer */
 
 		if (bytes == 0 || bytes > len - ret || needs > columns)
 			break;
