@@ -11,9 +11,9 @@
 #include "cli/exec/exec.h"
 
 #define WAIT_MAX_MS 31622400000 /* a year */
-#define KILL_MS 2000            /* for the kernel, which may be slow to end a process */
-#define AGAIN_MS 10             /* between two looks at what is left to kill */
-#define LEASE_MIN_MS 1000       /* of a shorter one too little is left to end a command in time */
+#define KILL_MS 2000            /* the kernel may be slow to end a process */
+#define AGAIN_MS 10             /* between two searches for processes to kill */
+#define LEASE_MIN_MS 1000       /* a shorter lease leaves too little time to end a command */
 
 /* ---- options -------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ const char cli_exec_more[] =
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* Without a "--", the options of the command would be taken for ours, and those be called wrong. */
+/* Without a "--", the command's options would be read as ours, and be reported as unknown. */
 static int refuse_bare_command(struct cli_exec *x)
 {
 	struct cli words = *x->c;
@@ -98,8 +98,8 @@ static int read_words(struct cli_exec *x)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
-/* Kills what the command has started, so that nobody is at work without the lock. A process that
- * the kernel keeps, or of another user, must not keep us. */
+/* Kills all processes that the command has started, so that none is at work without the lock. Gives
+ * up after KILL_MS: a process may be stuck in the kernel, or belong to another user. */
 static void kill_rest(const struct cli_exec *x)
 {
 	int64_t until = cli_exec_now_ms() + KILL_MS;
@@ -108,10 +108,10 @@ static void kill_rest(const struct cli_exec *x)
 		poll(NULL, 0, AGAIN_MS);
 }
 
-/* Was the lock lost, or nearly? The guard does not reap the command, so until it has gone no other
- * process can have the command's number, or its group's. A wrapper that is continued just after the
- * guard has killed may have renewed the lease since: so the guard is asked, too. It may have heard
- * something before the command ended. */
+/* Returns whether the lock was lost, or nearly. The guard does not reap the command, so until the
+ * guard has gone no other process can get the number of the command or its group. The guard is
+ * asked whether it has killed, because a wrapper that is continued just after that may have renewed
+ * the lease. Its reports are read: it may have heard a signal before the command ended. */
 static bool bury(struct cli_exec *x)
 {
 	bool is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
@@ -132,8 +132,8 @@ static int release(struct cli_exec *x)
 }
 
 /* The command has not run, so the lock must not rest: one machine without the program would keep
- * the job from all others. A release would make the lock rest. So the hold is broken first, and the
- * release finds it lost. */
+ * the job from all other machines. A release would make the lock rest. So the hold is broken first,
+ * and the release finds it lost. */
 static int release_unused(struct cli_exec *x)
 {
 	int rc = BIZLOCK_OK;
@@ -148,7 +148,7 @@ static bool was_lost(int rc)
 	return rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER;
 }
 
-/* The work is done, or has not begun: so a lock that stays changes no exit code. */
+/* A lock that could not be released changes no exit code: the work is done, or has not begun. */
 static int give_back(struct cli_exec *x, int (*how)(struct cli_exec *x))
 {
 	int rc;
@@ -197,8 +197,8 @@ static int run_command(struct cli_exec *x)
 		cli_exec_give_back(x);
 		code = is_lost ? CLI_LOST : x->status;
 	}
-	/* A shell script goes on after a program that exits by 130, but not after one that SIGINT
-	 * has ended, as it has ended the command. */
+	/* Dies by SIGINT, as the command did: a shell script stops after a program that SIGINT has
+	 * ended, but goes on after a program that exits with 130. */
 	if (x->signalled == SIGINT && code != CLI_LOST)
 		x->c->die_by = SIGINT;
 	return code;
@@ -213,8 +213,8 @@ static void lost(void *arg, bizlock_key key, uint64_t fence)
 	cli_exec_wake(*(const int *)arg);
 }
 
-/* A server that is full, restarts, or is not there yet is waited for as the lock is. Somebody has
- * to hear of that, for the address may be wrong. */
+/* Waits for a server that is full, restarts, or is not there yet, as for the lock. Says so, because
+ * the address may be wrong. */
 static int await_server(struct cli_exec *x)
 {
 	int64_t left = cli_exec_wait_left_ms(x);
@@ -267,7 +267,8 @@ static int close_client(struct cli_exec *x)
 
 int cli_exec(struct cli *c)
 {
-	/* The library's thread may report a loss until the client is closed, which is later. */
+	/* Static, because the library's thread may report a loss until the client is closed, later.
+	 */
 	static struct cli_exec x = {
 	        .o = {.wait_ms = -1, .busy_code = UINT64_MAX},
 	        .signals = -1,

@@ -1,21 +1,20 @@
 /* bizlock exec, and the three processes that take part.
  *
- *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock can
- *             not be confirmed any more
- *   guard     a small process that starts the command, and sends SIGKILL to all that the command
- *             has started when the lease that the wrapper last told it of is nearly over, or the
- *             wrapper has gone: so a wrapper that is stopped, hangs or was killed by SIGKILL
- *             leaves nobody at work without the lock. It has a name of its own, so that "pkill
- *             bizlock" does not find it as well.
- *   command   what it runs, the leader of a process group, in which the guard is, too: it hears
- *             what the command hears, and tells the wrapper. The command dies with the guard by
- *             PR_SET_PDEATHSIG, which does not reach its children, and which the kernel forgets
- *             for a set-user-ID program.
+ *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock cannot
+ * be renewed in time guard     a small process that starts the command. It sends SIGKILL to all
+ * processes that the command has started, when the lease is nearly over that the wrapper last
+ * reported, or the wrapper has gone. So a wrapper that is stopped, hangs or was killed by SIGKILL
+ *             leaves no process at work without the lock. The guard has a name of its own, so that
+ *             "pkill bizlock" does not find it.
+ *   command   the program that is run, the leader of a process group. The guard is in that group,
+ *             too: it gets the signals that the command gets, and reports them to the wrapper. The
+ *             command dies with the guard by PR_SET_PDEATHSIG, which does not reach the command's
+ *             children, and which the kernel clears for a set-user-ID program.
  *
  * Processes whose parents have ended become children of the guard, or of the wrapper if the guard
- * has gone. So what the command starts can be found, whatever sessions and groups it makes, unless
- * both are killed. A command that changes its user cannot be killed by anybody but root: run exec
- * as root, or within what changes the user. */
+ * has gone. So all processes of the command can be found, whatever sessions and groups they make,
+ * unless both guard and wrapper are killed. Only root can kill a command that changes its user: run
+ * exec as root, or within the program that changes the user. */
 #ifndef CLI_EXEC_EXEC_H
 #define CLI_EXEC_EXEC_H
 
@@ -26,7 +25,7 @@
 
 #include "cli/cli.h"
 
-/* The holder's name; what the library adds to it makes it nobody else's. */
+/* The name of the owner; the suffix that the library adds makes the owner unique. */
 #define EXEC_OWNER "exec"
 
 /* ---- the guard --------------------------------------------------------------- */
@@ -38,23 +37,23 @@ struct cli_guard {
 
 struct cli_launch;
 
-/* Has the command started, which reports tell. false: errno. */
+/* Starts the guard, which starts the command and reports that. false: errno. */
 bool cli_guard_start(const struct cli_launch *l, struct cli_guard *ret);
 
-/* Orders it to kill at that time of CLOCK_BOOTTIME, unless another order comes first. */
+/* Orders the guard to kill at that time of CLOCK_BOOTTIME, unless another order comes first. */
 void cli_guard_order(const struct cli_guard *g, int64_t kill_at_ms);
 
-/* Has it exit, or ends it. true: it has killed. When this returns, it kills nobody, and what it has
- * reported can still be read. */
+/* Lets the guard exit, or ends it. true: the guard has killed. When this returns, the guard kills
+ * nobody any more, and its reports can still be read. */
 bool cli_guard_end(struct cli_guard *g);
 
 enum cli_report_what {
 	CLI_REPORT_NONE,
-	CLI_REPORT_GONE,    /* the guard has */
-	CLI_REPORT_STARTED, /* value: the command's number, and its group's */
-	CLI_REPORT_STOPPED, /* value: by this signal */
+	CLI_REPORT_GONE,    /* the guard has gone */
+	CLI_REPORT_STARTED, /* value: the number of the command and its group */
+	CLI_REPORT_STOPPED, /* value: the signal that stopped the command */
 	CLI_REPORT_ENDED,   /* value: the exit code, or minus the signal */
-	CLI_REPORT_HEARD /* value: a signal to more than the wrapper; sender: a process, 0: none */
+	CLI_REPORT_HEARD    /* value: a signal that the group got; sender: a process, 0: none */
 };
 
 struct cli_report {
@@ -62,13 +61,13 @@ struct cli_report {
 	int value, sender;
 };
 
-/* For CLI_REPORT_ENDED. */
+/* The value of CLI_REPORT_ENDED. */
 int cli_guard_tell(const siginfo_t *info);
 
 enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report *ret);
 
-/* Kills, once, what the process `root` and its descendants have started, but nobody in the group
- * `spared`. true: there was something to kill. */
+/* Sends SIGKILL once to all descendants of the process `root`, except the group `spared`. true:
+ * there was something to kill. */
 bool cli_tree_kill(pid_t root, pid_t spared);
 
 /* ---- the terminal -------------------------------------------------------------- */
@@ -77,7 +76,7 @@ struct cli_tty {
 	int fd;       /* -1: there is none */
 	bool alone;   /* we are not part of a pipeline */
 	pid_t lent;   /* the group that has the terminal from us; 0: none */
-	bool changed; /* modes are those before it was lent */
+	bool changed; /* `modes` has the modes before the terminal was lent */
 	struct termios modes;
 };
 
@@ -100,16 +99,16 @@ struct cli_exec_options {
 
 #define EXEC_FILES_MAX 256
 
-/* What the command is to inherit: as it was before we began. */
+/* What the command is to inherit: the state of this process at its start. */
 struct cli_inherited {
 	sigset_t mask;
 	struct sigaction child; /* SIGCHLD */
 	int files[EXEC_FILES_MAX], file_count;
 };
 
-/* A signal that is passed on, unless the command has had it from its sender, too. */
+/* A signal that is passed on, unless the command has got it from the sender, too. */
 struct cli_passing {
-	int64_t due_ms, heard_ms; /* 0: it is not */
+	int64_t due_ms, heard_ms; /* 0: not due, not heard */
 	pid_t due_from, heard_from;
 };
 
@@ -130,58 +129,60 @@ struct cli_exec {
 	bizlock_grant grant;
 	char *owner; /* as the row has it */
 
-	/* The call of the library that is under way, or was last. */
+	/* The call of the library that is under way, or the last one. */
 	int (*call)(struct cli_exec *x);
 	int call_rc;
 	char call_message[1024]; /* of a failure */
 	atomic_bool call_done;
-	int came;            /* the signal that was to end us during the acquisition; 0: none */
+	int came;            /* the signal that ended the acquisition; 0: none */
 	int64_t leave_by_ms; /* when all calls have to be done; 0: not limited */
 
-	pid_t child;        /* and the group's number */
-	int life;           /* pidfd: it has ended; -1: that is known, or cannot be */
-	int64_t over_ms;    /* since when it is known; 0: it is not */
-	bool ended;         /* it has, and how is known */
+	pid_t child;        /* the command, and its group */
+	int life;           /* pidfd of the command; -1: its end is known, or there is no pidfd */
+	int64_t over_ms;    /* since when its end is known; 0: it is not */
+	bool ended;         /* the command has ended, and its status is known */
 	bool unguarded;     /* the guard was killed */
-	bool awaits_tty;    /* it was stopped because it has no terminal, and stays so */
-	bool ending;        /* SIGTERM was sent, for the lock */
-	int64_t kill_at_ms; /* then: by CLOCK_BOOTTIME */
-	int signalled;      /* the signal that ended it, 0: none */
+	bool awaits_tty;    /* the command stays stopped, because it does not have the terminal */
+	bool ending;        /* SIGTERM was sent, because the lock could not be renewed */
+	int64_t kill_at_ms; /* if ending: when to kill, by CLOCK_BOOTTIME */
+	int signalled;      /* the signal that ended the command, 0: none */
 	int status;         /* its exit code, 128 + signal */
 	struct cli_passing passing[NSIG];
-	bool *ran; /* shared with it: false where there is no such program, for example */
+	bool *ran; /* in shared memory: whether exec() succeeded; false if there is no such program
+	            */
 };
 
 void cli_inherited_note(struct cli_inherited *ret);
 
-/* Both: CLI_GO_ON or an exit code. The first: an exec that would wait for an exec around it. */
+/* Both return CLI_GO_ON or an exit code. The first refuses an exec that would wait for an exec
+ * around it. */
 int cli_exec_refuse_nested(struct cli_exec *x);
 int cli_exec_acquire(struct cli_exec *x);
 
-/* Of the time to wait; -1: it is not limited. */
+/* What is left of the time to wait; -1: no limit. */
 int64_t cli_exec_wait_left_ms(const struct cli_exec *x);
 
 int64_t cli_exec_now_ms(void); /* CLOCK_BOOTTIME */
 void cli_exec_wake(int fd);
 
 /* Makes a call of the library, which may have to wait for a server, and hears signals meanwhile.
- * One that is to end us stops an acquisition, and limits the time as cli_exec_leave() does; one
- * that comes later makes it shorter. CLI_EXEC_LEFT: the call was not done in time and goes on; from
+ * The first signal stops an acquisition, and limits the time as cli_exec_leave() does; a later
+ * signal makes that time shorter. CLI_EXEC_LEFT: the call was not done in time and goes on; from
  * then on there are no more calls. */
 #define CLI_EXEC_LEFT (-1)
 int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x));
 
-/* What is left to do at the server has a few seconds from here on, in all. */
+/* Limits the time of all further calls to a few seconds from now on, in all. */
 void cli_exec_leave(struct cli_exec *x);
 
-/* Gives back a lock under which the command has not run. */
+/* Releases a lock under which the command has not run. */
 void cli_exec_give_back(struct cli_exec *x);
 
 struct cli_launch {
 	const struct cli_exec *x;
 	char **environment;
 	pid_t wrapper;
-	int go[2]; /* a byte: begin. Its end: the wrapper has gone */
+	int go[2]; /* a pipe. A byte: begin; end of file: the wrapper has gone */
 };
 
 /* In the guard: makes the process that becomes the command. -1: errno. */
@@ -190,20 +191,20 @@ pid_t cli_launch(const struct cli_launch *l);
 /* Starts the command; CLI_GO_ON or an exit code. */
 int cli_exec_start(struct cli_exec *x);
 
-/* Sees the command to its end. The lock is still held then, or lost. */
+/* Watches the command until it has ended. The lock is still held then, or lost. */
 void cli_exec_watch(struct cli_exec *x);
 
-/* Blocks the signals of waiting (false) or of a running command (true) and has them read
- * from x->signals. */
+/* Blocks the signals that count while waiting (false) or while the command runs (true); x->signals
+ * reads them. */
 bool cli_exec_catch(struct cli_exec *x, bool running);
 
-/* Kills, once, all that the command has started. true: there was something to kill. */
+/* Sends SIGKILL once to all that the command has started. true: there was something to kill. */
 bool cli_exec_kill(const struct cli_exec *x);
 
-/* What is left to be read of the guard's reports. */
+/* Reads the guard's remaining reports. */
 void cli_exec_take_reports(struct cli_exec *x);
 
-/* The signals that are for the command. */
+/* The signals that are passed on to the command. */
 void cli_exec_passed(sigset_t *ret);
 
 /* Milliseconds until the command is to be killed, unless the lease is renewed. */

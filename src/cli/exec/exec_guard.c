@@ -1,5 +1,5 @@
-/* The guard of bizlock exec: starts the command, hears what it hears, and kills it when the wrapper
- * no longer can. */
+/* The guard of bizlock exec: starts the command, reports the signals of its group, and kills the
+ * command when the wrapper no longer can. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,13 +15,13 @@
 
 #include "cli/exec/exec.h"
 
-#define HAS_KILLED 1  /* its exit code */
-#define LEAVE_MS 1000 /* to exit; a machine that is late may take some of it */
-#define AGAIN_MS 10   /* between two looks at what is left to kill */
+#define HAS_KILLED 1  /* the exit code of a guard that has killed */
+#define LEAVE_MS 1000 /* for the guard to exit; a slow machine may take some of it */
+#define AGAIN_MS 10   /* between two searches for processes to kill */
 
 #define LEAVE INT64_MAX /* an order: exit */
 
-enum { ORDERS, REPORTS }; /* its first files */
+enum { ORDERS, REPORTS }; /* file descriptors of the guard */
 
 struct guard {
 	pid_t wrapper, command;
@@ -38,7 +38,7 @@ static void report(enum cli_report_what what, int value, int sender)
 		return; /* the wrapper has gone, or is stopped and has thousands to read */
 }
 
-/* All of the tree: the wrapper is not there to do it, or is late. */
+/* Kills all of the tree: the wrapper has gone, or is late. */
 static _Noreturn void kill_all(void)
 {
 	while (cli_tree_kill(getpid(), 0))
@@ -51,8 +51,8 @@ int cli_guard_tell(const siginfo_t *info)
 	return info->si_code == CLD_EXITED ? info->si_status : -info->si_status;
 }
 
-/* The command is not reaped here, so that no other process gets its number. Of the others, which
- * have lost their parents, nobody else would take notice. */
+/* The command is not reaped here, so that no other process gets its number. Orphaned processes are
+ * reaped: nobody else would do it. */
 static void look_at_children(const struct guard *g)
 {
 	siginfo_t info = {0};
@@ -70,7 +70,7 @@ static void look_at_children(const struct guard *g)
 	}
 }
 
-/* What the wrapper sends to the command's group is no news to it. */
+/* Reports the signals of the group, but not those that the wrapper itself has sent. */
 static void hear(const struct guard *g)
 {
 	struct signalfd_siginfo info;
@@ -83,7 +83,7 @@ static void hear(const struct guard *g)
 	}
 }
 
-/* Nobody reads what the guard would say, and it must not fail: no library, no memory. */
+/* The guard must not fail, and has nobody to report a failure to: it uses no library, no memory. */
 static _Noreturn void stand_guard(const struct guard *g)
 {
 	struct pollfd fds[] = {{ORDERS, POLLIN, 0}, {g->timer, POLLIN, 0}, {g->signals, POLLIN, 0}};
@@ -110,8 +110,8 @@ static _Noreturn void stand_guard(const struct guard *g)
 	}
 }
 
-/* "pkill bizlock", by name or by command line, must not find the guard. If it were killed with
- * the wrapper, the command's children would stay at work without the lock. The words of the
+/* "pkill bizlock", by name or by command line, must not find the guard: if the guard were killed
+ * with the wrapper, the command's children would stay at work without the lock. The words of the
  * command line lie in a row in memory, from the program's name to the command's last word. */
 static void change_name(char **command, pid_t wrapper)
 {
@@ -128,7 +128,7 @@ static void change_name(char **command, pid_t wrapper)
 	}
 }
 
-/* With nobody's files open: a reader at the other end of a pipe waits for all who could write. */
+/* Closes all other files: the reader of a pipe waits until every process has closed its end. */
 static void keep_files(int orders, int reports)
 {
 	if (dup2(orders, ORDERS) < 0 || dup2(reports, REPORTS) < 0)
@@ -136,8 +136,9 @@ static void keep_files(int orders, int reports)
 	closefrom(REPORTS + 1);
 }
 
-/* In the command's group it hears what the command hears: a terminal's Ctrl-C, or an init system
- * that sends a signal to all processes of a service. All signals that can be are blocked. */
+/* The guard joins the command's group, so that it gets the signals that the command gets: Ctrl-C of
+ * a terminal, or those of an init system that signals all processes of a service. It blocks all
+ * signals that can be blocked. */
 static _Noreturn void become_guard(const struct cli_launch *l, int orders, int reports)
 {
 	struct guard g = {.wrapper = l->wrapper};
@@ -149,7 +150,7 @@ static _Noreturn void become_guard(const struct cli_launch *l, int orders, int r
 	g.command = cli_launch(l);
 	if (g.command < 0)
 		_exit(2);
-	setpgid(g.command, g.command); /* it does so, too: whoever is first */
+	setpgid(g.command, g.command); /* the command does so, too: either may be first */
 	setpgid(0, g.command);
 	keep_files(orders, reports);
 	change_name(l->x->command, g.wrapper);
@@ -175,7 +176,7 @@ bool cli_guard_start(const struct cli_launch *l, struct cli_guard *ret)
 	if (pipe2(reports, O_CLOEXEC | O_NONBLOCK) == 0) {
 		pid = fork();
 		if (pid == 0) {
-			close(orders[1]); /* its end is to tell that the wrapper has gone */
+			close(orders[1]); /* so that end of file means: the wrapper has gone */
 			become_guard(l, orders[0], reports[1]);
 		}
 		close(reports[1]);
@@ -200,7 +201,7 @@ enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report
 	return got == 0 ? CLI_REPORT_GONE : CLI_REPORT_NONE;
 }
 
-/* A guard that cannot be told is stuck or gone; then the wrapper alone ends the command. */
+/* If the order cannot be written, the guard is stuck or gone; the wrapper then ends the command. */
 static void order(const struct cli_guard *g, int64_t what)
 {
 	if (g->pid && write(g->orders, &what, sizeof(what)) < 0)
@@ -212,7 +213,7 @@ void cli_guard_order(const struct cli_guard *g, int64_t kill_at_ms)
 	order(g, kill_at_ms > 1 ? kill_at_ms : 1);
 }
 
-/* Its end of the pipe closes with it. */
+/* The guard has exited when its end of the pipe is closed. */
 static bool leaves(const struct cli_guard *g)
 {
 	struct pollfd gone = {g->orders, 0, 0};
@@ -220,7 +221,8 @@ static bool leaves(const struct cli_guard *g)
 	return poll(&gone, 1, LEAVE_MS) == 1;
 }
 
-/* A guard that was stopped would keep us waiting for ever, with the lock held. */
+/* Kills a guard that does not exit: we would wait for a stopped guard for ever, with the lock held.
+ */
 bool cli_guard_end(struct cli_guard *g)
 {
 	int status = 0;

@@ -1,4 +1,4 @@
-/* Starts the command of bizlock exec, by its guard: open files, environment, process group. */
+/* Starts the command of bizlock exec by the guard: its open files, environment, process group. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,8 @@ static int by_number(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Notes the files before the library opens any: what it opens later is not for the command,
- * whether a connector says so (O_CLOEXEC) or not. */
+/* Notes the open files before the library opens any. The command must not get the library's files,
+ * whether a connector opens them with O_CLOEXEC or not. */
 static void note_files(struct cli_inherited *ret)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -51,12 +51,13 @@ void cli_inherited_note(struct cli_inherited *ret)
 	struct sigaction normal = {.sa_handler = SIG_DFL};
 
 	sigprocmask(SIG_SETMASK, NULL, &ret->mask);
-	/* If it were ignored, there would be no status to wait for. */
+	/* If SIGCHLD were ignored, there would be no status to wait for. */
 	sigaction(SIGCHLD, &normal, &ret->child);
 	note_files(ret);
 }
 
-/* Where the kernel is too old for this, or the table too small, O_CLOEXEC does nearly as well. */
+/* With a kernel too old for close_range(), or more files than noted, O_CLOEXEC closes nearly all.
+ */
 static void close_others(const struct cli_inherited *in)
 {
 	unsigned from = 0;
@@ -75,16 +76,16 @@ static void close_others(const struct cli_inherited *in)
 
 /* ---- its environment --------------------------------------------------------------- */
 
-/* None of these is BIZLOCK_<OPTION> of an option: a program that uses the library would
- * read it as such. BIZLOCK_OUTER: owners of all the execs around the command. */
+/* None of these names is BIZLOCK_<OPTION> of an option, because a program that uses the library
+ * would read it as that option. BIZLOCK_OUTER: owners of all the execs around the command. */
 static const char *const variables[] = {
         "BIZLOCK_TYPE=",  "BIZLOCK_ID=",   "BIZLOCK_FENCE=",    "BIZLOCK_OWNER=",
         "BIZLOCK_OUTER=", "BIZLOCK_SLOT=", "BIZLOCK_TOOK_OVER="};
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
-/* A password that was given to us is not for the command: whatever it runs could read it, and
- * so could everybody who is shown its environment. */
+/* The command does not get our password: all that the command runs could read it, and so could
+ * everybody who sees its environment. */
 static bool is_ours(const char *entry)
 {
 	if (strncmp(entry, "BIZLOCK_PASSWORD=", strlen("BIZLOCK_PASSWORD=")) == 0)
@@ -130,7 +131,7 @@ static bool add_variables(const struct cli_exec *x, char **to)
 }
 
 struct environment {
-	char **entries, **own; /* the latter are ours, behind what was inherited */
+	char **entries, **own; /* own: the variables we set, behind the inherited ones */
 };
 
 static void free_environment(struct environment *e)
@@ -178,7 +179,7 @@ static _Noreturn void become(const struct cli_launch *l, pid_t guard)
 
 	setpgid(0, 0);
 	close(l->go[1]);
-	/* If the guard died before this, there is no signal. */
+	/* If the guard has died before this call, there is no signal: so its number is checked. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != guard)
 		_exit(126);
 	if (read(l->go[0], &go, 1) != 1)
@@ -211,7 +212,7 @@ static int cannot_start(const char *why)
 	                   why ? why : "");
 }
 
-/* The command is in its group, and waits. The guard knows its time before it begins. */
+/* Lets the command, which waits in its group, begin: after the guard knows when to kill. */
 static int release_command(struct cli_exec *x, const struct cli_launch *l)
 {
 	if (cli_exec_rest_ms(x) <= 0)
@@ -227,8 +228,7 @@ static int start_guard(struct cli_exec *x, const struct cli_launch *l)
 	struct pollfd report = {.events = POLLIN};
 	struct cli_report r;
 
-	/* The guard adopts what the command leaves; who adopts what a guard leaves that is killed?
-	 */
+	/* We adopt the orphans of the command if the guard is killed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (!cli_guard_start(l, &x->guard))
 		return cannot_start(strerror(errno));
@@ -241,7 +241,7 @@ static int start_guard(struct cli_exec *x, const struct cli_launch *l)
 	return release_command(x, l);
 }
 
-/* The exit code would not tell: a command may exit by 127 after an hour's work. */
+/* The exit code does not tell whether the command ran: it may exit with 127 after an hour. */
 static bool share_ran(struct cli_exec *x)
 {
 	x->ran = mmap(NULL, sizeof(*x->ran), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

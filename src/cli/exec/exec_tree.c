@@ -1,7 +1,7 @@
-/* Kills all that the command of bizlock exec has started: whatever sessions and process groups the
- * processes have made for themselves, they are descendants of the guard or of the wrapper, for both
- * adopt those whose parents have ended (PR_SET_CHILD_SUBREAPER). The guard calls this, so nothing
- * here takes memory or a lock. */
+/* Kills all processes that the command of bizlock exec has started. Whatever sessions and process
+ * groups they have made, they are descendants of the guard or of the wrapper, because both adopt
+ * orphans (PR_SET_CHILD_SUBREAPER). The guard calls this, so nothing here takes memory or a lock.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,14 +12,14 @@
 
 #include "cli/exec/exec.h"
 
-#define DEPTH_MAX 10000 /* numbers that pass to others meanwhile could make a circle */
+#define DEPTH_MAX 10000 /* process numbers that are reused meanwhile could make a circle */
 
 struct process {
 	char state;
 	pid_t parent, group;
 };
 
-/* The name, in brackets, may have any characters. */
+/* Parses /proc/PID/stat, where the name, in brackets, may have any characters. */
 static bool read_process(int proc, pid_t pid, struct process *ret)
 {
 	char path[32], text[256];
@@ -54,11 +54,11 @@ static bool is_below(int proc, pid_t pid, pid_t root)
 }
 
 struct tree {
-	int proc; /* the folder */
+	int proc; /* descriptor of /proc */
 	pid_t root, spared;
 };
 
-/* What has ended needs no signal, and what has changed its user may be out of reach. */
+/* A process that has ended needs no signal; one that has changed its user may be out of reach. */
 static bool signal_one(const struct tree *t, pid_t pid, int number)
 {
 	struct process p;
@@ -84,7 +84,7 @@ static bool signal_all(const struct tree *t, int number)
 	return any;
 }
 
-/* Where there is no /proc. The guard is in the command's group. */
+/* Used if there is no /proc. The guard is in the command's group. */
 static void kill_group(pid_t root, pid_t spared)
 {
 	pid_t group = getpgid(root);
@@ -93,7 +93,7 @@ static void kill_group(pid_t root, pid_t spared)
 		kill(-group, SIGKILL);
 }
 
-/* They are stopped first: else a shell whose command is killed would go on to the next one. */
+/* All are stopped first: a shell whose command is killed would go on to its next command. */
 bool cli_tree_kill(pid_t root, pid_t spared)
 {
 	struct tree t = {open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), root, spared};

@@ -5,8 +5,8 @@
 
 #include "cli/exec/exec.h"
 
-/* In a pipeline the terminal belongs to all of it: if the command took it, the pager at the
- * other end would be stopped. The command gets it when it asks. */
+/* In a pipeline the terminal belongs to all processes: if the command took it, the pager at the
+ * other end would be stopped. So the command gets the terminal only when it asks. */
 static bool is_piped(int fd)
 {
 	struct stat st;
@@ -49,7 +49,7 @@ void cli_tty_lend(struct cli_tty *t, pid_t group)
 		t->lent = group;
 }
 
-/* SIGTTOU is blocked while a command runs, else this would stop us. */
+/* SIGTTOU is blocked while a command runs; otherwise this would stop us. */
 void cli_tty_take_back(struct cli_tty *t, bool mend_modes)
 {
 	if (t->lent && tcgetpgrp(t->fd) == t->lent) {

@@ -1,4 +1,5 @@
-/* What bizlock exec does while its command runs: minds the lease, passes signals on. */
+/* bizlock exec while its command runs: ends the command before the lease is over, passes signals
+ * on, stops and continues with the command. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -11,21 +12,21 @@
 
 #include "cli/exec/exec.h"
 
-/* With a third of the lease left, a renewal is overdue by another third: the command is told
- * to end. With a sixth left, or KILL_MS if that is less, it is killed: this time is for the
- * kernel to do so, and for a machine that is late. */
+/* With a third of the lease left, a renewal is overdue by a third of the lease: the command gets
+ * SIGTERM. With a sixth left, or KILL_MS if that is less, it gets SIGKILL: this time is for the
+ * kernel to end it, and for a slow machine. */
 #define TERM_PART 3
 #define KILL_PART 6
 #define KILL_MS 2000
 
-#define TICK_PART 10 /* of the lease: how often the guard is told how long it lasts */
+#define TICK_PART 10 /* of the lease: how often the guard is told when the lease ends */
 #define TICK_MIN_MS 20
 #define TICK_MAX_MS 1000
 
-#define PATIENCE_MS 1000 /* with a guard; and with what the kernel has to do */
+#define PATIENCE_MS 1000 /* how long to wait for the guard, and for the kernel */
 #define AGAIN_MS 10
 
-#define MOMENT_MS 300 /* in which others hear what was sent to all of us */
+#define MOMENT_MS 300 /* after it, the guard has got a signal that was sent to all of us */
 
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 static const int users[] = {SIGUSR1, SIGUSR2};
@@ -33,7 +34,8 @@ static const int while_running[] = {SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD, SIGTTOU
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A signal that whoever started us has ignored stays ignored, for us and the command. */
+/* Adds signals, but not those that were ignored when we started: these stay ignored, for us and the
+ * command. */
 static void add_signals(sigset_t *set, const int *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -89,7 +91,7 @@ int64_t cli_exec_rest_ms(const struct cli_exec *x)
 	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
 
 	if (x->ending && rest > x->kill_at_ms - now)
-		rest = x->kill_at_ms - now; /* renewed too late: it was told to end by then */
+		rest = x->kill_at_ms - now; /* a late renewal changes nothing: SIGTERM was sent */
 	cli_guard_order(&x->guard, now + (rest > 0 ? rest : 0));
 	return rest;
 }
@@ -102,8 +104,8 @@ static void send(const struct cli_exec *x, int number)
 		cli_say("%s: the command has changed its user and cannot be reached", x->name);
 }
 
-/* Whoever ran us may have started others before, by "helper & exec bizlock exec ...": these are our
- * children, too, but in our group. */
+/* Spares our own group: after "helper & exec bizlock exec ..." in a script, the helper is our
+ * child, too. */
 bool cli_exec_kill(const struct cli_exec *x)
 {
 	return x->unguarded ? cli_tree_kill(getpid(), getpgrp()) : cli_tree_kill(x->guard.pid, 0);
@@ -142,8 +144,8 @@ static int mind_lease(struct cli_exec *x)
 
 /* ---- stopping ------------------------------------------------------------------------ */
 
-/* Stops us as the terminal would: with our group, for we may be part of a script or a pipeline.
- * The kernel stops nobody in a group that nobody could continue. true: it has stopped us, and
+/* Stops our whole group, as the terminal would, because we may be part of a script or a pipeline.
+ * The kernel does not stop a group that no shell could continue. true: we were stopped, and
  * somebody has continued us. */
 static bool stop_ourselves(void)
 {
@@ -158,21 +160,20 @@ static bool stop_ourselves(void)
 }
 
 /* While we are stopped nobody renews, and the guard gets no new order: if nobody continues us
- * before the lease is over, it kills the command. */
+ * before the lease is nearly over, the guard kills the command. */
 static void command_stopped(struct cli_exec *x, int number)
 {
 	bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
 
 	x->awaits_tty = false;
 	if (x->tty.fd < 0 || cli_exec_rest_ms(x) <= 0)
-		return; /* somebody stopped it by hand, and will continue it; or it is being killed
-		         */
+		return; /* whoever stopped it continues it; or it is being killed */
 	if (!wants_terminal || !cli_tty_is_ours(&x->tty)) {
 		bool had = x->tty.lent != 0;
 
 		cli_tty_take_back(&x->tty, false);
-		/* If it were continued while the terminal is another group's, it would be stopped
-		 * again, thousands of times a second. */
+		/* If the command were continued while another group has the terminal, it would be
+		 * stopped again, thousands of times a second. */
 		x->awaits_tty = !stop_ourselves() && wants_terminal && cli_tty_is_anothers(&x->tty);
 		wants_terminal = wants_terminal || had;
 	}
@@ -182,7 +183,7 @@ static void command_stopped(struct cli_exec *x, int number)
 		send(x, SIGCONT);
 }
 
-/* The command asks for the terminal again, and gets it; or an error, if there is none now. */
+/* Continues the command when it can have the terminal; without a terminal it gets an error. */
 static void look_for_terminal(struct cli_exec *x)
 {
 	if (!x->awaits_tty || cli_tty_is_anothers(&x->tty))
@@ -200,10 +201,10 @@ static void pass_on(const struct cli_exec *x, int number)
 		send(x, SIGCONT); /* as in tell_to_end(); then it asks for the terminal again */
 }
 
-/* An init system that ends a service may send a signal to all its processes. A command that had it
- * twice would take the second one for "at once", and leave its work half done. The guard is in the
- * command's control group and process group: what it heard from the same sender, the command heard.
- * So a moment passes before the signal is passed on. */
+/* An init system that ends a service may send a signal to all its processes. A command that gets
+ * the signal twice may take the second one for "at once", and leave its work half done. The guard
+ * is in the command's control group and process group: a signal that the guard got from the same
+ * sender, the command got, too. So we wait for a moment before we pass the signal on. */
 static void pass_on_later(struct cli_exec *x, int number, pid_t sender)
 {
 	struct cli_passing *p = &x->passing[number];
@@ -217,8 +218,8 @@ static void pass_on_later(struct cli_exec *x, int number, pid_t sender)
 	p->due_from = sender;
 }
 
-/* Signals of the terminal go to its foreground group, which is the command's: but they are meant
- * for the script around us, too, which would go on behind a command that was interrupted. */
+/* Signals of the terminal go to its foreground group, which is the command's. But they are meant
+ * for the script around us, too, which would go on after the interrupted command. */
 static void heard(struct cli_exec *x, int number, pid_t sender)
 {
 	struct cli_passing *p = &x->passing[number];
@@ -277,7 +278,7 @@ static void end_by(struct cli_exec *x, int value)
 	x->status = value < 0 ? 128 - value : value;
 }
 
-/* The command dies with its guard, and is our child then. It may have ended before, under a guard
+/* The command dies with its guard, and becomes our child. It may have ended before, under a guard
  * that was stopped. */
 static void lose_guard(struct cli_exec *x)
 {
@@ -291,7 +292,8 @@ static void lose_guard(struct cli_exec *x)
 	end_by(x, info.si_pid ? cli_guard_tell(&info) : -SIGKILL);
 }
 
-/* A guard that does not tell of the end was stopped. It would keep us waiting for ever. */
+/* A guard that does not report the command's end was stopped: without this we would wait for ever.
+ */
 static void look_at_life(struct cli_exec *x, bool is_over)
 {
 	if (is_over) {
@@ -329,7 +331,7 @@ void cli_exec_take_reports(struct cli_exec *x)
 		}
 }
 
-/* As the first process of a container we are the parent of all that have lost theirs. */
+/* As the first process of a container we are the parent of all orphans. */
 static void reap_others(const struct cli_exec *x)
 {
 	siginfo_t info = {0};
