@@ -233,7 +233,7 @@ typedef struct bizlock_acquire_opts {
 	                         only digits, nor "export-" and 16 hexadecimal digits; the
 	                         same in every call on this hold */
 	const char *note;     /* NULL or why, for people who look: up to 255 bytes */
-	uint32_t min_hold_ms; /* for so long after the acquisition nobody else gets the lock,
+	uint32_t min_hold_ms; /* how long from the acquisition on nobody else gets the lock,
 	                         even if it is released earlier or its holder dies. For
 	                         work that runs at most once in a period, however the
 	                         clocks of the machines that start it differ. 0: none */
