@@ -70,7 +70,7 @@ fi
 
 # ---- variables -------------------------------------------------------------------
 
-variables=$({ grep -ohE '"BIZLOCK_[A-Z_]+[="]' "$root"/src/cli/*.c || true; } | tr -d '"=' &&
+variables=$({ grep -rohE '"BIZLOCK_[A-Z_]+[="]' "$root"/src/cli || true; } | tr -d '"=' &&
 	sed -nE 's/^\.Ev (BIZLOCK_[A-Z_]+).*/\1/p' "$pages/bizlock_set.3")
 compare bizlock.1 variable "$variables" \
 	"$(section "$pages/bizlock.1" ENVIRONMENT | sed -nE 's/^\.(It )?Ev (BIZLOCK_[A-Z_]+).*/\2/p')"
