@@ -286,8 +286,10 @@ static void lose_guard(struct cli_exec *x)
 	siginfo_t info = {0};
 
 	x->unguarded = !x->over_ms;
-	while (waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       !info.si_pid && cli_exec_now_ms() < until)
+	/* The guard closes its files a moment before the command becomes our child. */
+	while ((waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+	        !info.si_pid) &&
+	       cli_exec_now_ms() < until)
 		poll(NULL, 0, AGAIN_MS);
 	end_by(x, info.si_pid ? cli_guard_tell(&info) : -SIGKILL);
 }
