@@ -1,4 +1,4 @@
-/* The texts, and why they are what they are: batch_text.c. */
+/* Runs a batch; its SQL is in batch_text.c. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool is_owner(const char *name, const char *owner)
 	return owner && strcmp(name, owner) == 0;
 }
 
-/* Its bell_by is known already. */
+/* Keeps bell_by, which read_bell() has set. */
 static void read_row(MYSQL_ROW row, struct bl_row *ret)
 {
 	uint64_t bell_by = ret->bell_by;
@@ -75,7 +75,7 @@ static void note_insert(struct bl_entry *e, uint64_t fence)
 	e->goal->took_over = false;
 }
 
-/* BL_BATCH_LOOK, and BL_BATCH_READ of rows that were made. */
+/* A row of BL_BATCH_LOOK (first), or of BL_BATCH_READ after the INSERT. */
 static void read_entry(const struct batch *b, MYSQL_ROW row, bool first)
 {
 	struct bl_entry *e = row[0] && row[1] ? find_entry(b, row[0], row[1]) : NULL;
@@ -132,7 +132,7 @@ static void read_first(void *arg, unsigned statement, struct bl_rows *rows)
 		read_entries(b, rows, true);
 }
 
-/* As far as the variable goes. */
+/* The largest value of auto_increment_increment. */
 #define STEP_MAX 65535
 
 void bl_batch_read_step(struct batch *b, const char *field)
@@ -142,7 +142,7 @@ void bl_batch_read_step(struct batch *b, const char *field)
 	b->step = step <= STEP_MAX ? step : 0;
 }
 
-/* All was inserted, for else there is an error. */
+/* All rows were inserted: anything else is an error. */
 static void note_first(struct batch *b, uint64_t first)
 {
 	b->first = first;
@@ -211,7 +211,8 @@ static void read_again(void *arg, unsigned statement, struct bl_rows *rows)
 
 /* ---- in the end ----------------------------------------------------------------------- */
 
-/* Runs the text. A session that fails at it still has doorbells that nobody knows of, and ends. */
+/* Runs the text. If it fails the session ends, because it may still have doorbells that nobody
+ * knows of. */
 static void batch_tidy(struct batch *b)
 {
 	struct bl_session *s = b->s;
@@ -249,7 +250,7 @@ static int run_first(struct batch *b, struct bl_err *err)
 	return rc;
 }
 
-/* Of a compound. The session is there, and so can tell whether COMMIT was reached. */
+/* Did a compound end before COMMIT? A session that is not gone can tell. */
 static bool is_open(struct batch *b)
 {
 	static const char question[] = "SELECT @@in_transaction";
@@ -267,9 +268,9 @@ static bool is_refused(struct batch *b, const struct bl_err *err)
 {
 	if (b->answered != b->commit)
 		return b->answered < b->commit;
-	if (b->compound) /* the sharers' look behind COMMIT, too, may have waited in vain */
+	if (b->compound) /* the sharers' look after COMMIT gives some errors, too */
 		return bl_before_commit(err) || is_open(b);
-	if (b->single) /* as of one row; an error that leaves a doubt has cost the session */
+	if (b->single) /* as for one row: an error that leaves a doubt ends the session */
 		return true;
 	return bl_classify(err->native) == BL_CLASS_RETRY;
 }
@@ -350,7 +351,7 @@ static int run_second(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc;
 }
 
-/* At once all acquisitions are taken to be simple, until the server contradicts. */
+/* A batch at once assumes that all acquisitions are simple; the server refuses it if not. */
 static void batch_begin(struct batch *b)
 {
 	b->commit = b->answered = 0;
@@ -374,8 +375,8 @@ static int batch_try(struct batch *b, bl_time *ret_sent, struct bl_err *err)
 	return rc == BIZLOCK_OK ? run_second(b, ret_sent, err) : rc;
 }
 
-/* Where keys are fought for, every other batch would go in vain. After one that did, the next ones
- * that acquire go in two packets. */
+/* Where keys are contended, every second batch at once would fail. After a failure this many
+ * batches with acquisitions go in two packets. */
 #define BATCHES_IN_TWO 15
 
 int bl_batch_run(struct bl_session *s, struct bl_entry **entries, size_t n, const char *suffix,

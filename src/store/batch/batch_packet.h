@@ -13,22 +13,23 @@ struct batch {
 	struct bl_entry **entries; /* in the order of the primary key */
 	size_t n;
 	const char *suffix; /* of the owners of releases */
-	bool shared;        /* of those that share locks; else of those that have them alone */
+	bool shared;        /* all entries are of sharers; else all are exclusive */
 	size_t acquisitions, releases, inserts;
-	bool at_once;  /* all in one packet, or nothing */
+	bool at_once;  /* one packet that does all or nothing */
 	bool compound; /* as one statement of MariaDB's; see struct bl_server */
 	bool single;   /* no releases, and no compound: its INSERT commits itself */
 
 	/* OF THE PACKET THAT CHANGES THE ROWS */
 	unsigned answers; /* how many it has */
-	unsigned insert;  /* index of INSERT's; not used for a compound, which has none */
-	unsigned commit;  /* index of COMMIT's, or of a single INSERT's. A compound has none: 0, for
-	                     its first answer comes from behind COMMIT */
-	bool looks;       /* one of them has rows, from behind COMMIT: of sharers a look at slots 0,
-	                     of a compound what tells the fences */
-	unsigned needed;  /* how many tell all about the rows */
+	unsigned insert;  /* index of the INSERT's answer; not used for a compound, which has
+	                     none */
+	unsigned commit;  /* index of the answer to COMMIT, or to a single INSERT. 0 for a compound,
+	                     whose first answer comes after COMMIT */
+	bool looks;       /* an answer after COMMIT has rows: of sharers a look at slots 0, of a
+	                     compound the fences */
+	unsigned needed;  /* after this many answers the fate of all rows is known */
 	unsigned answered; /* how many were read */
-	uint64_t first;    /* fence of what was inserted; 0: nothing was */
+	uint64_t first;    /* fence of the first row inserted; 0: none was */
 	uint64_t step;     /* from one fence to the next; 0: not known */
 	bool in_order;     /* all was inserted, and first and step tell the fences */
 };
@@ -45,14 +46,16 @@ bl_batch_filter bl_batch_won;     /* an acquisition that is done */
 
 /* All of them fill s->text. */
 void bl_batch_first(struct batch *b);
-void bl_batch_second(struct batch *b); /* and sets single, and what it says of the packet */
+void bl_batch_second(struct batch *b); /* also sets `single` and the fields of the packet */
 void bl_batch_undo(struct batch *b);
 void bl_batch_read(struct batch *b);  /* all that was inserted */
-void bl_batch_again(struct batch *b); /* new fences for what is done, which are read */
+void bl_batch_again(struct batch *b); /* draws new fences for acquisitions that are done, and reads
+                                         them */
 
-/* What tells the fences, as columns; and where these were read. An INSERT of a compound has no
- * answer that would tell the first one. A counter that passes an offset larger than the increment
- * makes one step that is smaller, so there the step is not known. */
+/* Columns from which the fences are computed, and their readers. An INSERT in a compound has no
+ * answer of its own that would tell the first fence. The step is not known where the counter's
+ * offset is larger than its increment: when the counter passes the offset it makes one smaller
+ * step. */
 #define BL_BATCH_STEP                                                                              \
 	"IF(@@auto_increment_offset<=@@auto_increment_increment,@@auto_increment_increment,0)"
 #define BL_BATCH_FENCES "LAST_INSERT_ID()," BL_BATCH_STEP
@@ -63,13 +66,14 @@ void bl_batch_read_fences(struct batch *b, MYSQL_ROW fields);
 /* The doorbells of releases, and how many there are. */
 size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX]);
 
-/* How batches of those that share differ: batch_sharers.c. */
-void bl_sharers_add_free(struct batch *b); /* a condition: nobody would have to wait */
+/* What differs in a batch of sharers: batch_sharers.c. */
+void bl_sharers_add_free(struct batch *b); /* a condition: no sharer would have to wait */
 void bl_sharers_ask(struct batch *b);      /* the first packet */
 bl_answer_fn bl_sharers_read_ask;
-bool bl_sharers_make_headers(struct batch *b); /* and asks again; false: none is missing */
-void bl_sharers_end(struct batch *b);          /* of the second packet, behind COMMIT, */
-void bl_sharers_read(struct batch *b, struct bl_rows *rows); /* and what it brings */
+bool bl_sharers_make_headers(struct batch *b); /* makes slots 0 and asks again; false: none is
+                                                  missing */
+void bl_sharers_end(struct batch *b);          /* adds to the second packet, after COMMIT, */
+void bl_sharers_read(struct batch *b, struct bl_rows *rows); /* and reads the look that it adds */
 int bl_sharers_tell(struct batch *b, struct bl_err *err);
 void bl_sharers_wake(struct batch *b);
 

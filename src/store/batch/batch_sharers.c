@@ -1,11 +1,11 @@
-/* Batches of sharers without a limit. Many may share one key, and nobody rings its doorbell: so the
- * server is asked, once for each key, whether somebody has the doorbell or is in slot 0.
- * At once, that is a condition; else the first of two packets,
+/* Batches of sharers without a limit. Many entries may share one key, and none takes its doorbell.
+ * So the server is asked, once for each key, whether somebody has the doorbell or is in slot 0. In
+ * a batch at once the question is a condition. Else it is the first of two packets,
  *
  *     SELECT IS_USED_LOCK(...), ...; SELECT ... of slots 0
  *
- * and those that would have to wait are left out. Slots 0 that are missing are made by a third one
- * in between. They are looked at again once the rows are committed (see sharers.h, for why):
+ * and entries that would have to wait are left out. A packet between the two makes slots 0 that are
+ * missing. All slots 0 are looked at again once the rows are committed (sharers.h says why):
  *
  *     ...; commit; SELECT ... of slots 0 and the last row; DO IS_USED_LOCK(...)/0, ... of releases
  *
@@ -25,7 +25,8 @@ static bool has_name(const struct bl_entry *e, const char *id, const char *type)
 	return strcmp(key->id, id) == 0 && strcmp(key->type, type) == 0;
 }
 
-/* The next of them behind *at, whose key is not that of the last one. */
+/* The next entry from *at on that `which` accepts and whose key differs from that of the entry
+ * before *at. */
 static const struct bl_entry *next_key(const struct batch *b, bl_batch_filter *which, size_t *at)
 {
 	const struct bl_key *last = *at ? bl_entry_key(b->entries[*at - 1]) : NULL;
@@ -62,7 +63,7 @@ static void add_rows_0(struct batch *b, const char *columns)
 	bl_sql_end_keys(&b->s->text);
 }
 
-/* Slots 0 have to be the ones that were seen before: see sharers.h. A fence names one row. */
+/* Each slot 0 must be the header that was seen before (see sharers.h); its fence identifies it. */
 void bl_sharers_add_free(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -132,7 +133,7 @@ static void leave_out(const struct batch *b, const char *id, const char *type)
 		b->entries[i]->there |= has_name(b->entries[i], id, type);
 }
 
-/* A digit for each key. */
+/* One digit for each key, '0': nobody has the doorbell. */
 static void read_bells(struct batch *b, struct bl_rows *rows)
 {
 	MYSQL_ROW row = rows->columns == 2 ? bl_rows_next(rows) : NULL;
@@ -175,7 +176,7 @@ void bl_sharers_read_ask(void *arg, unsigned statement, struct bl_rows *rows)
 
 enum { LOOK_COLUMNS = 3 + BL_ROW_COLUMNS };
 
-/* At slots 0, and at the last row, or at all. */
+/* A look at slots 0, and at the last of the batch's rows or (all) at all of them. */
 static void add_look(struct batch *b, bool all)
 {
 	struct bl_buf *text = &b->s->text;
@@ -264,7 +265,8 @@ static int look_at_all(struct batch *b, struct bl_err *err)
 	return bl_session_each(b->s, UINT_MAX, read_all, b, err);
 }
 
-/* The look has the last row, because a compound needs a row that brings the fences along. */
+/* Is the last row's fence as computed? The look reads that row also because the fences of a
+ * compound come as columns of a row. */
 static bool are_in_order(const struct batch *b)
 {
 	const struct bl_entry *last = NULL;

@@ -12,31 +12,32 @@
  * costs both sides a system call, and wakes the client: together a quarter of what a batch of four
  * rows costs.
  *
- * Where that meets an error, two packets find out what is simple, and change that alone. The first
- * rings the doorbells of the acquisitions, and looks which of their keys are free:
+ * After an error, two packets do the simple entries alone. The first takes the doorbells of the
+ * acquisitions, and looks which of their keys are free:
  *
  *     SELECT GET_LOCK(...), ...; SELECT ... of acquisitions
  *
- * The second is as above, with those that turned out to be simple.
+ * The second is as above, with the entries that turned out to be simple.
  *
- * A doorbell that is given tells that the row is free, unless its holder has no doorbell, or has
- * lost it. Such a row may be fenced by a transaction, and the INSERT would wait for that. A
- * compound does not wait for locks, and is refused; all others look at the rows first.
+ * If the server gives a doorbell, the key is free, unless its holder has no doorbell, or has lost
+ * it. A transaction may have fenced such a holder's row, and the INSERT would wait for the
+ * transaction. A compound does not wait for locks: it is refused. All other batches look at the
+ * rows first.
  *
- * Rows are locked within one packet alone, until it commits: a client that stands
- * still between the two keeps nobody from a row. Of the rows that it deletes, none is fenced by
- * a transaction, for only their owner's client could have done so: it knows, and leaves them out.
+ * Rows are locked only within the second packet, until it commits: a client that stands still
+ * between the two packets keeps nobody from a row. No transaction has fenced a row that the batch
+ * deletes: only the client of the row's owner can do so, and it leaves such rows out of the batch.
  *
- * A hold whose row is gone ends the batch before COMMIT, for the DELETE does not tell which one
- * that is. Then each goes alone.
+ * If the row of a hold is gone, the batch ends before COMMIT, because the DELETE does not tell
+ * which row it missed. Then each entry goes alone.
  *
- * Without releases there is no need for START TRANSACTION and COMMIT, whose answers cost more than
- * what they do: the INSERT commits itself. A compound keeps them: they have no answers there, and
- * it may have to be undone behind its INSERT.
+ * Without releases the INSERT commits itself. START TRANSACTION and COMMIT are left out, because
+ * their answers cost more than their work. A compound keeps them: they have no answers there, and
+ * the compound may have to be undone after its INSERT.
  *
- * Fences are drawn behind all the doorbells, as those of a set. One INSERT of several rows gets
- * them in order, at a distance that the session's auto_increment_increment tells, if all rows are
- * new: InnoDB draws as many numbers at once as there are rows. So no row has to be read. */
+ * Fences are drawn after all doorbells are taken, as for a set. If all rows are new, one INSERT
+ * gets its fences in order, at a distance of the session's auto_increment_increment: InnoDB draws
+ * the numbers for all rows at once. So no row has to be read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +89,8 @@ static void add_from(struct batch *b, const char *columns, bl_batch_filter *whic
 	add_keys(b, which);
 }
 
-/* The holds themselves: owners of this client, and fences, of which no two rows have the same. */
+/* A condition that names the holds: by owners of this client, and by fences, of which no two rows
+ * have the same. */
 static void add_holds(struct batch *b, bl_batch_filter *which)
 {
 	struct bl_buf *text = &b->s->text;
@@ -128,7 +130,7 @@ size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX])
 	return n;
 }
 
-/* 1: it is ours. Else the connection that has it, below 0. */
+/* 1: the doorbell is ours. Else the connection that has it, as a number below 0. */
 static void add_bells_to_ring(struct batch *b)
 {
 	const char *comma = "";
@@ -151,8 +153,8 @@ static void add_rings(struct batch *b)
 	bl_sleepers_add_rings(b->s, bells, bl_batch_bells(b, bells));
 }
 
-/* True if all keys of acquisitions are free. Doorbells up to the first that is not given are rung.
- */
+/* A condition: the keys of all acquisitions are free. It takes their doorbells, up to the first
+ * that somebody else has. */
 static void add_free(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
@@ -172,9 +174,9 @@ static void add_free(struct batch *b)
 	bl_buf_adds(text, ")");
 }
 
-/* An error unless all the releases' rows were there, and, at once, all the others are free; else
- * the step of fences. It is a SELECT also in a compound, because an IF would lock the rows that it
- * reads, and so wait for them. INTO: no answer. */
+/* Answers with the step of fences; or with an error, unless the rows of all releases were there and
+ * (at once) the keys of all acquisitions are free. A compound uses a SELECT, too: an IF would lock
+ * the rows that it reads, and so wait for them. INTO: the SELECT has no answer. */
 static void add_guard(struct batch *b)
 {
 	bool asks = b->at_once && b->acquisitions > 0;
@@ -193,7 +195,6 @@ static void add_guard(struct batch *b)
 	b->commit++;
 }
 
-/* The last one of those that are inserted. */
 static const struct bl_entry *last_insert(const struct batch *b)
 {
 	size_t i = b->n;
@@ -212,7 +213,7 @@ static struct bl_sql_row row_of(const struct batch *b, const struct bl_entry *e)
 	                           .bell = !b->shared};
 }
 
-/* Of a compound the times are computed once, for the lease that the last row has. */
+/* A compound computes the times once, for the lease of the last row. */
 static void add_batch_insert(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;
