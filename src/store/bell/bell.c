@@ -8,8 +8,8 @@
 #include "base/rnd.h"
 #include "store/session/errclass.h"
 
-/* How much later than asked the server may answer before we take the wait for
- * over and the connection for lost. */
+/* If an answer comes later than asked by more than this, the wait is over and the connection counts
+ * as lost. */
 #define LATE_MS 100
 
 /* Parts go in with their NULs, so that "ab", "c" and "a", "bc" differ. */
@@ -62,7 +62,7 @@ int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *
 	ready = bl_session_poll(s, wake_fd, bl_deadline_in_ms(ms + LATE_MS));
 	if (ready == BL_READY_ANSWER)
 		return read_ring(s, ret, err);
-	/* An answer may still come: nobody must read it as another's. */
+	/* An answer may still come: nobody must read it as the answer to another statement. */
 	if (ready == BL_READY_WAKE)
 		bl_session_leave(s);
 	s->gone = true;

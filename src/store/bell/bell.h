@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "store/session/session.h"
 
-/* What the names of a client's doorbells have in common. table: as in bl_sql. */
+/* The hash from which all doorbell names of a client start. table: as in bl_sql. */
 struct bl_hash bl_bell_seed(const char *database, const char *table);
 
 /* The name has a fixed length whatever the key is. */
@@ -17,12 +17,12 @@ enum bl_heard {
 	BL_HEARD_WAKE  /* wake_fd became readable; the session is gone */
 };
 
-/* Waits in line at the bell, for ms at most. The session must hold no other
- * bell: two that wait for each other's would be a deadlock. Errors: CONN, DB. */
+/* Waits in line for the bell, for ms at most. The session must have no other bell: two sessions
+ * that wait for each other's bell would be a deadlock. Errors: CONN, DB. */
 int bl_bell_wait(struct bl_session *s, const char *bell, int64_t ms, int wake_fd,
                  enum bl_heard *ret, struct bl_err *err);
 
-/* The same for a sleep: sends what stands in s->text, a SELECT of a number. *ret RING: it is 1. */
+/* The same for a sleep: sends s->text, a SELECT of a number. *ret RING: the number is 1. */
 int bl_bell_sleep(struct bl_session *s, int64_t ms, int wake_fd, enum bl_heard *ret,
                   struct bl_err *err);
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "bizlock:" and what follows is a doorbell; the names of watchers are as long. */
+/* A doorbell's name is "bizlock:" and a hash. A sleeper's name differs from it in the first 7 bytes
+ * only. */
 #define PREFIX_LEN 7
 
 void bl_sleepers_add_name(struct bl_buf *text, const char *before, unsigned slot, const char *bell,
@@ -27,8 +28,9 @@ unsigned bl_sleepers_slots(enum bl_sleepers whom, unsigned *ret_end)
 	return whom == BL_SLEEPERS_FIRST ? BL_FIRST_NAME : 0;
 }
 
-/* A number that is divided by zero gives a warning (settings.c asks for it), NULL gives none. The
- * answer to DO counts warnings, and has no rows: a SELECT costs four times what this does. */
+/* IS_USED_LOCK()/0 gives a warning if somebody has the lock (settings.c asks for such warnings),
+ * and none if it is NULL/0. The answer to DO counts warnings, and has no rows: a SELECT costs four
+ * times as much. */
 static void add_questions(struct bl_buf *text, const char *before, const char *bell,
                           enum bl_sleepers whom)
 {
@@ -41,10 +43,10 @@ static void add_questions(struct bl_buf *text, const char *before, const char *b
 	}
 }
 
-/* Of several keys one question asks whether anybody watches at all: it costs an eighth of what the
- * others do, which follow only if so. Whoever sleeps has BL_SLEEP_LOCK, or waits for one that has
- * it. A sleeper that gets it after the question wakes up, and looks at its rows before it sleeps
- * again; and these are gone by then. */
+/* For several keys on MariaDB, one question asks whether anybody sleeps at all. It costs an eighth
+ * of the questions for each key, which follow only after a yes. A sleeper has BL_SLEEP_LOCK, or
+ * waits for it, so somebody has it. A sleeper that gets BL_SLEEP_LOCK after the question wakes up,
+ * and looks at its rows before it sleeps again; the released rows are gone by then. */
 void bl_sleepers_add_rings(struct bl_session *s, const char *const *bells, size_t n)
 {
 	bool one_question = s->sql->mariadb && n > 1;
@@ -69,17 +71,17 @@ void bl_sleepers_add_question(struct bl_buf *text, const char *const *bells, siz
 		add_questions(text, i == 0 ? "DO IS_USED_LOCK" : ",IS_USED_LOCK", bells[i], whom);
 }
 
-/* More than these are woken by their own next look. */
+/* At most this many sleepers are woken. The rest find out by their own next look. */
 #define WOKEN_MAX 16
 
-/* One that sleeps, and the name by which it was found. */
+/* A connection that sleeps, and the name by which it was found. */
 struct sleeper {
 	uint64_t connection;
 	const char *bell;
 	unsigned slot;
 };
 
-/* One number for each name, 0 where nobody has it. */
+/* The answer has a connection's number for each name, 0 where nobody has the name. */
 static unsigned read_sleepers(struct bl_rows *rows, const char *const *bells, size_t n,
                               enum bl_sleepers whom, struct sleeper ret[WOKEN_MAX])
 {
@@ -125,9 +127,9 @@ static unsigned find_sleepers(struct bl_session *s, const char *const *bells, si
 	return found;
 }
 
-/* The server asks once more whether the connection has the name. A first in line that has given it
- * back is awake, and may be at work: MariaDB and MySQL drop the rest of a packet, without an
- * answer, when KILL QUERY comes between two of its statements, and the client waits until its
+/* The KILL checks once more that the connection has the name. A first in line that has given the
+ * name back is awake, and may be at work. When KILL QUERY comes between two statements of a packet,
+ * MariaDB and MySQL drop the rest of the packet without an answer, and the client waits until its
  * timeout. */
 static void end_sleep_of(struct bl_session *s, const struct sleeper *sleeper)
 {
@@ -161,7 +163,8 @@ int bl_sleepers_ring(struct bl_session *s, const char *const *bells, size_t n, s
 	bl_buf_reset(&s->text);
 	bl_sleepers_add_rings(s, bells, n);
 	rc = bl_session_run_text(s, NULL, err);
-	if (rc != BIZLOCK_OK) { /* only the end of the connection is sure to give it back */
+	if (rc != BIZLOCK_OK) { /* only the end of the connection is sure to give the doorbells
+		                   back */
 		bl_session_leave(s);
 		return rc;
 	}

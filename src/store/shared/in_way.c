@@ -25,7 +25,7 @@ void bl_shared_add_count(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_adds(&s->text, " AND " SHARING " AND timeout > " NOW ")");
 }
 
-/* The doorbell comes with a row even where the lock has none. */
+/* There is one row, with the doorbell, even if the lock has no rows. */
 void bl_shared_add_look(struct bl_session *s, const struct bl_wish *wish, const char *slot)
 {
 	if (wish->bell)
@@ -68,9 +68,10 @@ static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row
 	dead->row = *row;
 }
 
-/* A row of the owner's own that is of the other kind is what a lost statement has left. It is in
- * the way as anybody's is, until it has been swept or its lease is over: one that took a sharer's
- * row for its own would have the lock alone where nobody that shares it looks. */
+/* An own row of the other kind (a sharer's in slot 0, an exclusive contender's elsewhere) was left
+ * by a statement whose reply was lost. It is in the way like anybody's, until it is swept or its
+ * lease is over. If an exclusive contender took a sharer's row for its own, it would have the lock
+ * in a slot where no sharer looks. */
 static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row, bool mine)
 {
 	struct bl_shared_seen *seen = j->seen;
@@ -97,8 +98,8 @@ static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row,
 	}
 }
 
-/* Whom to wait for: who has it exclusively; else, of those that share it, the last or the first
- * whose lease will be over. */
+/* Whom to wait for: the exclusive owner; else the sharer whose lease ends last (an exclusive wish)
+ * or first (a limit is reached). */
 void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl_shared_seen *ret,
                      struct bl_shared_dead *dead)
 {
@@ -128,7 +129,7 @@ void bl_shared_judge(const struct bl_wish *wish, struct bl_rows *rows, struct bl
 
 /* ---- clearing ---------------------------------------------------------------------------- */
 
-/* Those that no transaction has locked, one bit each by their order. */
+/* *ret: one bit for each dead row, in order; 1: no transaction has locked it. */
 static int probe(struct bl_session *s, const struct bl_wish *wish,
                  const struct bl_shared_dead *dead, uint64_t *ret, struct bl_err *err)
 {
@@ -157,9 +158,10 @@ static int probe(struct bl_session *s, const struct bl_wish *wish,
 	return rc;
 }
 
-/* Nobody fences a hold that is over, so what was not locked is not locked now. But it may live
- * again: a renewal that was sent in time, and kept waiting until the lease was over, counts from
- * when it was sent. Then, or if its owner has just released it, nothing was cleared. */
+/* Nobody fences a hold whose lease is over, so a row that probe() found unlocked still is. But the
+ * lease may be running again: a renewal that was sent in time, and had to wait until the lease was
+ * over, counts from when it was sent. Then, or if the owner has just released the row, nothing is
+ * cleared. */
 static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bool held,
                      struct bl_shared_seen *seen, struct bl_err *err)
 {
@@ -175,7 +177,7 @@ static int clear_row(struct bl_session *s, struct bl_key key, uint64_t fence, bo
 	return rc;
 }
 
-/* Slot 0 is taken as it is, and remembers who left it. */
+/* An exclusive contender takes slot 0 over as it is: the row remembers who left it. */
 static bool is_cleared(const struct bl_wish *wish, uint32_t slot)
 {
 	return slot > 0 || !wish->exclusive;
@@ -223,7 +225,7 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_sha
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_shared_judge(wish, rows, ret, probes ? &dead : NULL);
-	ret->before = 0; /* of an earlier text */
+	ret->before = 0; /* @bizlock_before is of an earlier text */
 	bl_rows_free(rows);
 	return dead.count ? clear_dead(s, wish, &dead, how, ret, err) : rc;
 }

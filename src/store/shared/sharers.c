@@ -1,4 +1,4 @@
-/* Going for a row of a shared lock. */
+/* Taking a row of a shared lock, and drawing new fences for it. */
 #include "store/shared/sharers.h"
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 #include "store/session/errclass.h"
 #include "store/shared/in_way.h"
 
-/* Why it cannot have a row now: then @bizlock_slot is NULL. The reads lock nothing. */
+/* A condition: the contender cannot have a row now. Then @bizlock_slot is NULL. The reads lock
+ * nothing. */
 static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 {
 	const struct bl_wish *wish = &go->wish;
@@ -35,8 +36,8 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 	bl_buf_adds(&s->text, ")");
 }
 
-/* The lowest that nobody has, NULL: there is none. Up to it each slot is its own number among those
- * that are taken. So one pass over the rows finds it, whatever the limit is. */
+/* The lowest free slot, NULL: there is none. Below it the nth taken slot is slot n, so one pass
+ * over the rows finds it, whatever the limit is. */
 static void add_free_slot(struct bl_session *s, const struct bl_wish *wish)
 {
 	bl_buf_adds(&s->text, "(SELECT NULLIF(COUNT(*) + 1, ");
@@ -76,9 +77,9 @@ static void add_type(struct bl_session *s, const struct bl_key *key)
 	bl_sql_literal(&s->text, "_utf8mb4", key->type, key->type_len);
 }
 
-/* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A sharer's row that is
- * there and over has no owner, for others are in the way; slot 0 may have one, who has died. If it
- * is our own, by a statement whose reply was lost, its lease begins anew. */
+/* As in TAKE (sql.c): a NULL biz_type is refused, `timeout` comes last. A sharer's row that is over
+ * has no owner here: with an owner it would be in the way. Slot 0 may have an owner, who has died.
+ * If a row is our own, from a statement whose reply was lost, its lease begins anew. */
 #define ANEW(column) ", " column " = IF(" OVER ", VALUES(" column "), " column ")"
 
 void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
@@ -122,7 +123,7 @@ static void add_if_ours(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_adds(&s->text, " AND timeout > " NOW ", ");
 }
 
-/* Up to what becomes of a row that is there: one that is nobody's, and free. */
+/* An INSERT of a free row, without an owner; up to what becomes of a row that is there. */
 static void add_free_row(struct bl_session *s, const struct bl_wish *wish, uint32_t slot)
 {
 	struct bl_key key = *wish->key;
@@ -139,7 +140,7 @@ static void add_header(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_adds(&s->text, "fence;");
 }
 
-/* Where the row has gone meanwhile, a free one stays. */
+/* If the owner's row has gone meanwhile, the INSERT leaves a free row. */
 static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t slot,
                      int64_t lease_us)
 {
@@ -193,9 +194,9 @@ static int look_behind(struct bl_session *s, const struct sent *g, struct bl_err
 	               : bl_session_refuse(s, err, "no rows where they were asked for");
 }
 
-/* The release of an owner that had the lock alone has deleted slot 0. A sharer that is next in line
- * makes it before it gives the doorbell on: else the one behind it, if it wants the lock alone,
- * would make slot 0, and pass it. Where slot 0 is there it may be fenced, and is not touched. */
+/* The release of an exclusive owner deletes slot 0. A sharer that is next in line makes slot 0
+ * before it passes the doorbell on: else an exclusive contender behind it would make slot 0, and
+ * overtake it. A slot 0 that is there may be fenced, and is not touched. */
 static int lacks_header(struct bl_session *s, const struct bl_shared_go *go, bool *ret,
                         struct bl_err *err)
 {
@@ -215,7 +216,8 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 {
 	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
 	bool looks = !bl_sql_in_cluster(s->sql);
-	bool draws = go->wish.exclusive && looks && !go->stay; /* a place gets its hold's later */
+	bool draws = go->wish.exclusive && looks && !go->stay; /* a place in line gets its hold's
+	                                                          fence later */
 	bool heads;
 	int rc = lacks_header(s, go, &heads, err);
 
@@ -229,8 +231,9 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 	add_choice(s, go);
 	g->inserts = 1 + (go->bell == BL_BELL_RING) + heads;
 	add_insert(s, go);
-	/* Now that it is to be seen: others may have had a larger one before. A cluster's member
-	 * may not have applied theirs yet, so its own number may be smaller still. */
+	/* A new fence, now that our row is visible: earlier owners may have had a larger one than
+	 * the first. A cluster's member may not have applied the earlier rows yet, so its number
+	 * could be smaller even now. */
 	if (draws)
 		add_draw(s, &go->wish, 0, 0);
 	if (looks)
@@ -246,7 +249,7 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 	return rc;
 }
 
-/* The doorbell, if it was rung, stays with a contender whose row was refused. */
+/* A contender whose row was refused keeps the doorbell, if it got it. */
 static int refused(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret,
                    struct bl_err *err)
 {
@@ -278,7 +281,7 @@ static int insert(struct bl_session *s, const struct bl_shared_go *go, struct bl
 	return bl_session_exec(s, BL_STMT_SHARED_TAKE, ret, err);
 }
 
-/* The same in prepared statements: it is the common case, and a third of the work. */
+/* The same by prepared statements, which are a third of the work; this is the common case. */
 static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
                          enum bl_took *ret_took, struct bl_shared_seen *ret, struct bl_err *err)
 {
@@ -298,7 +301,7 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 		*ret_took = BL_TOOK_SLOT;
 		return BIZLOCK_OK;
 	}
-	/* What failed may have made a row. */
+	/* A statement that failed may have made a row. */
 	*ret_took = BL_TOOK_MAYBE;
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -373,7 +376,7 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
 	return rc;
 }
 
-/* Of the rows of the key's lock for which the rest of the text holds, *ret_slot is the first. */
+/* key->slot: the first slot of the rows that the text finds. */
 static int ask_slot(struct bl_session *s, struct bl_key *key, bool *ret_found, struct bl_err *err)
 {
 	int64_t next = 0;

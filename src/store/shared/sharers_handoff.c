@@ -1,4 +1,4 @@
-/* A slot of a shared lock goes from hand to hand. */
+/* Handing a slot of a shared lock from its owner to the next one. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ static void add_slot_0(struct bl_session *s, const struct bl_wish *wish)
 	bl_shared_add_exists(s, wish, "slot = 0 AND " TAKEN);
 }
 
-/* A contender in slot 0 waits to be alone, or for fewer to hold the lock. A row that never goes
- * must not keep it out.
+/* No slot is handed over while a contender waits in slot 0, or too many share the lock: a row that
+ * is handed on and on never goes, and would keep waiters out.
  *
  * A contender that comes for slot 0 between the two reads may have drawn its fence before the row
  * got its own. If the row were given and released before that contender looks, it would find

@@ -1,5 +1,5 @@
-/* How the first in line for a lock waits for others to leave, and is woken. It has a named
- * lock while it sleeps, by which whoever leaves finds it, as with those that watch
+/* How the first in line for a lock waits for others to leave, and is woken. While it sleeps it has
+ * a named lock. An owner that leaves finds it by that name, as it finds watchers
  * (bell/sleepers.h). */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "store/session/errclass.h"
 #include "store/shared/in_way.h"
 
-/* A statement that was ended from outside may have left us the name. */
+/* A statement that was killed may have left us the name. */
 static int take_name(struct bl_session *s, const char *bell, bool *ret, struct bl_err *err)
 {
 	int64_t got = 0;
@@ -23,8 +23,8 @@ static int take_name(struct bl_session *s, const char *bell, bool *ret, struct b
 	return rc;
 }
 
-/* With a name that stays, others would end statements that do not sleep; with BL_SLEEP_LOCK,
- * batches would look for sleepers where there are none. */
+/* If the name stayed, others would kill statements of ours that do not sleep. If BL_SLEEP_LOCK
+ * stayed, batches would look for sleepers where there are none. */
 static void free_names(struct bl_session *s, const char *bell)
 {
 	struct bl_err ignored;
@@ -51,10 +51,9 @@ void bl_shared_add_in_way(struct bl_session *s, const struct bl_wish *wish)
 	bl_buf_addf(&s->text, " >= %" PRIu32, wish->limit);
 }
 
-/* Condition and sleep are one statement, so nobody leaves in between unnoticed: 1 if it was woken,
- * 0 if not, 2 if it did not sleep. Where it waits for a named lock, it answers NULL when it is
- * woken.
- */
+/* Condition and sleep are one statement, so nobody leaves unnoticed between them. It answers 1 if
+ * it was woken, 0 if not, 2 if it did not sleep. A wait for a named lock gives NULL when it is
+ * woken. */
 static void add_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms)
 {
 	bl_buf_reset(&s->text);
@@ -72,7 +71,7 @@ int bl_shared_sleep(struct bl_session *s, const struct bl_wish *wish, int64_t ms
 	int rc = take_name(s, wish->bell, &named, err);
 
 	*ret = BL_HEARD_NONE;
-	if (rc != BIZLOCK_OK) { /* it may have been ended when it had the name */
+	if (rc != BIZLOCK_OK) { /* it may have been killed after it got the name */
 		if (!s->gone)
 			free_names(s, wish->bell);
 		return rc;
