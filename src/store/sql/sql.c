@@ -9,19 +9,19 @@
 
 /* In the templates @T is the table, and @BELL the connection that has the doorbell.
  *
- * A lease is over exactly when timeout <= now, in every statement. Whoever has not got the row is
- * told so by an error, and whoever has got it by none. Affected rows say something else where a
- * proxy has set CLIENT_FOUND_ROWS, where the table has system versioning, and where it has
- * triggers; what LAST_INSERT_ID(x) is to bring back does not come where it has triggers. An error
- * comes as it is. VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does not
- * know; VALUES() is what both understand. */
+ * A lease is over exactly when timeout <= now, in every statement. An acquisition that does not get
+ * the row is told so by an error; without an error it has the row. The number of affected rows is
+ * not reliable: it differs where a proxy has set CLIENT_FOUND_ROWS, and where the table has system
+ * versioning or triggers. With triggers the value of LAST_INSERT_ID(x) is lost, too. An error
+ * arrives as it is. VALUES() is deprecated on MySQL in favour of a row alias, which MariaDB does
+ * not know; VALUES() is what both understand. */
 #define NEW_ROW(type, bell)                                                                        \
 	"INSERT INTO @T (biz_id, biz_type, slot, owner, reentrant, timeout, bell, note, "          \
 	"gmt_create, gmt_modified) VALUES (?, " type ", 0, ?, 1, " NOW                             \
 	" + INTERVAL ? MICROSECOND, " bell ", ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE "
-/* A row that is there has an error for each: its lease is over (bl_told_over()), or not
- * (bl_told_held()). Most keys are free, and the assignments of a takeover cost a tenth of the
- * statement even so. */
+/* If a row is there, the error tells whether its lease is over (bl_told_over()) or not
+ * (bl_told_held()). The statement takes no row over: most keys are free, and the assignments of a
+ * takeover would cost a tenth of the statement even then. */
 #define TAKE_FREE(type, bell)                                                                      \
 	NEW_ROW(type, bell) "reentrant = IF(" OVER ", 4294967296, EXP(999 + reentrant))"
 
@@ -34,7 +34,7 @@
 #define MINE " AND owner = ? AND fence = ?"
 
 #define DROP "DELETE FROM @T WHERE " SLOT MINE
-/* As in bl_sleepers_add_rings(), of the watchers' names that go with a doorbell. */
+/* The question of bl_sleepers_add_rings(), for one of the watchers' names of a doorbell. */
 #define WATCHED(slot) "IS_USED_LOCK(INSERT(?,1,7,'bizwat" slot "'))/0"
 
 /* Leaves out rows that are free: nobody has them. */
@@ -117,7 +117,7 @@ unsigned bl_sql_rows(enum bl_stmt stmt)
 	return templates[stmt].rows;
 }
 
-/* Behind what begins at `at`: a text in quotes, a comment, or one character. */
+/* The end of what begins at `at`: a text in quotes, a comment, or one character. */
 static const char *skip(const char *at, const char *end)
 {
 	const char *close = NULL;
@@ -221,13 +221,14 @@ void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *
 		            ms, bell, ms / 1000 + 1);
 }
 
-/* All who are in SLEEP() on MariaDB share one mutex, and where there are several a KILL QUERY is
- * stuck for 2 s now and then. So there one connection alone is in it, and all others wait for a
- * named lock that this one has. MySQL is free of that, and knows no fractions of a second in
- * GET_LOCK.
+/* All connections in SLEEP() on MariaDB share one mutex. With several of them, a KILL QUERY is
+ * stuck for 2 s now and then. So only one connection is in SLEEP(), and all others wait for a named
+ * lock that it has. MySQL does not have this fault, and its GET_LOCK knows no fractions of a
+ * second.
  *
- * A session that keeps the named lock has it for its next sleep: to get it counts as a sleep that
- * is over. One that does not keep it goes on to SLEEP(), so there is a quarter left for that. */
+ * A session that keeps the named lock has it for its next sleep: its sleep is over when it gets the
+ * lock. A session that does not keep it goes on to SLEEP(), so a quarter of the time is left for
+ * that. */
 void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool keeps)
 {
 	char s[32];
@@ -250,8 +251,8 @@ void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool
 
 #define AT_A_BELL "STATE = 'User lock' AND INFO LIKE 'SELECT%%GET_LOCK(''bizlock:%%'"
 
-/* The bell stands between the first two quotes of what bl_sql_wait_bell() makes. MySQL
- * knows no finer time than seconds there. */
+/* The bell stands between the first two quotes of bl_sql_wait_bell()'s text. MySQL knows no finer
+ * time than seconds there. */
 void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
                     const char *others)
 {

@@ -1,5 +1,6 @@
-/* The text of every statement, made once per client: the two servers' dialects
- * and the table prefix are dealt with here and nowhere else. */
+/* The SQL texts: the prepared statements, made once per client with its table prefix, and the parts
+ * that all other statements are made of. Most differences between the two servers' dialects are
+ * dealt with here. */
 #ifndef BL_STORE_SQL_SQL_H
 #define BL_STORE_SQL_SQL_H
 
@@ -20,7 +21,7 @@ enum bl_stmt {
 	BL_STMT_DEPTH,     /* re-entry, or a level given back */
 	BL_STMT_RENEW,
 	BL_STMT_DROP,        /* the last release, without a doorbell */
-	BL_STMT_SHARED_TAKE, /* one slot more */
+	BL_STMT_SHARED_TAKE, /* a slot of a lock that is shared without a limit */
 	BL_STMT_PAGE,        /* rows from a slot of a key on */
 	BL_STMT_PAGE_TYPE,   /* the same of one biz_type */
 	BL_STMT_PAGE_KEY,    /* the rows of one key */
@@ -69,7 +70,7 @@ static inline bool bl_sql_in_cluster(const struct bl_sql *sql)
 /* Parameters of a statement: BL_PARAMS_MAX of them, or ended by BL_P_END. */
 const enum bl_param *bl_sql_params(enum bl_stmt stmt);
 
-/* The rows that it has at most. */
+/* The most rows that its answer may have. */
 unsigned bl_sql_rows(enum bl_stmt stmt);
 
 /* How many statements a text has. */
@@ -86,19 +87,19 @@ void bl_sql_free(struct bl_sql *sql);
  * owners travel as hexadecimal literals, so nothing needs escaping. */
 void bl_sql_wait_bell(const struct bl_sql *sql, struct bl_buf *ret, const char *bell, int64_t ms);
 
-/* An expression that is 0 after this time, or a while before, and 1 or NULL when KILL QUERY ends
- * it. On MariaDB all that sleep so have this named lock, or wait for it. A session that does not
- * keep it gives it back afterwards. */
+/* An expression that sleeps: 0 after ms, or somewhat earlier; 1 or NULL when KILL QUERY ends it. On
+ * MariaDB every such sleeper has this named lock, or waits for it. keeps false: the caller gives it
+ * back afterwards. */
 #define BL_SLEEP_LOCK "bizsleep"
 void bl_sql_sleep(const struct bl_sql *sql, struct bl_buf *ret, int64_t ms, bool keeps);
 
-/* The connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the
- * longest wait first. Behind them those whose numbers `others` has, each before a comma; their bell
- * is "". schema: the one whose table processlist is read. */
+/* Lists the connections in bl_sql_wait_bell(): number, user, host, milliseconds, and the bell; the
+ * longest wait first. After them come the connections in `others`, numbers that each end with a
+ * comma; their bell is "". schema: whose table processlist is read. */
 void bl_sql_waiters(const struct bl_sql *sql, struct bl_buf *ret, const char *schema,
                     const char *others);
 
-/* A name in back quotes, which no sql_mode has another meaning for: doubled inside, and
+/* A name in back quotes, which mean the same in every sql_mode. A back quote inside is doubled, and
  * all else stands for itself. */
 void bl_sql_name(struct bl_buf *ret, const char *name, size_t len);
 
@@ -116,35 +117,36 @@ void bl_sql_key(struct bl_buf *ret, const struct bl_key *key);
 void bl_sql_hold(struct bl_buf *ret, const struct bl_key *key, const char *owner, uint64_t fence);
 void bl_sql_living(struct bl_buf *ret);
 
-/* Around the WHERE of a subquery of keys, "... (SELECT biz_id, biz_type[, slot] FROM table": of the
- * rows that it finds, n at most, those that nobody has locked are ours alone until the statement is
- * committed, and what follows changes them, as `l`, and touches no others. There is no UPDATE, and
- * no DELETE, that skips locked rows by itself. It is one statement: were it two, everybody would
- * wait for the rows while a client stands still between them. skip_locked false: for one row, which
- * is waited for. */
+/* Follows the WHERE of a subquery of keys, "... (SELECT biz_id, biz_type[, slot] FROM table". The
+ * subquery locks the rows that it finds, n at most, and skips rows that somebody else has locked.
+ * The text that follows changes these rows, as `l`, and touches no others. No UPDATE and no DELETE
+ * can skip locked rows without a subquery. Both are one statement: between two, a client that
+ * stands still would keep everybody waiting for the rows. skip_locked false: for one row, which is
+ * waited for. */
 void bl_sql_join_selected(struct bl_buf *ret, const char *table, bool slots, uint32_t n,
                           bool skip_locked);
 
-/* And that bl_sql_give() has made it what it is. */
+/* WHERE, to be added: the row is as bl_sql_give() left it. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us);
 
-/* rest_us: the row stays until that long after the hold began, 0: it goes. BL_ROW_STAYS: it is
- * free, and stays, because others may share the lock under it: see store/shared/sharers.h. */
+/* rest_us > 0: the row rests until rest_us after the hold began. 0: the row is deleted.
+ * BL_ROW_STAYS: the row becomes free, and stays, because others may share the lock: see
+ * store/shared/sharers.h. */
 enum { BL_ROW_STAYS = -1 };
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us);
 
-/* What becomes of a row that is given back by somebody who may not have had the lock. */
+/* The rest_us for an owner who may not have had the lock. */
 int64_t bl_sql_rest_of_others(const struct bl_key *key);
 
-/* The same of a row that its owner does not know of; but not one that an ended thread of the same
- * number left, which has another fence. */
+/* The same for a row that its owner does not know of. The row with the fence but_fence is spared:
+ * an ended thread with the same number, and so the same owner name, left it. */
 void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                   const char *owner, uint64_t but_fence);
 
 /* What a row is to the reaper. */
 enum bl_reap_kind {
-	BL_REAP_NONE, /* of use, or not long enough over */
+	BL_REAP_NONE, /* in use, or not over for long enough */
 	BL_REAP_LEASES,
 	BL_REAP_RESTS,
 	BL_REAP_ROW_LOCKS,
@@ -155,36 +157,36 @@ enum bl_reap_table { BL_REAP_LOCKS, BL_REAP_OF_ROW_LOCKS, BL_REAP_TABLES };
 
 const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table);
 
-/* n rows after a key, whose literals these are, or (NULL) from the beginning on: id,
- * type, kind, and slot, but of row locks. */
+/* Reads n rows after a key, which is given as literals; NULL: from the beginning. Columns: id,
+ * type, kind, and slot, which row locks do not have. */
 void bl_sql_reap_page(const struct bl_sql *sql, struct bl_buf *ret, enum bl_reap_table table,
                       int64_t older_us, const char *after_id, const char *after_type,
                       uint32_t after_slot, uint32_t n);
 
-/* Rows, as n lists of literals that are parted by commas. */
+/* The keys of n rows: lists of literals, with commas between them. */
 struct bl_sql_keys {
 	struct bl_buf text;
 	uint32_t n;
 };
 
-/* Makes rows of slot 0 the owner's, if they are free and can go, with leases that are over: whoever
- * comes may clear or take them. Others are not touched. */
+/* Marks rows of slot 0 that are free and can go: they become the owner's, with leases that are
+ * over, so any contender may clear or take them. Other rows are not touched. */
 void bl_sql_mark(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
                  int64_t older_us, const char *owner);
 
-/* Deletes those that still can go, and tells how many microseconds the server took for it. Rows of
- * slot 0 can go if they are marked, or a holder that died has left them; and none of them while
- * somebody shares one of these locks: then those that are marked are free again. */
+/* Deletes the rows that can still go, and answers how many microseconds the server took. A row of
+ * slot 0 can go if it is marked, or a holder that died has left it. While somebody shares one of
+ * these locks no row of slot 0 goes, and the marked rows become free again. */
 void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_sql_keys *keys,
                        int64_t older_us, const char *owner);
 void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
                            const struct bl_sql_keys *keys, int64_t older_us);
 
-/* How much older than the last use of a row lock biz_row_lock.gmt_create may be: else each use
- * would have to write. */
+/* biz_row_lock.gmt_create is at most this much older than the last use of the row lock. Were it
+ * exact, each use would have to write. */
 #define BL_SQL_USED_US (600 * INT64_C(1000000))
 
-/* Brings it up to date, unless the row is locked. */
+/* Brings gmt_create up to date, unless the row is locked. */
 void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key);
 
 /* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
@@ -194,24 +196,25 @@ struct bl_sql_row {
 	int64_t lease_us;
 	bool if_rung;                /* the whole statement is refused unless @bizlock_rung is 1 */
 	bool bell;                   /* the connection has its doorbell */
-	bool now_is_set, end_is_set; /* bl_sql_set_times() has come before; for its lease */
+	bool now_is_set, end_is_set; /* bl_sql_set_times() came before; and had this lease */
 };
 
-/* A statement that computes the times of rows once. Each time they are computed costs as much as a
- * row's place in the index. */
+/* Adds a statement that computes the times of all rows once. To compute them for a row costs as
+ * much as the row's place in the index. */
 void bl_sql_set_times(struct bl_buf *ret, int64_t lease_us);
 
 void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret);
 void bl_sql_add_to_set(struct bl_buf *ret, bool first, const struct bl_sql_row *row);
 
-/* One that is nobody's, where none is there: to draw the fence again of one that is. */
+/* Adds a free row, without an owner. Where a row is there, the INSERT serves to draw its fence
+ * again. */
 void bl_sql_add_free_row(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_set(struct bl_buf *ret);
 void bl_sql_begin_again(struct bl_buf *ret); /* a new fence, no more, where a condition is true: */
 void bl_sql_end_again(struct bl_buf *ret);   /* it stands between these two */
-/* Instead of the end of a set: all of them new, or nothing. */
+/* In place of bl_sql_end_set(): all rows must be new, or nothing is done. */
 void bl_sql_end_batch(struct bl_buf *ret);
-/* looks: and whether anybody shares the lock, or a row of one who did is in the way. */
+/* looks: also asks whether anybody shares the lock, or a former sharer's row is in the way. */
 void bl_sql_read_set(const struct bl_sql *sql, struct bl_buf *ret, bool looks);
 
 #endif

@@ -1,4 +1,5 @@
-/* Texts for one hold: which row is its own, and what becomes of that. */
+/* SQL for one hold: the conditions that select its row, and how the row is given away or
+ * dropped. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_o
 	            depth, lease_us);
 }
 
-/* The lease was lease_us then, or longer already. */
+/* bl_sql_give() made the lease lease_us, unless it was longer already. */
 void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 {
 	bl_buf_addf(ret,
@@ -65,7 +66,7 @@ void bl_sql_exported(struct bl_buf *ret, uint32_t depth, int64_t lease_us)
 	            depth, lease_us);
 }
 
-/* Resting, the row has no owner; its `timeout` is the end of that. */
+/* A resting row has no owner; its `timeout` is the end of the rest. */
 static void add_end(const struct bl_sql *sql, struct bl_buf *ret, bool forgets, int64_t rest_us)
 {
 	if (rest_us == 0) {
@@ -92,7 +93,7 @@ void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_k
 {
 	add_end(sql, ret, !owner || rest_us > 0, rest_us);
 	bl_sql_hold(ret, key, owner, fence);
-	/* What it has become a header of meanwhile has the same fence. */
+	/* The row may be a header by now, with the same fence. */
 	if (!owner)
 		bl_buf_adds(ret, " AND " TAKEN);
 }

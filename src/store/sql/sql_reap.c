@@ -1,4 +1,4 @@
-/* The texts of the reaper. */
+/* SQL of the reaper. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ const char *bl_sql_reap_table(const struct bl_sql *sql, enum bl_reap_table table
 
 #define BEGAN "CAST(@bizlock_began AS DATETIME(6))"
 
-/* Is it over, and has been for long enough, at this time? Rounded in the row's favour. */
+/* A condition: at the time `now` the row has been over for older_us. A row lock, whose last use is
+ * not known exactly, gets BL_SQL_USED_US more. */
 static void add_old(struct bl_buf *ret, enum bl_reap_table table, int64_t older_us, const char *now)
 {
 	bool row_lock = table == BL_REAP_OF_ROW_LOCKS;
@@ -101,7 +102,8 @@ void bl_sql_reap_locks(const struct bl_sql *sql, struct bl_buf *ret, const struc
 	add_keys(sql, ret, keys);
 	bl_buf_addf(ret, "slot = 0) AS r WHERE " SHARED_BY_SOMEBODY ") INTO @bizlock_met;",
 	            sql->lock_table);
-	/* What stays is nobody's again: a mark would keep sharers out until it is cleared. */
+	/* Marked rows that stay become free again: a mark would keep sharers out until it is
+	 * cleared. */
 	begin_marks(sql, ret, keys);
 	add_mark(ret, owner);
 	bl_buf_adds(ret, " AND @bizlock_met > 0");

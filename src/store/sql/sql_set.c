@@ -1,4 +1,4 @@
-/* Texts for several rows: taken all or none, or, in a batch, each alone. */
+/* SQL that makes several rows: those of a set, or of a batch. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -92,8 +92,8 @@ void bl_sql_end_set(struct bl_buf *ret)
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE " TAKEN_OVER ";");
 }
 
-/* Around a condition, that a row is ours. Refused in the same way if one is not: it was broken, and
- * taken by another. */
+/* The condition between these two is that a row is ours. The statement is refused if one is not:
+ * the lock was broken, and another owner has taken it. */
 void bl_sql_begin_again(struct bl_buf *ret)
 {
 	bl_buf_adds(ret, " ON DUPLICATE KEY UPDATE reentrant = IF(");

@@ -66,7 +66,8 @@ static int query_list(struct bl_session *s, const char *schema, const char *othe
 }
 
 /* MySQL refuses information_schema's list while anybody runs a statement with characters of four
- * bytes (3854). The other one is not there before 8.0.22, and empty without performance_schema. */
+ * bytes (3854). performance_schema's list does not exist before 8.0.22, and is empty where
+ * performance_schema is off. */
 static int read_list(struct bl_session *s, const char *others, struct bl_rows **ret,
                      struct bl_err *err)
 {
@@ -124,8 +125,8 @@ static bool watches(const struct bl_waited_key *asked, uint64_t id)
 	return false;
 }
 
-/* One that waits at a bell waits for one key; one that watches, for any number of them. A key that
- * is asked about twice is shown once. */
+/* A connection at a bell waits for one key; a watcher may wait for many. A key that is asked about
+ * twice is shown once. */
 static void add_row(struct bl_waiters *to, MYSQL_ROW row, const struct bl_waited_key *asked,
                     size_t n)
 {
@@ -145,7 +146,7 @@ static void add_row(struct bl_waiters *to, MYSQL_ROW row, const struct bl_waited
 
 /* ---- both together --------------------------------------------------------------------------- */
 
-/* Adds its number to the list, once. */
+/* Adds the watcher's number to the list, once. */
 static void list_watcher(struct bl_buf *ret, uint64_t id)
 {
 	char number[32];

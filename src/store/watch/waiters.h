@@ -24,8 +24,8 @@ struct bl_waiters {
 	size_t count, room;
 };
 
-/* Of every client that this user may see; the longest wait first. The order of `asked` changes.
- * CONN, DB, NOMEM. */
+/* Reads the waiters of every client that this user may see; the longest wait first. The order of
+ * `asked` changes. CONN, DB, NOMEM. */
 int bl_waiters_read(struct bl_session *s, struct bl_waited_key *asked, size_t n,
                     struct bl_waiters *ret, struct bl_err *err);
 

@@ -5,10 +5,11 @@
 
 #include "store/session/errclass.h"
 
-/* As many names are taken by one statement. */
+/* One statement takes at most this many names. */
 #define NAMES_MAX 128
 
-/* A release may end a statement of a watcher that does not sleep, so that it has to be repeated. */
+/* A release may kill a statement of a watcher that does not sleep, so the statement is tried this
+ * often. */
 #define TRIES 8
 
 static enum bl_sleepers whom_of(const struct bl_watched *w)
@@ -16,7 +17,7 @@ static enum bl_sleepers whom_of(const struct bl_watched *w)
 	return w->first ? BL_SLEEPERS_FIRST : BL_SLEEPERS_WATCHING;
 }
 
-/* A statement that was ended from outside may have taken some. */
+/* A statement that was killed may have taken some names. */
 static void add_take(struct bl_buf *text, const struct bl_watched *w)
 {
 	unsigned end, first = bl_sleepers_slots(whom_of(w), &end);
@@ -45,7 +46,7 @@ int bl_watch_ask(struct bl_session *s, unsigned columns, struct bl_rows **ret, s
 	return rc;
 }
 
-/* One digit for each. */
+/* The answer has one digit for each key, '1': it has a name. */
 static int take_some(struct bl_session *s, struct bl_watched **watched, size_t n,
                      struct bl_err *err)
 {
@@ -89,7 +90,7 @@ int bl_watch_take_names(struct bl_session *s, struct bl_watched **watched, size_
 	return rc;
 }
 
-/* The server counts the name of several that wait for one key once. */
+/* Several waiters for one key share one name. */
 static bool is_wanted(const struct bl_watched *w, struct bl_watched **kept, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

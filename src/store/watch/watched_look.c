@@ -6,11 +6,12 @@
 #include "store/shared/in_way.h"
 #include "store/watch/watched.h"
 
-/* As many keys are looked at by one statement. */
+/* One statement looks at most at this many keys. */
 #define KEYS_MAX 1024
 
-/* A fence is a number in an index: that is several times as fast as the key. Only a server that was
- * restored from a backup may have given one out twice; then the end of the lease tells. */
+/* A look by fences is several times as fast as one by keys: a fence is a number in an index. Only a
+ * server that was restored from a backup may have given a fence out twice. Then the end of the
+ * lease tells. */
 static int by_fence(const void *a, const void *b)
 {
 	uint64_t x = (*(struct bl_watched *const *)a)->fence;
@@ -19,13 +20,13 @@ static int by_fence(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* To step from one entry of the index to the next costs an eighth of what it costs to find one. So
- * fences that are near each other are asked for as a range, which has those of others in it, too.
+/* A step from one entry of the index to the next costs an eighth of finding an entry. So fences
+ * that are near each other are asked for as a range, although it includes fences of others.
  */
 #define NEAR 8
 #define WORTH_A_RANGE 4
 
-/* How many, from the first on, are one range. */
+/* How many fences, from the first on, make one range. */
 static size_t run_of(struct bl_watched **sorted, size_t n, uint64_t gap)
 {
 	size_t i = 1;
@@ -35,7 +36,7 @@ static size_t run_of(struct bl_watched **sorted, size_t n, uint64_t gap)
 	return i;
 }
 
-/* What was given back may have left a row that is free, with the same fence. */
+/* TAKEN: a release may have left a free row with the same fence. */
 static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t n, uint64_t gap)
 {
 	const char *before = " FORCE INDEX (fence) WHERE " TAKEN " AND (fence IN (0";
@@ -65,13 +66,14 @@ static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t 
 /* ---- shared locks: they have no single row whose fence could be gone, so it is asked of each
  * whether anything is in the way ----------------------------------------------------------- */
 
-/* As many are looked at by one statement: each may be a question to the table. With more, a sleep
- * does not ask for all, and is that short: one of the others may have been released just before
- * it. */
+/* One statement looks at most at SHARED_MAX shared locks: each may be a question to the table. With
+ * more, the statement that sleeps asks for only some, and sleeps MANY_MS at most: one of the others
+ * may have been released just before. */
 #define SHARED_MAX 256
 #define MANY_MS 200
 
-/* Puts keys first that are not watched among those that share a lock: how many. */
+/* Puts exclusive locks first, shared ones (`among`) last; returns the number of the exclusive
+ * ones. */
 static size_t among_last(struct bl_watched **watched, size_t n)
 {
 	size_t alone = 0;
@@ -129,7 +131,7 @@ static int look_at_some(struct bl_session *s, struct bl_watched **shared, size_t
 	return rc;
 }
 
-/* Looks at those without a mark, or at all. */
+/* Looks at shared locks without the flag `fence`, or at all. */
 static int look_shared(struct bl_session *s, struct bl_watched **shared, size_t n, bool all,
                        struct bl_err *err)
 {
@@ -169,7 +171,7 @@ static int by_key(const void *a, const void *b)
 	return order(*(struct bl_watched *const *)a, y->key->id, y->key->type);
 }
 
-/* The first of those that are not less: several may wait for one key. */
+/* The first entry that is not less than the key: several may wait for one key. */
 static size_t find_key(struct bl_watched **watched, size_t n, const char *id, const char *type)
 {
 	size_t low = 0, high = n;
@@ -220,7 +222,7 @@ static int look_by_key(struct bl_session *s, struct bl_watched **watched, size_t
 	return rc;
 }
 
-/* Marks those whose fence is gone. */
+/* Sets `seen` for keys whose fence is gone. */
 static int look_by_fence(struct bl_session *s, struct bl_watched **watched, size_t n,
                          struct bl_err *err)
 {
@@ -250,7 +252,7 @@ static int look_by_fence(struct bl_session *s, struct bl_watched **watched, size
 	return rc;
 }
 
-/* Those to be looked at by key come first: how many. */
+/* Puts keys to be looked at by key (`seen`) first; returns their number. */
 static size_t seen_first(struct bl_watched **watched, size_t n)
 {
 	size_t count = 0;
@@ -318,8 +320,8 @@ int bl_watch_sleep(struct bl_session *s, struct bl_watched **watched, size_t n, 
 	return bl_session_post(s, err);
 }
 
-/* A sleep that was ended answers 1, or NULL where it was a wait for a named lock, or with the error
- * of a statement that was. */
+/* A sleep that was killed answers 1, or NULL if it was a wait for a named lock, or the error of a
+ * statement that was killed. */
 int bl_watch_awake(struct bl_session *s, enum bl_watch_end *ret, struct bl_err *err)
 {
 	struct bl_rows *rows = NULL;
