@@ -104,7 +104,7 @@ int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
 	rc = bl_session_run(s, text, strlen(text), NULL, err);
 	if (ret)
 		*ret = rc == BIZLOCK_OK;
-	/* A user who may not ask for that believes what this member says. */
+	/* Where this user may not wait so, this member's answer has to do. */
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER ? BIZLOCK_OK : rc;
 }
 
@@ -137,7 +137,7 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 /* Milliseconds: MySQL knows no shorter wait for a table than a second, but can end a SELECT. */
 #define ASK_TABLE_MS "100"
 
-/* Does a statement get at the table, without a wait? It finds nothing there. */
+/* Can a statement use the table without a wait? It reads no row. */
 static int try_table(struct bl_session *s, const char *table, const char *how, bool *ret_locked,
                      struct bl_err *err)
 {
@@ -216,9 +216,8 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 	return run_matching(s, BL_STMT_RENEW, hold, ret_matched, err);
 }
 
-/* Row and doorbell go in one packet, and wake those that sleep at the doorbell. Those that watch
- * the key, or wait for sharers to leave, are woken by another one, which is sent only if there are
- * any. */
+/* One packet frees row and doorbell, and so wakes the waiters at the doorbell. Watchers of the key,
+ * and the first in line, are woken by another packet, which is sent only if there are any. */
 static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *bell,
                          uint64_t *ret_affected, struct bl_err *err)
 {
@@ -238,7 +237,8 @@ static int drop_and_tell(struct bl_session *s, struct bl_ref hold, const char *b
 	return rc;
 }
 
-/* A server that refuses writes says so before it deletes. */
+/* Errors that can end a compound after its DELETE. A refusal of writes is none of them: it comes
+ * before the DELETE. */
 static bool may_have_ended_between(const struct bl_err *err)
 {
 	enum bl_class class = bl_classify(err->native);

@@ -14,8 +14,8 @@ struct bl_row {
 	uint64_t fence;
 	uint32_t depth;
 	int64_t left_us; /* of the lease; <= 0: over */
-	bool took_over;  /* this hold did */
-	bool shares;     /* it has a slot from 1 on */
+	bool took_over;  /* this hold has, from a holder that never released */
+	bool shares;     /* a sharer's row: its slot is 1 or more */
 	bool locked;     /* by a transaction that has fenced it, as far as that was asked */
 	uint64_t bell; /* server's id of the connection that had the doorbell at acquire, 0: none */
 	uint64_t bell_by; /* and of the one that has it now */
@@ -31,22 +31,22 @@ void bl_row_describe(const struct bl_row *row, char *ret, size_t size);
 enum { BL_ROW_COLUMNS = 5 };
 void bl_row_read(MYSQL_ROW from, struct bl_row *ret);
 
-/* A `timeout` that was set by hand may be centuries away: more than nanoseconds can count. */
+/* Limits left_us to 30 years: a `timeout` that was set by hand may be centuries away, more than
+ * nanoseconds can count. */
 int64_t bl_lock_within(int64_t left_us);
 
-/* Reads without locking anything. bell: NULL where there are none. */
+/* Reads row and doorbell, without locking anything. bell: NULL where there are no doorbells. */
 int bl_lock_look(struct bl_session *s, const struct bl_key *key, const char *bell,
                  struct bl_row *ret, struct bl_err *err);
 
-/* A member of a cluster may be asked before it has applied what another one has committed, and
- * does not find a row that is there. Waits until it has applied all that was committed up to now.
- * *ret (or NULL): it has, and may find more than before; false: the server is no member of a
- * cluster. The
- * session's text and parameters stay, to be sent once more. */
+/* A member of a cluster may not have applied yet what another member has committed: it does not
+ * find a row that is there. Waits until it has applied all that was committed up to now. *ret (or
+ * NULL): it has, and may find more than before; false: the server is no member of a cluster, or
+ * does not let this user wait. The session's text and parameters stay, to be sent once more. */
 int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err);
 
-/* As bl_lock_look(), for a row that should be there with that fence, and alive: if it is not, it is
- * so at no member. */
+/* As bl_lock_look(), for a row that should be there with this fence and a lease that is not over.
+ * If *ret is no such row, no member of the cluster has one. */
 int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence, struct bl_row *ret,
                  struct bl_err *err);
 
@@ -54,12 +54,12 @@ int bl_lock_find(struct bl_session *s, const struct bl_key *key, uint64_t fence,
 int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_locked,
                   struct bl_err *err);
 
-/* After a statement that waited in vain: does another session keep statements like it away from the
- * whole table? OK: no. DB: it does, as bl_table_locked() says; *ret_reads: but lets reads in. Waits
- * for nothing. */
+/* After a statement that waited in vain: does another session keep such statements away from the
+ * whole table? OK: no. DB: yes, and bl_table_locked(err) is true; *ret_reads: it lets reads in.
+ * Waits 200 ms at most. */
 int bl_lock_ask_table(struct bl_session *s, bool *ret_reads, struct bl_err *err);
 
-/* Of a statement that waited in vain: *err names the table, if that is what is locked. */
+/* After a statement that waited in vain: *err names the table, if the whole table is locked. */
 void bl_lock_name(struct bl_session *s, struct bl_err *err);
 
 /* A hold, as the WHERE clauses name it. */
@@ -67,8 +67,8 @@ struct bl_ref {
 	const struct bl_key *key;
 	const char *owner;
 	uint64_t fence;
-	const char *bell; /* the name of the doorbell: whoever waits for the row to go, and does not
-	                     sleep at it, is woken. NULL: nobody */
+	const char *bell; /* the doorbell's name, by which sleepers that wait for the row to go
+	                     (bell/sleepers.h) are found and woken. NULL: nobody is */
 };
 
 /* *ret_matched false: no such row, at any member of a cluster; or (depth, renew) its lease is over.
@@ -78,14 +78,15 @@ int bl_lock_depth(struct bl_session *s, struct bl_ref hold, uint32_t depth, uint
 int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, bool *ret_matched,
                   struct bl_err *err);
 
-/* bell: freed in the same packet, after the row; NULL: none. rest_us: nobody gets the lock until
- * that long after the hold began; 0: the next one may; BL_ROW_STAYS: of one that only waited.
- * hold.owner NULL: any owner's. */
+/* bell: the session's doorbell, freed in the same packet after the row; NULL: none. rest_us: nobody
+ * gets the lock until rest_us after the hold began; 0: no rest; BL_ROW_STAYS: the owner only waited
+ * in slot 0. hold.owner NULL: any owner's row. */
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 
-/* Makes it new_owner's, for lease_ms at least. No doorbell goes with it. exported: only if it was
- * given to its present owner with this depth and lease, because a ticket may claim others. */
+/* Gives the hold to new_owner, for lease_ms at least, without a doorbell. exported: only if
+ * bl_lock_give() gave it to the present owner with this depth and lease, because a ticket may claim
+ * others. */
 int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err);
 

@@ -9,7 +9,7 @@
  * the memory of the range optimizer. A renewal names each key twice, as hexadecimal digits. */
 #define BL_MANY_MAX 2000
 #define BL_MANY_BYTES (160 * 1024)
-/* MariaDB makes a join of an IN with 1,000 numbers and texts; a row has three. */
+/* MariaDB turns an IN with 1,000 numbers and texts into a join; a row has three of them. */
 #define BL_DROP_MAX 300
 
 struct bl_item {
@@ -18,29 +18,30 @@ struct bl_item {
 	const char *bell; /* of a set that is released: the name of its doorbell, or NULL */
 };
 
-/* Which of them are there still, and (living) not over: how many. A plain read. */
+/* *ret: how many of the holds are still there; living: with a lease that is not over. A plain
+ * read. */
 int bl_many_count(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                   bool living, int64_t *ret, struct bl_err *err);
 
-/* Deletes those that nobody else has locked: *ret_dropped of them. */
+/* Deletes the rows that nobody else has locked; *ret_dropped: how many. */
 int bl_many_drop(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                  uint64_t *ret_dropped, struct bl_err *err);
 
-/* Deletes them. ret_released[i]: the hold was there, and is gone now. rings: with the doorbells, as
- * far as the session has them; else, if the items have their names, wakes those that wait. CONN,
- * DB, NOMEM. */
+/* Deletes the rows. ret_released[i]: the hold was there, and is gone now. rings: also frees the
+ * doorbells, as far as the session has them. Else, if the items name their doorbells, sleepers are
+ * woken. CONN, DB, NOMEM. */
 int bl_many_release(struct bl_session *s, const struct bl_item *items, size_t n, const char *suffix,
                     bool rings, bool *ret_released, struct bl_err *err);
 
-/* A WHERE, for reading alone: these holds. In a small table the optimizer may prefer to read all
- * of it, and a statement that does so to change rows waits for rows of others. */
+/* A WHERE that selects these holds. Statements that lock rows need FORCE INDEX before it: in a
+ * small table the optimizer may prefer to read all rows, and then they wait for rows of others. */
 void bl_many_holds(struct bl_buf *ret, const struct bl_item *items, size_t n, const char *suffix);
 
-/* To go on with: the owners' common end. It guards against a fence that was given out twice, by
- * a server restored from a backup. */
+/* Adds a condition: the end that all owners of a client have in common. It guards against a fence
+ * that was given out twice, by a server restored from a backup. */
 void bl_many_suffix(struct bl_buf *ret, const char *suffix);
 
-/* One DELETE, of BL_DROP_MAX at most. */
+/* One DELETE of BL_DROP_MAX holds at most. */
 void bl_many_add_drop(struct bl_buf *ret, const struct bl_sql *sql, const struct bl_item *items,
                       size_t n, const char *suffix);
 

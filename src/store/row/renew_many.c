@@ -8,7 +8,7 @@
 
 /* An INSERT ... SELECT ... ON DUPLICATE KEY UPDATE would do as well, and harm everybody: where
  * innodb_autoinc_lock_mode is 1, as it is on MariaDB, it has the lock of the table's counter until
- * it has been committed, and all who acquire wait for that. */
+ * it is committed, and all acquisitions wait for that lock. */
 static void add_update(struct bl_session *s, const struct bl_renewal *r)
 {
 	const char *table = s->sql->table;
@@ -22,8 +22,8 @@ static void add_update(struct bl_session *s, const struct bl_renewal *r)
 	            " SET l.timeout = GREATEST(l.timeout, " END "), l.gmt_modified = " NOW ";");
 }
 
-/* Affected rows do not tell how many leases are as long now as they should be: a proxy that finds
- * rows where it should change them, system versioning and triggers all count otherwise. */
+/* Affected rows do not tell how many leases are long enough now: a proxy with CLIENT_FOUND_ROWS,
+ * system versioning and triggers all count otherwise. */
 static void add_count(struct bl_session *s, const struct bl_renewal *r)
 {
 	bl_buf_addf(&s->text,

@@ -6,8 +6,8 @@
 #include "store/row/many.h"
 
 struct bl_renewed {
-	uint64_t
-	        matched; /* rows whose leases last as long now; not those that others have locked */
+	uint64_t matched;  /* rows whose leases last at least lease_ms now; rows that others have
+	                      locked are not renewed */
 	int64_t server_us; /* the server's clock: microseconds since 2000, UTC */
 };
 
@@ -16,8 +16,8 @@ struct bl_renewal {
 	size_t n;
 	const char *suffix; /* what all owners of the client end with */
 	uint32_t lease_ms;  /* a lease that is longer stays so */
-	bool queue;         /* of one item: waits for a row that is locked, for a second at most, in
-	                       turn with others; else a row that is locked is left out */
+	bool queue;         /* of one item: waits in line for a locked row, for a second at most;
+	                       false: locked rows are left out */
 };
 
 int bl_renew_many(struct bl_session *s, const struct bl_renewal *renewal, struct bl_renewed *ret,

@@ -130,8 +130,8 @@ static void read_taken(void *arg, unsigned statement, struct bl_rows *rows)
 			note_taken(t, row, rows->lengths);
 }
 
-/* Rings one after the other, up to the first that somebody has; before any fence is drawn, so that
- * no contender at a doorbell comes in between. */
+/* Takes the doorbells one after the other, up to the first that somebody has. This comes before any
+ * fence is drawn, so that no contender at a doorbell comes in between. */
 static void add_rings(struct bl_session *s, struct bl_goal *const *goals, size_t n,
                       const char *rung)
 {
@@ -159,7 +159,7 @@ static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, s
 	bl_sql_end_set(&s->text);
 }
 
-/* Sends the text, to which the statements that read the rows are added. *ret_done false: it was
+/* Adds the statement that reads the rows, and sends the text. *ret_done false: the text was
  * refused. */
 static int send_taking(struct bl_session *s, struct taking *t, const char *owner, bool looks,
                        bool *ret_done, struct bl_err *err)
@@ -193,7 +193,7 @@ static int take_several(struct bl_session *s, const struct bl_claim *claim, stru
 	rc = send_taking(s, &t, claim->owner, false, &all, err);
 	*ret_over = t.there;
 	if (!all && !s->gone && ring.bells)
-		bl_take_free_bells(s, goals, n); /* those that it came to */
+		bl_take_free_bells(s, goals, n); /* those taken before the refusal */
 	if (all)
 		*ret = BL_TOOK_ALL;
 	else
@@ -201,7 +201,8 @@ static int take_several(struct bl_session *s, const struct bl_claim *claim, stru
 	return rc;
 }
 
-/* A cluster's member asks for those that share the locks once it has caught up with the others. */
+/* In a cluster the fences are drawn first. The member asks for sharers once it has caught up with
+ * the others. */
 static int draw_apart(struct bl_session *s, struct taking *t, struct bl_err *err)
 {
 	int rc = bl_session_run_text(s, NULL, err);
