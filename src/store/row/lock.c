@@ -104,7 +104,7 @@ int bl_lock_catch_up(struct bl_session *s, bool *ret, struct bl_err *err)
 	rc = bl_session_run(s, text, strlen(text), NULL, err);
 	if (ret)
 		*ret = rc == BIZLOCK_OK;
-	/* Where this user may not wait so, this member's answer has to do. */
+	/* If this user may not wait so, this member's answer must suffice. */
 	return rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_OTHER ? BIZLOCK_OK : rc;
 }
 

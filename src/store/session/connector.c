@@ -28,8 +28,8 @@ static bool wants_tls(const struct bl_config *c, const char *host)
 	       (c->ssl_mode == BL_SSL_PREFERRED && over_network(host));
 }
 
-/* Nothing is said to a server without TLS. Plugins that were added may tell it the password:
- * they make "preferred" stricter. */
+/* Must the connection have TLS before anything is said to the server? Plugins that the user has
+ * added may tell the server the password: they make "preferred" stricter. */
 static bool insists(const struct bl_config *c, const char *host, bool with_tls)
 {
 	return c->ssl_mode > BL_SSL_DISABLED ||
@@ -44,11 +44,12 @@ static bool insists(const struct bl_config *c, const char *host, bool with_tls)
 /* These plugins never tell the password, whatever the server asks. */
 #define DISCREET "mysql_native_password,client_ed25519,parsec,auth_gssapi_client"
 
-/* These tell it when a server claims not to know it yet: in the clear if the connector was told
- * to use TLS, even where there is none, or else encrypted by a key that the server hands out. */
+/* These tell the password when a server claims not to know it yet: in the clear if the connector
+ * was told to use TLS, even where there is none, or else encrypted by a key that the server hands
+ * out. */
 #define OUTSPOKEN ",caching_sha2_password,sha256_password"
 
-/* The server chooses, among all plugins that are installed unless they are listed here: one sends
+/* The server chooses the plugin, from all that are installed unless a list limits them: one sends
  * the password as it is, another prints what the server wants and reads standard input. */
 static void restrict_plugins(MYSQL *mysql, const struct bl_config *c, const char *host, bool insist)
 {
@@ -68,7 +69,8 @@ static int trust_server(void *tls, unsigned flags)
 	return 0;
 }
 
-/* Since 3.4 a fingerprint that is given, even an empty one, is reason to verify all the rest. */
+/* Since 3.4 Connector/C verifies all the rest, too, if a fingerprint is given, even an empty
+ * one. */
 static void trust_anybody(MYSQL *mysql)
 {
 	mysql_optionsv(mysql, MARIADB_OPT_TLS_VERIFICATION_CALLBACK, trust_server);
@@ -83,8 +85,9 @@ static void trust_anybody(MYSQL *mysql)
 
 #endif
 
-/* Connector/C logs in without TLS where the server has none, unless it verifies the server. A
- * fingerprint to verify it by makes it refuse before it sends a byte, and an empty one fits all. */
+/* Connector/C logs in without TLS where the server has none, unless it verifies the server. With a
+ * fingerprint to verify, it refuses such a server before it sends a byte. An empty fingerprint fits
+ * all servers. */
 static void require_tls(MYSQL *mysql, const struct bl_config *c)
 {
 	if (c->ssl_fp || c->ssl_fplist)
@@ -125,7 +128,8 @@ static void set_peculiar(MYSQL *mysql, const struct bl_config *c)
 	mysql_optionsv(mysql, MYSQL_OPT_RECONNECT, &off);
 }
 
-/* Since 3.4 it takes any certificate at these addresses, unless it is told whose to take. */
+/* Since 3.4 Connector/C takes any certificate at these addresses, unless a CA or a fingerprint is
+ * given. */
 static bool takes_anybody(const struct bl_config *c, const char *host)
 {
 	return c->ssl_mode >= BL_SSL_VERIFY_CA && host &&
@@ -145,7 +149,8 @@ int bl_connector_check(const struct bl_config *c, const char *host, struct bl_er
 	return BIZLOCK_OK;
 }
 
-/* The text that comes with a refused plugin names it by memory that has been freed. */
+/* Connector/C's text for a refused plugin reads the plugin's name from memory that has been
+ * freed. */
 const char *bl_connector_error(MYSQL *mysql)
 {
 	return bl_connector_refused_plugin(mysql)
@@ -161,8 +166,8 @@ bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char 
 
 /* To see whether an error 65535 is a report of progress, Connector/C looks at the server's version,
  * even where the error comes in the place of a greeting, and there is no version yet. So it gets an
- * empty one, which it frees if there is no greeting, and forgets if there is. Which of them, shows
- * in the thread's id, which it reads next. */
+ * empty version. Without a greeting Connector/C frees this version; with a greeting it forgets it.
+ * The thread's id, which Connector/C reads next, shows which of the two happened. */
 static bool dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
                  const char *database, unsigned long flags)
 {
@@ -208,8 +213,8 @@ static bool is_added(const struct bl_config *c, const char *plugin)
 	return false;
 }
 
-/* This connector refuses before it sends anything, and sends the password in the clear only where
- * that is asked for. Nothing keeps it from asking the server for a key to encrypt the password by
+/* This connector refuses before it sends anything, and sends the password in the clear only if told
+ * to. Nothing keeps it from asking the server for a key to encrypt the password with
  * (sha256_password, without TLS). */
 static void set_security(MYSQL *mysql, const struct bl_config *c, const char *host, bool insist)
 {
@@ -254,7 +259,7 @@ const char *bl_connector_error(MYSQL *mysql)
 	return mysql_error(mysql);
 }
 
-/* This connector makes that choice: it reveals a password only with TLS. */
+/* This connector chooses by itself: it reveals a password only with TLS. */
 bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 {
 	(void)mysql;
@@ -374,8 +379,8 @@ bool bl_connector_refused_plugin(MYSQL *mysql)
 	return mysql_errno(mysql) == PLUGIN_REFUSED;
 }
 
-/* Both connectors have refused, by now, whatever is not encrypted as it should be. Should a later
- * version of theirs not do so, no statement is sent. */
+/* By now both connectors have refused a connection that is not encrypted as it should be. If a
+ * later version of theirs does not, no statement is sent. */
 bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c)
 {
 	return c->ssl_mode < BL_SSL_REQUIRED || mysql_get_ssl_cipher(mysql) != NULL;

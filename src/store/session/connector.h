@@ -8,14 +8,13 @@
 
 #include "core/config.h"
 
-/* A handle with all options set, to be connected to `host` (NULL: the default)
- * by mysql_real_connect() and freed by mysql_close(). with_tls: over a network,
- * with TLS or not at all, even with ssl_mode "preferred". io_ms: for each read and write. NULL: out
- * of memory. */
+/* A handle with all options set, to be connected to `host` (NULL: the default) by
+ * bl_connector_dial() and freed by mysql_close(). with_tls: over a network, with TLS or not at all,
+ * even with ssl_mode "preferred". io_ms: for each read and write. NULL: out of memory. */
 MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms);
 
 /* Connects. A program that this process starts does not inherit the connection: it would keep the
- * session, and with it doorbells, when this process is long dead. */
+ * session and its doorbells when this process is long dead. */
 bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
                        const char *database, unsigned long flags);
 
@@ -23,8 +22,8 @@ bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host
  * there. */
 int bl_connector_check(const struct bl_config *c, const char *host, struct bl_err *err);
 
-/* After connecting failed. Was it for an authentication plugin that the server asked for and did
- * not get, and would it get it with_tls? */
+/* After connecting failed: the message. Did it fail because the server asked for an authentication
+ * plugin that was refused? Would the plugin be allowed with_tls? */
 const char *bl_connector_error(MYSQL *mysql);
 bool bl_connector_refused_plugin(MYSQL *mysql);
 bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host);

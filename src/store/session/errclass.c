@@ -47,8 +47,8 @@ static const struct {
         {MYSQL_IDLE, BL_CLASS_GONE},
         {ER_ERROR_DURING_COMMIT,
          BL_CLASS_DOUBT},                     /* a Galera node that lost the others, a full disk */
-        {GROUP_HOOK_REFUSED, BL_CLASS_DOUBT}, /* a member that was expelled, say: it sent the change
-                                                 to the others before it waited for them */
+        {GROUP_HOOK_REFUSED, BL_CLASS_DOUBT}, /* an expelled member, say: it sent the change to the
+                                                 others before it waited for them */
         {ER_SERVER_SHUTDOWN, BL_CLASS_AWAY},
         {MARIADB_KILLED, BL_CLASS_KILLED},
         {MYSQL_KILLED, BL_CLASS_KILLED},
@@ -161,7 +161,7 @@ bool bl_password_refused(const struct bl_err *err)
 	       err->refused == ER_ACCESS_DENIED_NO_PASSWORD_ERROR;
 }
 
-/* What the connectors say of a server that is not there differs by how it is missed. */
+/* The connectors have several errors for a server that is not there. */
 bool bl_server_away(const struct bl_err *err)
 {
 	static const unsigned passing[] = {

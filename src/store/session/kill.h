@@ -1,6 +1,6 @@
 /* Ending connections, or their statements, from another one. Each KILL names a GET_LOCK that the
- * connection must have. A number alone is not enough: another connection may have it by now, and
- * at another host, to which the client has gone over meanwhile, always another one has it. */
+ * connection must have. A connection's number alone is not enough: it may be another connection's
+ * by now. At another host, to which the client has gone over meanwhile, it always is. */
 #ifndef BL_STORE_SESSION_KILL_H
 #define BL_STORE_SESSION_KILL_H
 
@@ -12,9 +12,9 @@
  * NOMEM; what the server refuses is ignored. */
 int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
 
-/* Ends the connection `by`, of whatever client, if it has the doorbell: for when its holder
- * is known to be of no use any more. A server that does not let us leaves the waiters to the
- * end of the lease they saw. CONN, NOMEM. */
+/* Ends the connection `by`, of any client, if it has the doorbell; for a doorbell whose holder is
+ * known to be of no use any more. If the server refuses, the waiters wait for the end of the lease
+ * that they saw. CONN, NOMEM. */
 int bl_kill_keeper(struct bl_session *s, const char *bell, uint64_t by, struct bl_err *err);
 
 /* Ends the statement that is under way on that connection: a watcher's sleep. CONN, NOMEM; what the

@@ -1,5 +1,5 @@
-/* Calls of the connector that do not end: until when each has time, and, for a session that has no
- * client which looks after it, a thread that ends its connection. */
+/* Calls of the connector that do not end: the time limit of each call, and, for a session that no
+ * client looks after, a thread that ends the connection of a late call. */
 #include <stdlib.h>
 
 #include "base/worker.h"

@@ -1,4 +1,5 @@
-/* The rows of one answer, read to its end. The connectors would store whatever a server sends. */
+/* The rows of one answer, read to its end. Its size is limited: the connectors would store anything
+ * that a server sends. */
 #ifndef BL_STORE_SESSION_ROWS_H
 #define BL_STORE_SESSION_ROWS_H
 
@@ -16,9 +17,9 @@ struct bl_rows {
 	struct bl_stored_row *first, *last, *next;
 };
 
-/* All rows of an answer have 10 times as long to come in as each read has. A row that comes is no
- * reason to wait longer: a server could send them for ever. A long list is read page by page, each
- * an answer of its own, so its length does not matter. */
+/* All rows of an answer together have 10 times as long as one read. A row that comes does not
+ * extend this time: a server could send rows for ever. A long list is read page by page, each an
+ * answer of its own, so its length does not matter. */
 #define BL_ROWS_PATIENCE 10
 
 /* Reads the present answer. *ret: NULL if it has no rows. until: when to give up an answer that
@@ -30,11 +31,12 @@ int bl_rows_read(MYSQL *mysql, bl_time until, struct bl_rows **ret, struct bl_er
 MYSQL_ROW bl_rows_next(struct bl_rows *rows);
 void bl_rows_rewind(struct bl_rows *rows);
 
-/* The number in a field; 0 of NULL. One that no honest answer has is cut, so that sums and
- * differences of a few of them are numbers, too. */
+/* The number in a field; NULL: 0. It is limited to 2^60 and -2^60, beyond any honest answer, so
+ * that sums and differences of a few numbers do not overflow. */
 int64_t bl_rows_number(const char *field);
 
-/* The same for a fence, or the number of a connection; and for what has 32 bits, 0 if it has more.
+/* The same, without the limit, for a fence or a connection's number; and for a number of 32 bits, 0
+ * if it is larger.
  */
 uint64_t bl_rows_u64(const char *field);
 uint32_t bl_rows_u32(const char *field);

@@ -115,8 +115,8 @@ int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
 	return err->code = BIZLOCK_UNSUPPORTED;
 }
 
-/* A proxy may not know them. Batches and releases do without then. So they do where error 1205 ends
- * the transaction: by that they tell whether COMMIT was reached. */
+/* A proxy may not know compounds; then batches and releases do without. They also do without where
+ * error 1205 ends the transaction: they tell by an open transaction that COMMIT was not reached. */
 static int try_compound(struct bl_session *s, struct bl_server *server, struct bl_err *err)
 {
 	static const char text[] = "BEGIN NOT ATOMIC DO 0;DO 0;END";

@@ -15,9 +15,9 @@ struct bl_server {
 	bool galera;              /* a node of Galera */
 	bool group;               /* a member of a group (MySQL's group replication) */
 	bool several_primaries;   /* its cluster takes writes at other members, too, at this moment:
-	                             what two of them have changed, only COMMIT finds out */
-	char identity[BL_IDENTITY_MAX + 1]; /* "": one of several that share their tables */
-	char text[64];                      /* as the server says it */
+	                             only COMMIT finds out what two of them have changed */
+	char identity[BL_IDENTITY_MAX + 1]; /* "": a member of a cluster, which shares its tables */
+	char text[64];                      /* the version, as the server says it */
 	char database[64 * 4 + 1];
 };
 

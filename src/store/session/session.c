@@ -20,18 +20,19 @@
  * the rows of a moment ago. The variable is a number, or since MariaDB 12 a word. */
 #define READ_ONLY "CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
-/* A server that has left its group, and failed to join it again, takes writes: from two of them two
- * owners could have one lock. One that does not reach most of the others takes none, and a commit
- * hangs there until it is put out. A user may have no right to see what it is. */
+/* A server that has left its group, and failed to join it again, takes writes: two such servers
+ * could give one lock to two owners. A server that does not reach most of the others takes no
+ * writes: a commit hangs there until the server is expelled. A user may have no right to see the
+ * state. */
 #define NO_MEMBER                                                                                  \
 	"@@performance_schema AND (SELECT NOT IFNULL(MAX(MEMBER_ID = @@server_uuid AND "           \
 	"MEMBER_STATE = 'ONLINE'), 0) OR 2 * SUM(MEMBER_STATE = 'UNREACHABLE') >= COUNT(*) "       \
 	"FROM performance_schema.replication_group_members)"
 
-/* A KILL QUERY that was meant for a statement before it may end a question, but not many. */
+/* A KILL QUERY that was meant for an earlier statement may end a question, but not this many. */
 #define TRIES 8
 
-/* It may be of use again later, as a server may that is not there. */
+/* Counts as a server that is not there: it may be of use again later. */
 static int refuse_server(struct bl_err *err, const char *what)
 {
 	bl_err_set(err, BIZLOCK_CONN, "the server is %s", what);
@@ -89,8 +90,8 @@ int bl_session_recheck(struct bl_session *s, struct bl_err *err)
 	return turn_away(s, CR_SERVER_GONE_ERROR, &why, err);
 }
 
-/* A commit that the group has certified has one of the group's GTIDs. One that its member made
- * alone, because it was about to leave, or to come back, has one of the server's own, and nobody
+/* A commit that the group has certified has one of the group's GTIDs. A commit that the member made
+ * alone, because it was about to leave, or to come back, has a GTID of the server's own, and nobody
  * else will ever see it. */
 static void note_gtid(struct bl_session *s)
 {
@@ -200,7 +201,7 @@ static int settle(struct bl_session *s, const struct bl_config *c, struct bl_err
 
 static int refuse_connection(struct bl_session *s, struct bl_err *err)
 {
-	/* No native number: that means that a statement was sent, and is counted so. */
+	/* No native number: a native number counts as a statement that was sent. */
 	bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)%s", bl_connector_error(s->mysql),
 	           mysql_errno(s->mysql),
 	           bl_connector_refused_plugin(s->mysql)
@@ -277,7 +278,7 @@ static int open_at(struct bl_session *s, const struct bl_config *c, const struct
 	s->text = (struct bl_buf)BL_BUF_INIT(TEXT_MAX);
 	s->idle_max = s->answer_by = BL_NEVER;
 	s->due = BL_NEVER;
-	s->io_ms = (io_ms + 999) / 1000 * 1000; /* they know seconds */
+	s->io_ms = (io_ms + 999) / 1000 * 1000; /* the connectors know seconds */
 	rc = open(s, c, host, err);
 	if (rc != BIZLOCK_OK && bl_hosts_several(c->host))
 		bl_err_wrap(err, "%s", host->name);
@@ -322,7 +323,7 @@ void bl_session_forget(struct bl_session *s)
 	bl_session_close(s);
 }
 
-/* A server that was not asked says nothing but farewell. */
+/* A server that was not asked says something only when it ends the connection. */
 bool bl_session_ended(struct bl_session *s)
 {
 	s->gone |= bl_connector_speaks(s->mysql);

@@ -27,8 +27,8 @@
 #define BL_STORED_ID_MAX (4 * BIZLOCK_ID_MAX)
 #define BL_STORED_TYPE_MAX (4 * BIZLOCK_TYPE_MAX)
 
-/* Statements are bound to this once, when they are prepared. Running one again means to fill this,
- * and to send. */
+/* The parameters of statements. A statement is bound to this struct once, when it is prepared; to
+ * run it again is to fill the struct, and to send. */
 struct bl_params {
 	char id[BL_STORED_ID_MAX + 1], type[BL_STORED_TYPE_MAX + 1];
 	char bell[BL_BELL_MAX + 1];
@@ -38,8 +38,8 @@ struct bl_params {
 	uint64_t fence, depth, slot;
 };
 
-/* A GET_LOCK that one connection alone has, so that it can be told from all others and
- * ended from another one. */
+/* A GET_LOCK that one connection alone has: by it another connection finds and ends the right one
+ * (kill.h). */
 struct bl_mark {
 	char name[BL_BELL_MAX + 1]; /* "": there is none */
 	uint64_t id;                /* the server's, of the connection */
@@ -53,27 +53,29 @@ struct bl_session {
 	MYSQL_STMT *stmts[BL_STMT_COUNT]; /* NULL: not prepared yet */
 	struct bl_params params;
 	struct bl_buf text;
-	bool in_group;          /* its server is one of a group, */
-	bool blind;             /* and its user may not see whether it still is */
-	char uuid[37];          /* of such a server */
-	bool wrote;             /* as a member of a group, what is still to be vouched for */
-	bool alone;             /* its server has committed without the group */
-	unsigned warnings;      /* of the last answer to a text */
-	bool unprepared;        /* the server prepares no more: what is not yet goes as text */
-	bool gone;              /* of no use any more: close it */
-	uint64_t packet_max;    /* bytes of a statement that the server takes; 0: not known */
-	bl_time idle_max;       /* the server ends it after so long without a statement */
-	bl_time answer_by;      /* an answer to a text that comes later costs the session */
-	uint32_t io_ms;         /* what each read has */
-	bl_time asked_at;       /* when the connector's last call began, */
-	_Atomic bl_time due;    /* and when one that is under way is over; see bl_session_begin() */
-	struct bl_guard *guard; /* NULL: somebody else looks at `due` */
-	bool left;              /* gone because we gave it up, not because it was lost */
-	bool away;              /* gone because its server says that it is no place for us now */
-	bool silent;            /* gone because an answer did not come in time */
-	bool looked;            /* by bl_session_ended(), just before this statement */
-	bool woke;              /* a doorbell that was given back last has woken watchers */
-	unsigned batches_in_two; /* so many batches are not tried at once: see batch.c */
+	bool in_group;           /* its server is one of a group, */
+	bool blind;              /* and its user may not see whether it still is */
+	char uuid[37];           /* of a server in a group */
+	bool wrote;              /* in a group: a change that is still to be vouched for */
+	bool alone;              /* its server has committed without the group */
+	unsigned warnings;       /* of the last answer to a text */
+	bool unprepared;         /* the server prepares no more statements: new ones go as text */
+	bool gone;               /* of no use any more: close it */
+	uint64_t packet_max;     /* bytes of a statement that the server takes; 0: not known */
+	bl_time idle_max;        /* the server ends the connection after this time without a
+	                            statement */
+	bl_time answer_by;       /* if the answer to a text comes later, the session is given up */
+	uint32_t io_ms;          /* the time for each read */
+	bl_time asked_at;        /* when the connector's last call began, */
+	_Atomic bl_time due;     /* and until when a call under way has time; see
+	                            bl_session_begin() */
+	struct bl_guard *guard;  /* NULL: somebody else looks at `due` */
+	bool left;               /* gone because we gave it up, not because it was lost */
+	bool away;               /* gone because its server refuses to serve now */
+	bool silent;             /* gone because an answer did not come in time */
+	bool looked;             /* bl_session_ended() looked, just before this statement */
+	bool woke;               /* the doorbell that was given back last has woken watchers */
+	unsigned batches_in_two; /* this many batches more go in two packets: see batch.c */
 	struct bl_mark mark;
 	char server[BL_IDENTITY_MAX + 1]; /* by BL_IDENTITY; "": not known */
 };
@@ -96,42 +98,44 @@ void bl_session_close(struct bl_session *s);
 /* The same in a forked child: not a byte goes to the parent's connection. */
 void bl_session_forget(struct bl_session *s);
 
-/* The connectors know how long one read may take. A server that goes on to say a little, in time
- * for each read, could keep a call of theirs busy for ever. So such a call stands between these
- * two, and another thread ends the connection when the call is not over in time. That is twice what
- * one read has: once to send the statement, once for the answer to begin, of which the rest comes
- * at once. The rows of an answer have a time of their own. */
+/* The connectors limit the time of one read. A server that goes on to say a little, in time for
+ * each read, could keep a call busy for ever. So each call stands between a begin and
+ * bl_session_end(), and another thread ends the connection when the call is late. A call has twice
+ * the time of one read: once to send the statement, once for the answer to begin; the rest of the
+ * answer comes at once. Rows have a time of their own. */
 #define BL_CALL_PATIENCE 2
 void bl_session_begin(struct bl_session *s);
 void bl_session_begin_rows(struct bl_session *s, bl_time until);
 void bl_session_end(struct bl_session *s);
 
-/* For the other thread. Ends the connection if its call is late. When to look again: a call that
- * begins later has time until then. */
+/* For the other thread. Ends the connection if its call is late. Returns when to look again: a call
+ * that begins later has time until then. */
 bl_time bl_session_cut_late(const struct bl_session *s, struct bl_socket socket);
 
-/* For a session that nobody else looks after: a thread of its own does, until it is closed. NOMEM.
+/* Starts a thread that looks after the session until it is closed, where nobody else does.
+ * NOMEM.
  */
 int bl_session_guard(struct bl_session *s, struct bl_err *err);
-void bl_session_unguard(struct bl_session *s); /* takes one without */
+void bl_session_unguard(struct bl_session *s); /* takes a session without guard */
 
-/* CONN: its server is read-only, or in a group, and not an online member; DB: it does not say. */
+/* CONN: the server is read-only, or in a group and not an online member; DB: the server does not
+ * say. */
 int bl_session_takes_writes(struct bl_session *s, struct bl_err *err);
 
-/* A member of a group may lose its place while a connection lies idle, and nothing ends that. CONN,
- * and the session is `gone`: it has. */
+/* A member may lose its place in the group while a connection lies idle, and nothing ends the
+ * connection. CONN, and the session is `gone`: the member has lost its place. */
 #define BL_MEMBER_NS (100 * BL_NS_PER_MS)
 int bl_session_recheck(struct bl_session *s, struct bl_err *err);
 
-/* A member that its group leaves behind takes writes for a moment, which nobody else will ever see.
- * So rows that were changed in a group are believed once the answer has a GTID of the group's, or,
- * where it has none, once their member is seen online after it. CONN as if the answer had been
- * lost, and the session is `gone`: it is not; or an answer counts as many rows as no server has. */
+/* A member that its group leaves behind takes writes for a moment, and nobody else will ever see
+ * them. So a change in a group is believed if the answer has a GTID of the group's, or, without a
+ * GTID, if the member is seen online after the answer. CONN as if the answer had been lost, and the
+ * session is `gone`: the change is not believed, or the answer's number of rows is impossible. */
 int bl_session_note_rows(struct bl_session *s, uint64_t affected, struct bl_err *err);
 int bl_session_vouch(struct bl_session *s, struct bl_err *err);
 
-/* Has the server ended it while it lay idle? Then nothing is sent, and no answer
- * can be lost. Sets `gone`. */
+/* Has the server ended the connection while it lay idle? Then nothing is sent, and no answer can be
+ * lost. Sets `gone`. */
 bool bl_session_ended(struct bl_session *s);
 
 /* Gives up a connection that may well work, but in a state nobody else can use. */
@@ -156,21 +160,21 @@ int bl_session_query(struct bl_session *s, const char *sql, unsigned columns, st
 int bl_session_ask_word(struct bl_session *s, const char *sql, char *ret, size_t size,
                         struct bl_err *err);
 
-/* The first three for what stands in s->text. These, and all that follow and send it, answer NOMEM
- * where there was no memory to make it. */
+/* bl_session_run(), _ask() and _query() for s->text. These functions, and all below that send
+ * s->text, answer NOMEM if there was no memory to make the text. */
 int bl_session_run_text(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
 int bl_session_ask_text(struct bl_session *s, uint64_t *ret_affected, int64_t *ret_number,
                         struct bl_err *err);
 int bl_session_query_text(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                           struct bl_err *err);
 
-/* Runs two statements, of which the first is what matters: the rows are its own, and an error of
- * the second makes the session `gone`, no more. */
+/* Runs two statements, of which only the first matters: *ret_affected is of the first, and an error
+ * of the second only makes the session `gone`. */
 int bl_session_run_first(struct bl_session *s, uint64_t *ret_affected, struct bl_err *err);
 
-/* Sends what stands in s->text, and calls fn with each answer: of which statement (from
- * 0), and its rows, NULL if it has none. An error of the server's after the first `needed`
- * statements costs the session, no more. */
+/* Sends s->text, and calls fn with each answer: the number of its statement, from 0, and its rows,
+ * NULL if it has none. An error of the server's after the first `needed` answers only costs the
+ * session. */
 typedef void bl_answer_fn(void *arg, unsigned statement, struct bl_rows *rows);
 
 int bl_session_each(struct bl_session *s, unsigned needed, bl_answer_fn *fn, void *arg,
@@ -186,22 +190,23 @@ int bl_session_send(struct bl_session *s, const char *sql, size_t len, struct bl
 int bl_session_answer(struct bl_session *s, unsigned columns, struct bl_rows **ret,
                       struct bl_err *err);
 
-/* The first half in two, for one who waits between them: sends s->text, and no more; and reads how
- * the answer begins. */
+/* bl_session_send() in two parts, for a caller that waits between them: one sends s->text, the
+ * other reads how the answer begins. */
 int bl_session_post(struct bl_session *s, struct bl_err *err);
 int bl_session_await(struct bl_session *s, struct bl_err *err);
 
-/* Waits in between. ANSWER: or the end of the connection, of which reading will tell. */
+/* Waits between the two. ANSWER: an answer, or the end of the connection, of which reading will
+ * tell. */
 enum bl_ready { BL_READY_ANSWER, BL_READY_WAKE, BL_READY_LATE };
 enum bl_ready bl_session_poll(const struct bl_session *s, int wake_fd,
                               bl_time until); /* -1: none */
 
-/* A server that announces other columns than were asked for would have them written where there is
- * no room. OK if there are as many; else DB, and the session is given up. */
+/* If a server announces more columns than were asked for, they would be written where there is no
+ * room. OK if `found` is `asked`; else DB, and the session is given up. */
 int bl_session_check(struct bl_session *s, const char *what, unsigned long found,
                      unsigned long asked, struct bl_err *err);
 
-/* The same for what cannot be, whatever was asked for. */
+/* The same for an answer that cannot be right: DB, and the session is given up. */
 int bl_session_refuse(struct bl_session *s, struct bl_err *err, const char *why);
 
 /* Before a statement is sent: CONN, as if it could not be sent, when the server has ended the
@@ -241,7 +246,7 @@ struct bl_done {
 int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
                     struct bl_err *err);
 
-/* Runs one that does, as text: stmt.c says why. As bl_session_query(). */
+/* Runs a statement that returns rows, as text: stmt.c says why. As bl_session_query(). */
 int bl_session_select(struct bl_session *s, enum bl_stmt stmt, unsigned columns,
                       struct bl_rows **ret, struct bl_err *err);
 

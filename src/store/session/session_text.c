@@ -78,7 +78,7 @@ int bl_session_ready(struct bl_session *s, struct bl_err *err)
 	return bl_err_native(err, CR_SERVER_GONE_ERROR, "the server has ended the connection");
 }
 
-/* A call of the connector has. */
+/* Ends a call of the connector: its time limit, and its error. */
 static int ended(struct bl_session *s, bool failed, struct bl_err *err)
 {
 	bl_session_end(s);
@@ -185,7 +185,7 @@ static int next_answer(struct bl_session *s, unsigned i, unsigned n, struct bl_e
 	return ended(s, mysql_next_result(s->mysql) != 0, err);
 }
 
-/* From statement i on. */
+/* Reads the answers from statement i on. */
 static int read_sums(struct bl_session *s, unsigned i, unsigned n, struct sum *ret,
                      struct bl_err *err)
 {
@@ -217,8 +217,8 @@ enum bl_ready bl_session_poll(const struct bl_session *s, int wake_fd, bl_time u
 	}
 }
 
-/* A read is given up after io_timeout_ms, which the connectors know in seconds and for all
- * reads alike. */
+/* As bl_session_send(), but gives up at `until`: the connectors give up a read after io_timeout_ms,
+ * in whole seconds and for all reads alike. */
 static int query_by(struct bl_session *s, const char *sql, size_t len, bl_time until,
                     struct bl_err *err)
 {

@@ -36,9 +36,9 @@ static const struct {
          * without being committed. Two owners. RELEASE: each batch costs the connection. */
         {"completion_type", "'NO_CHAIN'", BOTH},
 
-        /* Others make of a value that does not fit one that does, read quotes and || otherwise
-         * (ANSI_QUOTES, PIPES_AS_CONCAT), take '' for NULL, or blanks for part of a key. Without
-         * the warning of a division by zero nobody who watches is woken (bell/sleepers.c). */
+        /* Other modes change a value that does not fit, read quotes and || otherwise (ANSI_QUOTES,
+         * PIPES_AS_CONCAT), take '' for NULL, or blanks for part of a key. Without the warning of a
+         * division by zero no watcher is woken (bell/sleepers.c). */
         {"sql_mode", "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'", BOTH},
 
         /* A statement that meets a locked row, or a running ALTER TABLE, comes back soon, and the
@@ -76,7 +76,7 @@ static const struct {
         /* Few bytes: the doctor reads the names of an index cut off, and calls the key wrong. */
         {"group_concat_max_len", "1024", BOTH},
 
-        /* Short: whatever takes its time is interrupted (3024, 1969), GET_LOCK first of all. */
+        /* Short: long statements are interrupted (3024, 1969), GET_LOCK first of all. */
         {"max_execution_time", "0", MYSQL_SINCE(80017)},
         {"max_statement_time", "0", MARIADB_SINCE(100600)},
 
@@ -85,7 +85,7 @@ static const struct {
         {"range_optimizer_max_mem_size", "0", MYSQL_SINCE(80017)},
         {"optimizer_max_sel_arg_weight", "0", MARIADB_SINCE(100600)},
 
-        /* Long: what the tables' counters have reached is told as it was a day ago. */
+        /* Long: the server tells the tables' counters as they were up to a day ago. */
         {"information_schema_stats_expiry", "0", MYSQL_SINCE(80017)},
 
         /* FORCED: no statement is run on InnoDB (3889). */
@@ -126,7 +126,8 @@ static void add_consistency(struct bl_buf *ret)
 
 /* An init_connect may have left a transaction open, which would swallow all of ours; what was
  * written there, about who connects perhaps, is committed. It may have locked tables: others are
- * refused then. It may have gone to another database, whose biz_lock is not that of everybody else.
+ * refused then. It may have gone to another database, whose biz_lock is another table than
+ * everybody else's.
  */
 void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group)
 {

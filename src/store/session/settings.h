@@ -1,5 +1,5 @@
-/* What a session of bizlock's says to the server before anything else, so that nothing which an
- * administrator has set for everybody changes what its statements mean. */
+/* The settings that a session makes before anything else, so that no global setting of an
+ * administrator changes what its statements mean. */
 #ifndef BL_STORE_SESSION_SETTINGS_H
 #define BL_STORE_SESSION_SETTINGS_H
 
@@ -8,8 +8,8 @@
 /* Adds the variables alone. */
 void bl_settings_variables(struct bl_buf *ret);
 
-/* Adds them, and what undoes the rest of an init_connect. in_group: and those that the members of a
- * group know. */
+/* Adds the variables, and statements that undo other effects of an init_connect. in_group: also
+ * variables that only members of a group know. */
 void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group);
 
 #endif

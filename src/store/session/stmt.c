@@ -1,8 +1,8 @@
 /* The statements of sql.c with their parameters: prepared, or as text, with literals in them and
- * the same answers. What gives no rows is sent as text where nothing can be prepared
- * (max_prepared_stmt_count). What gives rows always is: neither connector compares the lengths in a
- * prepared statement's row with its packet, and both would read behind the end of memory. In rows
- * of texts they do. */
+ * the same answers. A statement without rows is prepared, or goes as text where nothing can be
+ * prepared (max_prepared_stmt_count). A statement with rows always goes as text: neither connector
+ * compares the lengths in a prepared statement's row with its packet, and both would read behind
+ * the end of memory. In the rows of texts they compare them. */
 #include <mysqld_error.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ void bl_params_note(struct bl_params *p, const char *note)
 	p->note_len = note ? copy(p->note, sizeof(p->note), note, strlen(note)) : 0;
 }
 
-/* Where a parameter stands: a text, or a number of 64 bits, which is never below 0. */
+/* Where the value of a parameter is: a text, or a number of 64 bits, which is never below 0. */
 struct place {
 	void *data;
 	unsigned long *len; /* of a text; NULL: it is a number */
