@@ -75,7 +75,7 @@ int bl_failover_new(struct bl_failover **ret, const struct bl_config *config, st
 	return BIZLOCK_OK;
 }
 
-/* Are there dials that do not end, or that nobody has time for? */
+/* Waits for dials. True: some are still under way. */
 static bool leave(struct bl_failover *f)
 {
 	bl_time until;
@@ -99,9 +99,9 @@ void bl_failover_free(struct bl_failover *f, bool forked)
 	free_all(f, forked);
 }
 
-/* Each thread joins the one that ended before it, and bl_failover_free() the last one: so none is
- * in the library any more when that may be unloaded. Of dials that did not end in time the last
- * frees everything, and nobody joins it. */
+/* Each thread joins the thread that ended before it, and bl_failover_free() joins the last one: so
+ * no thread is in the library any more when the library may be unloaded. If dials did not end in
+ * time, the last of them frees everything, and nobody joins its thread. */
 void bl_failover_dialed(struct bl_failover *f)
 {
 	pthread_t before;
@@ -146,7 +146,7 @@ void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1])
 	pthread_mutex_unlock(&f->mu);
 }
 
-/* Its address may be that of a proxy. */
+/* The address of the only host may be a proxy's, with several servers behind it. */
 static int dial_the_only_one(struct bl_failover *f, const struct bl_config *config, bool in_group,
                              struct bl_session *ret, struct bl_err *err)
 {
@@ -272,7 +272,7 @@ int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl
 
 /* ---- what sessions find ------------------------------------------------------------------ */
 
-/* The only host needs no notes. */
+/* NULL for the only host, which needs no notes. */
 static struct bl_target *target_of(const struct bl_failover *f, const struct bl_session *s)
 {
 	for (unsigned i = 0; i < f->n; i++)

@@ -6,9 +6,9 @@
 
 #include "store/hosts/failover.h"
 
-/* A proxy that takes turns between two servers leads to the other one next. One that prefers the
- * server with the fewest connections soon does, for all of these stay until the last is made. Where
- * many clients connect at the same time, each connection goes either way by chance. */
+/* A proxy that takes turns between two servers leads to the other one next. A proxy that prefers
+ * the server with the fewest connections soon does, because all these connections stay until the
+ * last is made. Where many clients connect at the same time, chance decides for each connection. */
 #define DIALS 4
 
 struct dials {
@@ -49,7 +49,7 @@ static void end(struct dials *d)
 	free(d);
 }
 
-/* "": of none, or it would not say. */
+/* The server's group; "": none, or the server would not say. */
 static void read_group(struct bl_session *s, char ret[64])
 {
 	static const char query[] = "SHOW GLOBAL VARIABLES LIKE 'group_replication_group_name'";
@@ -81,7 +81,7 @@ static bool are_primaries_of_one_group(struct bl_session *s, struct bl_session *
 	return group[0] && strcmp(group, other) == 0 && takes_writes(s);
 }
 
-/* What cannot be found out speaks for a failover, in which connections fail as well. */
+/* An error counts as a failover, in which connections fail as well. */
 int bl_one_server_check(const struct bl_config *config, const char *before, struct bl_session *s,
                         bool *ret_shared, struct bl_err *err)
 {

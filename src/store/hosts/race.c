@@ -1,9 +1,9 @@
 /* A connector's function that connects blocks, and nobody can cut it off: a server that says a
  * little from time to time keeps it busy as long as it likes. So each dial is made by a thread of
  * its own, which is left alone with such a server. A thread that wants a connection waits for the
- * first dial that is of use, and leaves the others as strays. The next one that wants the same host
- * takes the stray over, so that a host which is slow has no more dials to answer than there are
- * threads that want a connection. What ends as a stray is closed by its thread.
+ * first dial that is of use, and leaves the others as strays. The next thread that wants the same
+ * host takes the stray over, so a slow host has no more dials to answer than there are threads that
+ * want a connection. A dial that ends as a stray is closed by its own thread.
  *
  * A dial belongs to its thread until it has ended. Then it belongs to the race that waits for it,
  * or, if it is a stray, to its thread again. The mutex decides between the two. */
@@ -17,7 +17,8 @@
 /* How long a host may take before the next one is tried, too. */
 #define MOMENT_NS (250 * BL_NS_PER_MS)
 
-/* Meanwhile a group may have chosen another primary: a host that has refused is asked again. */
+/* After this time a host that has refused is asked again: a group may have chosen another
+ * primary. */
 #define ROUND_NS (1000 * BL_NS_PER_MS)
 
 struct bl_dial {
@@ -58,7 +59,7 @@ static void dial_free(struct bl_dial *d)
 	free(d);
 }
 
-/* Another host was quicker, or the time is over. */
+/* Makes the dial a stray: another host was quicker, or the time is over. */
 static void dial_leave(struct bl_dial *d)
 {
 	struct bl_failover *f = d->failover;
@@ -170,7 +171,7 @@ static unsigned next_target(const struct race *r)
 	return last;
 }
 
-/* A new round, while hosts of the last one have not answered yet. */
+/* Begins a new round, although hosts of the last round may not have answered yet. */
 static void begin_round(struct race *r)
 {
 	for (unsigned i = 0; i < r->failover->n; i++)
@@ -178,7 +179,8 @@ static void begin_round(struct race *r)
 	r->next_at = bl_now() + ROUND_NS;
 }
 
-/* Without a thread of its own, one after the other. The next one has as much time. */
+/* Dials without a thread of its own: one host after the other. The next host has as much time as
+ * this one. */
 static void dial_here(struct race *r, struct bl_dial *d)
 {
 	bl_time begun = bl_now();
@@ -271,7 +273,7 @@ static int too_late(const struct race *r)
 	return BIZLOCK_CONN;
 }
 
-/* The mutex is held, but while it waits. */
+/* The mutex is held, except while it waits. */
 static int race_run(struct race *r)
 {
 	struct bl_failover *f = r->failover;
@@ -292,7 +294,7 @@ static int race_run(struct race *r)
 	}
 }
 
-/* Lets go of the mutex, for closing what came second may take its time. */
+/* Lets go of the mutex, because to close connections that came second may take time. */
 static void race_end(struct race *r)
 {
 	struct bl_failover *f = r->failover;
@@ -312,8 +314,8 @@ static void race_end(struct race *r)
 	free(r->entries);
 }
 
-/* Where there is no other host to go to, the only one has time for an answer to what it is asked at
- * first, too. */
+/* The only host also has time to answer a session's first questions, because there is no other host
+ * to go to. */
 static bl_time race_end_at(const struct bl_failover *f)
 {
 	bl_time end = bl_now() + bl_config_connect_ns(&f->config);

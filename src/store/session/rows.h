@@ -36,8 +36,7 @@ void bl_rows_rewind(struct bl_rows *rows);
 int64_t bl_rows_number(const char *field);
 
 /* The same, without the limit, for a fence or a connection's number; and for a number of 32 bits, 0
- * if it is larger.
- */
+ * if it is larger. */
 uint64_t bl_rows_u64(const char *field);
 uint32_t bl_rows_u32(const char *field);
 

@@ -113,8 +113,7 @@ void bl_session_end(struct bl_session *s);
 bl_time bl_session_cut_late(const struct bl_session *s, struct bl_socket socket);
 
 /* Starts a thread that looks after the session until it is closed, where nobody else does.
- * NOMEM.
- */
+ * NOMEM. */
 int bl_session_guard(struct bl_session *s, struct bl_err *err);
 void bl_session_unguard(struct bl_session *s); /* takes a session without guard */
 

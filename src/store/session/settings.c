@@ -127,8 +127,7 @@ static void add_consistency(struct bl_buf *ret)
 /* An init_connect may have left a transaction open, which would swallow all of ours; what was
  * written there, about who connects perhaps, is committed. It may have locked tables: others are
  * refused then. It may have gone to another database, whose biz_lock is another table than
- * everybody else's.
- */
+ * everybody else's. */
 void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group)
 {
 	bl_settings_variables(ret);

@@ -21,8 +21,7 @@ static int by_fence(const void *a, const void *b)
 }
 
 /* A step from one entry of the index to the next costs an eighth of finding an entry. So fences
- * that are near each other are asked for as a range, although it includes fences of others.
- */
+ * that are near each other are asked for as a range, although it includes fences of others. */
 #define NEAR 8
 #define WORTH_A_RANGE 4
 
