@@ -127,7 +127,7 @@ static int ask_variables(struct bl_doctor *d, struct bl_err *err)
 	        "'sync_binlog', 'thread_handling', 'thread_pool_max_threads')");
 }
 
-/* As bizlock_open() would; and if it would fail, in a way that leaves something to look at. */
+/* Connects as bizlock_open() would; if that fails, in a way that leaves something to look at. */
 static bool reach(struct bl_doctor *d)
 {
 	struct bl_err err;
@@ -170,7 +170,7 @@ void bl_doctor_end(struct bl_doctor *d)
 
 /* ---- one check --------------------------------------------------------------------- */
 
-/* What the server says may hold anything; here it must not forge a line. */
+/* A server's text may hold anything; here it must not forge a line. */
 static void tame(struct bl_buf *text)
 {
 	for (size_t i = 0; i < text->len; i++)

@@ -1,4 +1,4 @@
-/* Is this server, are its tables, is this user fit for bizlock? A finding a check. */
+/* Are the server, its tables and this user fit for bizlock? Each check makes one finding. */
 #ifndef BL_STORE_DOCTOR_DOCTOR_H
 #define BL_STORE_DOCTOR_DOCTOR_H
 
@@ -15,26 +15,26 @@ struct bl_doctor {
 	const struct bl_process *process; /* whose locks the doctor tries */
 	struct bl_session session;
 	bool reached;
-	struct bl_err refused;     /* of connecting as a client does; OK: not refused */
-	struct bl_err no_database; /* OK: it is the default one */
-	struct bl_err blind;       /* of the two that follow */
+	struct bl_err refused;     /* the error of connecting as a client does; OK: not refused */
+	struct bl_err no_database; /* the error of selecting the database; OK: selected */
+	struct bl_err blind;       /* the error of reading the next two */
 	struct bl_rows *variables;
 	struct bl_server server;
 	bool fit; /* to try a lock: the tables are known, and a cluster can commit */
 	char account[4 * 128 + 256]; /* name@host; "": it would not say */
 };
 
-/* Connects as far as that can be done: what fails is for the checks to tell. ret must stay
- * where it is until the end, and config and process with it. */
+/* Connects as far as that can be done: the checks tell what fails. *ret, *config and *process must
+ * not move before bl_doctor_end(). */
 void bl_doctor_begin(struct bl_doctor *ret, const struct bl_config *config,
                      const struct bl_process *process);
 void bl_doctor_end(struct bl_doctor *d);
 
 size_t bl_doctor_checks(void);
 
-/* Makes the check of that number. ret->text is empty when there is nothing to look at. What
- * could not be looked at is a finding, too. CONN, with a finding that says so: no server,
- * or not any more; it is the last one. NOMEM. */
+/* Makes the check of that number. ret->text is empty when there is nothing to look at. A check that
+ * could not look makes a finding, too. CONN, with a finding that says so: no server, or the
+ * connection is lost; this finding is the last one. NOMEM. */
 int bl_doctor_look(struct bl_doctor *d, size_t number, struct bl_finding *ret, struct bl_err *err);
 
 void bl_finding_free(struct bl_finding *f);

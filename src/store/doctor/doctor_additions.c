@@ -66,7 +66,8 @@ int bl_check_additions(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 
 /* ---- the binary log -------------------------------------------------------------------- */
 
-/* Does a list of names, "a,b,c", have this one? Names in it are as they were configured. */
+/* Does a list of names, "a,b,c", have this one? The case of letters may differ: the list is as
+ * somebody has configured it. */
 static bool has_name(const char *list, const char *name)
 {
 	size_t len = strlen(name);

@@ -1,5 +1,5 @@
-/* The doctor's checks. Each adds what it finds to f->text; what is not good, by
- * bl_advise(). An error: it could not look. */
+/* The doctor's checks. Each adds its finding to f->text; a flaw, by bl_advise(). An error: the
+ * check could not look. */
 #ifndef BL_STORE_DOCTOR_DOCTOR_CHECKS_H
 #define BL_STORE_DOCTOR_DOCTOR_CHECKS_H
 
@@ -41,7 +41,7 @@ void bl_worse(struct bl_finding *f, enum bizlock_level level);
 void bl_advise(struct bl_finding *f, enum bizlock_level level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* Of the session, and so of the server where only that has one. "": not known here. */
+/* The session's value, or the server's where only the server has one. "": not known here. */
 const char *bl_variable(const struct bl_doctor *d, const char *name);
 long long bl_variable_number(const struct bl_doctor *d, const char *name); /* 0: not known */
 bool bl_variable_on(const struct bl_doctor *d, const char *name);

@@ -78,8 +78,8 @@ int bl_check_statements(struct bl_doctor *d, struct bl_finding *f, struct bl_err
 	return BIZLOCK_OK;
 }
 
-/* Whoever sleeps in GET_LOCK keeps a thread of a pool, and the statement that would wake it needs
- * another one. */
+/* A connection that sleeps in GET_LOCK keeps a thread of a pool, and the statement that would wake
+ * it needs another thread. */
 int bl_check_threads(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	const char *handling = bl_variable(d, "thread_handling");
@@ -99,7 +99,7 @@ int bl_check_threads(struct bl_doctor *d, struct bl_finding *f, struct bl_err *e
 	return BIZLOCK_OK;
 }
 
-/* What the user has for an hour. max_user_connections stands among the variables. */
+/* The user's limits for an hour. max_user_connections is among the variables. */
 int bl_check_quotas(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	static const char *const names[] = {"MAX_QUERIES_PER_HOUR ", "MAX_UPDATES_PER_HOUR ",
@@ -132,8 +132,8 @@ int bl_check_quotas(struct bl_doctor *d, struct bl_finding *f, struct bl_err *er
 	return rc;
 }
 
-/* Connections that hold doorbells get a statement at half of it, by a thread that may be kept for
- * as long as an answer may take. */
+/* A connection that holds doorbells gets a statement at half of wait_timeout, from a thread that
+ * may be busy for as long as an answer may take. */
 int bl_check_wait_timeout(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	long long s = bl_variable_number(d, "wait_timeout");
@@ -186,7 +186,7 @@ int bl_check_durability(struct bl_doctor *d, struct bl_finding *f, struct bl_err
 	return BIZLOCK_OK;
 }
 
-/* The server's clock minus ours, and by how much that may be wrong. */
+/* The server's clock minus ours, and by how much this difference may be wrong. */
 static int look_at_clocks(struct bl_doctor *d, int64_t *ret_us, int64_t *ret_doubt_us,
                           struct bl_err *err)
 {

@@ -1,5 +1,5 @@
 /* The doctor's last check: takes a lock of its own, renews it and gives it back, by the statements
- * that clients send. What keeps clients from their locks is met here, whatever it is. */
+ * that clients send. So it meets anything that keeps clients from their locks. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "store/session/errclass.h"
 #include "store/session/kill.h"
 
-#define LEASE_MS 10000 /* for what a server that dies in the middle keeps of it */
+#define LEASE_MS 10000 /* a server that dies in the middle keeps the lock for this time */
 
 struct trial {
 	struct bl_sql sql;
@@ -99,7 +99,7 @@ static int give_back(struct trial *t, struct bl_session *s, struct bl_err *err)
 	return rc;
 }
 
-/* A row must not stay behind, even where the connection was lost with it. */
+/* The row must not stay behind, even if the connection was lost. */
 static void clean_up(struct bl_doctor *d, struct trial *t)
 {
 	struct bl_session other = {.mysql = NULL}, *s = &d->session;
@@ -121,7 +121,8 @@ static void clean_up(struct bl_doctor *d, struct trial *t)
 
 /* ---- what is in the way ---------------------------------------------------------------- */
 
-/* MySQL tells who may see it which connection has locked a table, or all. MariaDB does not. */
+/* MySQL tells users who may see it which connection has locked the table, or all tables. MariaDB
+ * does not. */
 static void add_who_is_in_the_way(struct bl_doctor *d, struct bl_finding *f)
 {
 	struct bl_rows *rows;

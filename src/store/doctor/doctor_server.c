@@ -113,8 +113,8 @@ static int read_inherited(struct bl_doctor *d, struct inherited *ret, struct bl_
 	return rc;
 }
 
-/* What bizlock keeps out of its sessions, and users do not. And what a user may not set, and
- * so bizlock cannot: sql_log_bin. */
+/* Settings that bizlock keeps out of its own sessions, but that reach the users' sessions. And
+ * sql_log_bin, which a user may not set, and so bizlock cannot. */
 int bl_check_inherited(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	struct inherited found = {"", ""};

@@ -141,7 +141,7 @@ static void judge_server(const struct bl_doctor *d, struct bl_finding *f)
 		          "acquisitions of all keys wait for each other");
 }
 
-/* In a cluster each member counts for itself. */
+/* Not in a cluster, where each member counts for itself. */
 static int judge_floors(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	struct bl_fence_counter counter;

@@ -11,7 +11,7 @@
 #include "store/session/kill.h"
 #include "store/table/grants.h"
 
-/* Never run: a server looks at privileges when it prepares. */
+/* The statement is never run: a server checks privileges when it prepares one. */
 static int may(struct bl_doctor *d, const char *table, enum bl_privilege privilege, bool *ret,
                struct bl_err *err)
 {
@@ -107,7 +107,7 @@ int bl_check_doorbell(struct bl_doctor *d, struct bl_finding *f, struct bl_err *
 	return BIZLOCK_OK;
 }
 
-/* Ends a statement of its own, found by a named lock, as a release finds those that watch. */
+/* Ends a statement of its own, found by a named lock, as a release finds watchers. */
 static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err)
 {
 	struct bl_rows *rows;
@@ -126,7 +126,7 @@ static int try_wake_up(struct bl_doctor *d, uint64_t *ret_id, struct bl_err *err
 	return bl_session_run_text(&d->session, NULL, err);
 }
 
-/* Of what is too little to watch, the finding `doorbell` tells. */
+/* Without doorbells nobody watches: the finding `doorbell` tells of that. */
 int bl_check_watching(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	uint64_t id = 0;

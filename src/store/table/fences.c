@@ -6,10 +6,10 @@
 
 #include "store/sql/phrases.h"
 
-/* Not old, whenever the reaper looks. */
+/* Never old enough for the reaper. */
 #define FLOOR_TIME "'9999-12-31'"
 #define FLOOR_TYPE "'" BIZLOCK_REAPER_TYPE "'"
-#define FLOOR_ID "'fences of biz_lock: " /* and the number, as long as all others, so they sort */
+#define FLOOR_ID "'fences of biz_lock: " /* then 20 digits: the texts sort as the numbers do */
 #define FLOOR_ID_END "'fences of biz_lock;'"
 #define IS_FLOOR "biz_type = " FLOOR_TYPE " AND biz_id >= " FLOOR_ID "' AND biz_id < "
 
@@ -69,8 +69,8 @@ int bl_fences_note(struct bl_session *s, const char *prefix, struct bl_err *err)
 
 /* ---- the counter ---------------------------------------------------------------------------- */
 
-/* The microseconds since 1970 are more than anybody has drawn, and what was given by a database
- * that is not there any more is not to be found otherwise. */
+/* The microseconds since 1970 are more than anybody has drawn. There is no other way to cover the
+ * fences that a lost database has given. */
 static int find_top(struct bl_session *s, const char *prefix,
                     const struct bl_fence_counter *counter, uint64_t *ret, struct bl_err *err)
 {
@@ -88,8 +88,8 @@ static int find_top(struct bl_session *s, const char *prefix,
 	return rc;
 }
 
-/* A row with that fence takes the counter along, and stays there when the row is gone. It needs no
- * privilege that locks do not need, and nobody waits for it. */
+/* A row with that fence takes the counter along, and the counter stays there when the row is gone.
+ * The row needs no privilege that locks do not need, and nobody waits for it. */
 static int raise_counter(struct bl_session *s, const char *prefix, uint64_t fence,
                          struct bl_err *err)
 {

@@ -1,6 +1,6 @@
 /* The counter that fences come from. TRUNCATE, ALTER TABLE ... AUTO_INCREMENT, a dump and a copy of
- * the table set it back. What survives that is a floor: a row of biz_row_lock that no row lock has,
- * named after a number which the counter had reached. */
+ * the table set the counter back. The floor survives that: a row of biz_row_lock that belongs to no
+ * row lock, and is named after a number which the counter had reached. */
 #ifndef BL_STORE_TABLE_FENCES_H
 #define BL_STORE_TABLE_FENCES_H
 
@@ -8,7 +8,7 @@
 
 struct bl_fence_counter {
 	uint64_t next;  /* fence; 0: not known */
-	uint64_t floor; /* it was that once; 0: not known */
+	uint64_t floor; /* the counter had reached this; 0: not known */
 };
 
 /* All of them: CONN, DB, NOMEM. */
@@ -18,8 +18,8 @@ int bl_fences_read(struct bl_session *s, const char *prefix, struct bl_fence_cou
 /* Raises the floor to where the counter is. */
 int bl_fences_note(struct bl_session *s, const char *prefix, struct bl_err *err);
 
-/* Fences from now on are larger than *ret, and than all that were given before; as long as those
- * were less than a million a second since 1970. SCHEMA: fences would become too large. */
+/* Fences from now on are larger than *ret, and than all fences given before, if these were fewer
+ * than a million a second since 1970. SCHEMA: fences would become too large. */
 int bl_fences_raise(struct bl_session *s, const char *prefix, uint64_t *ret, struct bl_err *err);
 
 #endif

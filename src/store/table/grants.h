@@ -20,8 +20,8 @@ extern const struct bl_need bl_needs[BL_NEEDS]; /* by bl_table */
 /* "SELECT, DELETE" */
 void bl_grants_list(struct bl_buf *ret, unsigned privileges);
 
-/* account: name@host, parted at the last '@', for a name may have one; host % where there is none.
- */
+/* account: name@host, split at the last '@', because a name may have one; without '@' the host is
+ * %. */
 void bl_grants_account(struct bl_buf *ret, const char *account);
 
 /* One statement, without its end. */

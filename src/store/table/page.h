@@ -1,5 +1,5 @@
-/* Reading the table in pages along the primary key: no page sees more than a
- * moment, and nothing is locked or held open between two of them. */
+/* Reading the table in pages along the primary key: each page shows one moment, and nothing is
+ * locked or held open between two pages. */
 #ifndef BL_STORE_TABLE_PAGE_H
 #define BL_STORE_TABLE_PAGE_H
 

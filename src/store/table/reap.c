@@ -16,8 +16,7 @@
 /* What EXPLAIN FORMAT=TRADITIONAL answers: how many columns, and which of them has the rows. */
 enum { PLAN_MYSQL = 12, ROWS_MYSQL = 9, PLAN_MARIADB = 10, ROWS_MARIADB = 8 };
 
-/* Of the statistics, as EXPLAIN has them: in MySQL's information_schema they may be a day
- * old. */
+/* By the statistics of EXPLAIN: those in MySQL's information_schema may be a day old. */
 int bl_reap_estimate(struct bl_session *s, struct bl_reap *r, struct bl_err *err)
 {
 	bool mariadb = s->sql->mariadb;
@@ -159,11 +158,11 @@ static int make_batch(const struct bl_session *s, const struct bl_reap *r, struc
 	return ret->text.failed ? bl_err_set(err, BIZLOCK_NOMEM, "out of memory") : BIZLOCK_OK;
 }
 
-/* Whoever has the doorbell of such a lock may have drawn a fence, and have no row yet. Meanwhile
- * others may have shared the lock, with larger fences. If the row of slot 0 goes now, it makes one
- * and asks nobody; but it believes only in an answer that is prompt.
- * In a cluster others may have shared a lock before it was marked, and this member may have yet to
- * apply that. */
+/* Why to sleep: a contender with the doorbell may have drawn a fence, and have no row yet.
+ * Meanwhile others may have shared the lock, with larger fences. If the row of slot 0 goes now, the
+ * contender makes a new one and looks for nobody. But it believes only an answer that comes within
+ * BL_PROMPT_NS. Why to catch up: in a cluster others may have shared a lock before the mark, and
+ * this member may not have applied their rows yet. */
 static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_sql_keys *keys,
                 struct bl_err *err)
 {
@@ -177,7 +176,6 @@ static int mark(struct bl_session *s, const struct bl_reap *r, const struct bl_s
 	return bl_lock_catch_up(s, NULL, err);
 }
 
-/* *ret: what has become of it. */
 static int purge_batch(struct bl_session *s, struct bl_reap *ret, const struct bl_sql_keys *keys,
                        struct bl_err *err)
 {

@@ -25,7 +25,7 @@ unsigned bl_schema_newest(void)
 	return bl_migrations[bl_migration_count - 1].version;
 }
 
-/* *ret NULL: no list. */
+/* *ret NULL: the table with the list is missing. */
 static int query_applied(struct bl_session *s, const char *prefix, const char *columns,
                          struct bl_rows **ret, struct bl_err *err)
 {
@@ -94,8 +94,8 @@ static void check_fact(void *arg, const struct bl_fact *fact)
 	bl_err_set(&c->flaw, BIZLOCK_SCHEMA, "table %s: %s", fact->text, fact->remedy);
 }
 
-/* Two owners would have one lock without its primary key, or with a collation that is not bytes;
- * without InnoDB nothing is locked, and without a counter all fences are 0. */
+/* Without the primary key, or with a collation that does not compare bytes, two owners would have
+ * one lock. Without InnoDB nothing is locked, and without a counter all fences are 0. */
 static int check_tables(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
 	struct checking c = {.there = {false}};
@@ -121,8 +121,8 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 	return rc == BIZLOCK_OK ? check_tables(s, prefix, err) : rc;
 }
 
-/* Table names stand in backquotes in the files, column names do not begin like
- * them: that is all there is to putting the prefix in. */
+/* Puts the prefix in by text alone: in the files table names stand in backquotes, and no column
+ * name begins like one. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
 {
 	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
@@ -153,9 +153,9 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "apply %s", m->name);
 }
 
-/* *ret: the version after which all have to be applied. A table that is missing
- * although its version says otherwise was dropped by hand; the files leave alone what
- * is there, so all of them are applied again. */
+/* *ret: all migrations after this version have to be applied. A table that is missing although its
+ * version says otherwise was dropped by hand. The files do not change tables that are there, so all
+ * files are applied again. */
 static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, struct bl_err *err)
 {
 	struct bl_version at = {0, 0};

@@ -5,8 +5,8 @@
 #include "store/session/session.h"
 #include "store/table/migrations.h"
 
-/* What a call answers at last: a table that is gone, or its database, is no error of a statement,
- * but SCHEMA, with what to do. Returns the code, which is rc for all else. */
+/* Makes the error of a missing table or database SCHEMA, with advice. Returns the code, which is rc
+ * for all other errors. */
 int bl_err_missing(struct bl_err *err, int rc);
 
 #define BL_SCHEMA_ADVICE                                                                           \
@@ -19,12 +19,12 @@ struct bl_version {
 	unsigned needs_client; /* the newest one that a client has to know */
 };
 
-/* That of the tables. CONN, DB. */
+/* The version of the tables. CONN, DB. */
 int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
                       struct bl_err *err);
 
-/* SCHEMA, saying what to do: tables missing, in need of a newer library, or not as tables.h has
- * them. */
+/* SCHEMA, with advice: tables are missing, need a newer library, or are not as tables.h
+ * requires. */
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err);
 
 /* Applies the migrations that have not been. SCHEMA: they need a newer library,
@@ -41,7 +41,7 @@ struct bl_applied {
 int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
                      struct bl_err *err);
 
-/* What is sent to apply it. */
+/* The SQL that applies a migration. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret);
 
 #endif

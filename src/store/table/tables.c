@@ -42,8 +42,8 @@ struct looking {
 	void (*fn)(void *arg, const struct bl_fact *fact);
 	void *arg;
 	struct bl_fact fact;           /* the one in hand */
-	char name[64 + 1];             /* the table it is of, "": none yet */
-	bool view, key, counter, slot; /* of that */
+	char name[64 + 1];             /* the table of that fact, "": none yet */
+	bool view, key, counter, slot; /* of that table */
 };
 
 int bl_table_of(const char *prefix, const char *name)
@@ -57,7 +57,7 @@ int bl_table_of(const char *prefix, const char *name)
 	return -1;
 }
 
-/* The fact in hand is of this, and says so. */
+/* Begins the fact in hand: what it is of, and its text. */
 static void begin(struct looking *l, enum bl_fact_of of, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 static void begin(struct looking *l, enum bl_fact_of of, const char *fmt, ...)
@@ -71,7 +71,7 @@ static void begin(struct looking *l, enum bl_fact_of of, const char *fmt, ...)
 	va_end(args);
 }
 
-/* It is not as it must be. */
+/* Gives the fact in hand a remedy: it is not as it must be. */
 static void mend(struct looking *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void mend(struct looking *l, const char *fmt, ...)
 {
@@ -105,7 +105,7 @@ static void judge_engine(struct looking *l, const char *engine, const char *type
 
 /* ---- columns ----------------------------------------------------------------------------- */
 
-/* Anything but bytes would make one lock of keys that differ. */
+/* A collation that does not compare bytes would make one lock of keys that differ. */
 static void judge_collation(struct looking *l, const char *column, const char *type,
                             const char *collation)
 {

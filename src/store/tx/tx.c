@@ -38,11 +38,11 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 	return err->code;
 }
 
-/* Begins a statement with this verb; `settings` are more of MariaDB's, or "". What the caller's
- * session has set would spoil some, and each server can do without for one statement: a `timestamp`
- * of the session's own stops the clock by which a lease is judged; and MariaDB may refuse to lock a
- * row that was changed since the snapshot was taken, as each renewal does. Where MariaDB refuses to
- * set the clock, nobody can have stopped it. */
+/* Begins a statement with this verb; settings: more of them for MariaDB, or "". Some settings of
+ * the caller's session would spoil statements, and each server can override them for one statement.
+ * A `timestamp` of the session's own stops the clock by which a lease is judged. MariaDB may refuse
+ * to lock a row that was changed since the snapshot was taken, and each renewal changes the row.
+ * Where MariaDB refuses to set the clock, nobody can have stopped it. */
 static void tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
                      const char *settings)
 {
@@ -143,7 +143,7 @@ static int tx_done(const struct bl_tx *tx, struct bl_err *err)
 	return fits ? BIZLOCK_OK : tx_refuse(tx, err);
 }
 
-/* Nothing was found: at least on the right server? */
+/* No row was found: was it at least the right server? */
 static int ask_server(const struct bl_tx *tx, struct bl_err *err)
 {
 	static const char query[] = "SELECT " BL_IDENTITY " LIMIT 1";
@@ -190,8 +190,9 @@ static int tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsig
 
 /* ---- holds --------------------------------------------------------------------------------- */
 
-/* A share lock is known to its member of a cluster alone. A change goes to all of them, and of two
- * transactions that have changed the same row at different members, one is rolled back. */
+/* Changes the row. Only this member of a cluster knows of a share lock, but a change goes to all
+ * members: of two transactions that have changed the same row at different members, one is rolled
+ * back. */
 static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                  struct bl_err *err)
 {
@@ -209,9 +210,10 @@ static int touch(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret
 	return rc == BIZLOCK_OK ? check_still_open(tx, err) : rc;
 }
 
-/* What the transaction reads shows no such hold. InnoDB reads a table that is not locked by the
- * statement from the transaction's snapshot, although the same row is read around it as it is now.
- * By owner, too, for a hold that was imported has kept its fence. */
+/* A condition: the transaction's snapshot does not show this hold. InnoDB reads the subquery's
+ * table from the snapshot, because nothing locks it there, although the statement around it reads
+ * the same row as it is now. The owner is compared, too, because a hold that was imported has kept
+ * its fence. */
 static void add_stale(const struct bl_tx *tx, struct bl_buf *text, struct bl_ref hold)
 {
 	bl_buf_addf(text, "NOT EXISTS(SELECT 1 FROM %s", tx->sql->lock_table);
@@ -219,10 +221,10 @@ static void add_stale(const struct bl_tx *tx, struct bl_buf *text, struct bl_ref
 	bl_buf_adds(text, ")");
 }
 
-/* A group may go over from one primary to several while the client is open; it waits for the
- * transactions that are open then. *ret_several: it has. Where several are known to take writes,
- * the row is locked as touch() needs it: two transactions of one holder that share it first would
- * wait for each other in a circle. */
+/* *ret_several, before: several members are known to take writes. Then the row is locked as touch()
+ * needs it: two transactions of one holder that lock the row in share mode first would wait for
+ * each other in a circle. After: also if the group has gone over from one primary to several, as it
+ * may while the client is open; the group waits for the transactions that are open then. */
 static int look(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret, bool *ret_several,
                 struct bl_err *err)
 {
@@ -417,7 +419,7 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	int rc;
 
 	tx_begin(tx, &text, "INSERT",
-	         ", innodb_lock_wait_timeout = 0"); /* not the caller's patience */
+	         ", innodb_lock_wait_timeout = 0"); /* not the caller's time limit */
 	add_row_insert(&text, tx->sql->row_table, key);
 	rc = tx_send(tx, &text, err);
 	if (rc == BIZLOCK_OK)
@@ -430,7 +432,7 @@ int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row
 	return BIZLOCK_OK;
 }
 
-/* *ret_stale: it is there, and says nothing of a use in a while. */
+/* *ret_stale: the row is there, and its last known use is BL_SQL_USED_US ago or more. */
 static int look_at_row(struct bl_session *s, const struct bl_key *key, bool *ret_there,
                        bool *ret_stale, struct bl_err *err)
 {
@@ -456,9 +458,8 @@ int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret, struc
 	return look_at_row(s, key, ret, &ignored, err);
 }
 
-/* Says that the row is used, for the reaper. One that is locked is left out: the
- * transaction that has it has said so. A refusal only means that the row may have to be made anew
- * some day. */
+/* Notes for the reaper that the row is used. A locked row is left out: the use by that transaction
+ * has been noted. A refusal only means that the row may have to be made anew some day. */
 static int note_use(struct bl_session *s, const struct bl_key *key, struct bl_err *err)
 {
 	int rc;

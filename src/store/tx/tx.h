@@ -21,7 +21,7 @@ enum bl_fenced {
 	BL_FENCED_NOT,  /* not held */
 	BL_FENCED,      /* the row is there, its lease is not over, and until the transaction ends
 	                   nobody else can change it */
-	BL_FENCED_STALE /* the same, but what the transaction reads is older than the grant: it
+	BL_FENCED_STALE /* the same, but the transaction's snapshot is older than the grant: it
 	                   would overwrite what an earlier holder has written */
 };
 
@@ -29,12 +29,13 @@ enum bl_fenced {
 int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                 struct bl_err *err);
 
-/* The same and COMMIT. Anything but FENCED, or an error but UNKNOWN: rolled back. UNKNOWN: the
- * connection was lost, perhaps after the COMMIT. */
+/* bl_tx_fence() and COMMIT. If *ret is not FENCED, or after any error but UNKNOWN, the transaction
+ * is rolled back. UNKNOWN: the connection was lost, perhaps after the COMMIT. */
 int bl_tx_commit(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
                  struct bl_err *err);
 
-/* Because of rc, which it returns; or MISUSE: the transaction is an XA one, and still open. */
+/* Rolls back because of rc, which it returns; or MISUSE: the transaction is an XA one, and still
+ * open. */
 int bl_tx_rollback(const struct bl_tx *tx, int rc, struct bl_err *err);
 
 enum bl_row_how { BL_ROW_NOWAIT, BL_ROW_WAIT, BL_ROW_SKIP };
@@ -44,12 +45,12 @@ enum bl_row_got { BL_ROW_LOCKED, BL_ROW_BUSY, BL_ROW_MISSING };
 int bl_tx_lock_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_how how,
                    enum bl_row_got *ret, struct bl_err *err);
 
-/* Makes the row that was missing, locked by its being new. */
+/* Makes the row that was missing; a new row is locked. */
 int bl_tx_make_row(const struct bl_tx *tx, const struct bl_key *key, enum bl_row_got *ret,
                    struct bl_err *err);
 
-/* The row lock's row, on a session of bizlock's own, without waiting for a transaction that has
- * locked it: is it there? The second makes it if it was not. */
+/* On a session of bizlock's own: is the row lock's row there? bl_row_provide() makes the row if it
+ * was not. Neither waits for a transaction that has locked the row. */
 int bl_row_look(struct bl_session *s, const struct bl_key *key, bool *ret_there,
                 struct bl_err *err);
 int bl_row_provide(struct bl_session *s, const struct bl_key *key, bool *ret_there,
