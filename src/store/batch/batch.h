@@ -31,8 +31,8 @@ struct bl_entry {
 	               gone */
 	bool maybe; /* not known to be done, but it may be */
 
-	bool ordered; /* acquisition that is done: its fence is larger than that of anybody who had
-	                 the lock before, as far as bl_batch_draw_again() and its caller know */
+	bool ordered; /* acquisition that is done: its fence is larger than those of earlier owners,
+	                 as far as bl_batch_draw_again() and its caller know */
 };
 
 const struct bl_key *bl_entry_key(const struct bl_entry *e);

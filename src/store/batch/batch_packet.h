@@ -1,4 +1,4 @@
-/* What the files of batches share. */
+/* The state of a batch, and the functions that its files share. */
 #ifndef BL_STORE_BATCH_BATCH_PACKET_H
 #define BL_STORE_BATCH_BATCH_PACKET_H
 
@@ -16,7 +16,7 @@ struct batch {
 	bool shared;        /* all entries are of sharers; else all are exclusive */
 	size_t acquisitions, releases, inserts;
 	bool at_once;  /* one packet that does all or nothing */
-	bool compound; /* as one statement of MariaDB's; see struct bl_server */
+	bool compound; /* one compound statement of MariaDB's; see struct bl_server */
 	bool single;   /* no releases, and no compound: its INSERT commits itself */
 
 	/* OF THE PACKET THAT CHANGES THE ROWS */

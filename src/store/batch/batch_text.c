@@ -8,9 +8,9 @@
  *     INSERT ..., an error unless all are new;
  *     COMMIT; DO RELEASE_LOCK(...), ...
  *
- * MariaDB runs it as one compound statement, whose parts have no answers of their own. Each answer
- * costs both sides a system call, and wakes the client: together a quarter of what a batch of four
- * rows costs.
+ * MariaDB runs the packet as one compound statement, whose parts have no answers of their own. Each
+ * answer costs both sides a system call, and wakes the client: together a quarter of what a batch
+ * of four rows costs.
  *
  * After an error, two packets do the simple entries alone. The first takes the doorbells of the
  * acquisitions, and looks which of their keys are free:
@@ -109,7 +109,7 @@ static void add_holds(struct batch *b, bl_batch_filter *which)
 	bl_buf_adds(text, ")");
 }
 
-/* As bl_many_add_drop(), for its reasons. */
+/* In the form of bl_many_add_drop(), for the same reasons. */
 static void add_deletes(struct batch *b)
 {
 	struct bl_buf *text = &b->s->text;

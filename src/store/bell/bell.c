@@ -12,7 +12,7 @@
  * as lost. */
 #define LATE_MS 100
 
-/* Parts go in with their NULs, so that "ab", "c" and "a", "bc" differ. */
+/* Each part is hashed with its NUL, so that "ab", "c" and "a", "bc" differ. */
 struct bl_hash bl_bell_seed(const char *database, const char *table)
 {
 	struct bl_hash h = bl_hash_start();

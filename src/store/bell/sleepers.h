@@ -36,7 +36,7 @@ void bl_sleepers_add_question(struct bl_buf *text, const char *const *bells, siz
                               enum bl_sleepers whom);
 
 /* To be called after the answers to that text. Wakes the sleepers, but not those of other MySQL
- * users, which we may not kill. s->woke: there are any. */
+ * users, which we may not kill. s->woke: sleepers were found. */
 void bl_sleepers_wake(struct bl_session *s, const char *const *bells, size_t n,
                       enum bl_sleepers whom);
 

@@ -1,7 +1,7 @@
-/* Which of several hosts to connect to. They are tried in the order of the option `host`, except
- * that those which failed lately come last. A host that has not answered after a moment does not
- * keep the next one waiting: both are dialed side by side, and the first that is of use is taken
- * ("happy eyeballs", RFC 8305). */
+/* Which of several hosts to connect to. Hosts are tried in the order of the option `host`, but
+ * hosts that failed lately come last. A host that has not answered after a moment does not keep the
+ * next one waiting: both are dialed side by side, and the first that is of use is taken ("happy
+ * eyeballs", RFC 8305). */
 #ifndef BL_STORE_HOSTS_FAILOVER_H
 #define BL_STORE_HOSTS_FAILOVER_H
 
@@ -64,7 +64,7 @@ void bl_failover_stop(struct bl_failover *f);
  * tables. Connections to another server are checked (store/hosts/one_server.h). */
 void bl_failover_leads_to(struct bl_failover *f, const char *server);
 
-/* To which server connections lead now. "": any. */
+/* *ret: the server to which connections lead now. "": any. */
 void bl_failover_server(struct bl_failover *f, char ret[BL_IDENTITY_MAX + 1]);
 
 /* Connects to the first host that is of use, within connect_timeout_ms, and not after `until`. sql

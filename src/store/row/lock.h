@@ -1,6 +1,5 @@
-/* The rows of lease locks: one operation, one statement, one short transaction.
- * All of them may be repeated when their reply was lost: counts are absolute,
- * and the fence stands in every WHERE.
+/* The rows of lease locks: one operation, one statement, one short transaction. Each operation may
+ * be repeated when its reply was lost: counts are absolute, and the fence stands in every WHERE.
  *
  * Errors of all: CONN (the statement may or may not have run), DB. */
 #ifndef BL_STORE_ROW_LOCK_H

@@ -14,7 +14,7 @@ struct bl_renewed {
 struct bl_renewal {
 	const struct bl_item *items;
 	size_t n;
-	const char *suffix; /* what all owners of the client end with */
+	const char *suffix; /* the end that all owners of the client have in common */
 	uint32_t lease_ms;  /* a lease that is longer stays so */
 	bool queue;         /* of one item: waits in line for a locked row, for a second at most;
 	                       false: locked rows are left out */

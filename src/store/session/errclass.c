@@ -18,7 +18,7 @@ enum {
 	GROUP_ROLLED_BACK = 3101,         /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */
 	MYSQL_NOT_AVAILABLE = 3168,       /* ER_SERVER_ISNT_AVAILABLE */
 	MYSQL_KILLED = 3169,              /* ER_SESSION_WAS_KILLED */
-	/* ER_GRP_TRX_CONSISTENCY_...: the member waited in vain as a transaction began. */
+	/* ER_GRP_TRX_CONSISTENCY_...: the member waited in vain when a transaction began. */
 	GROUP_NOT_ALLOWED = 3796,
 	GROUP_NOT_BEFORE = 3797,
 	GROUP_NOT_AFTER = 3798,
@@ -63,8 +63,9 @@ static const struct {
         {GROUP_NOT_BEGUN, BL_CLASS_AWAY},
         {ER_LOCK_DEADLOCK, BL_CLASS_RETRY}, /* also Galera's certification failure */
         {ER_LOCK_WAIT_TIMEOUT, BL_CLASS_RETRY},
-        {ER_AUTOINC_READ_FAILED, BL_CLASS_RETRY}, /* it waited in vain for the table's counter,
-                                                     which an INSERT ... SELECT has, or a backup */
+        {ER_AUTOINC_READ_FAILED, BL_CLASS_RETRY}, /* it waited in vain for the lock of the table's
+                                                     counter, which an INSERT ... SELECT has, or a
+                                                     backup */
         {BL_TABLE_LOCKED, BL_CLASS_RETRY},
         {GROUP_ROLLED_BACK, BL_CLASS_RETRY},
         {FENCE_CONFLICT, BL_CLASS_RETRY}, /* the row has come from another member meanwhile, and its

@@ -6,10 +6,10 @@
 
 #include "store/session/session.h"
 
-/* Ends a connection that was lost, if it is still there: what it has sent may not have
- * arrived yet, and must not arrive later. Waits until it has ended, a second at most: rows
- * that its last statement still has locked would be passed over by a SKIP LOCKED. CONN,
- * NOMEM; what the server refuses is ignored. */
+/* Ends a connection that was lost, if it is still there: a statement that it has sent may not have
+ * arrived yet, and must not arrive later. Waits until the connection has ended, a second at most: a
+ * SKIP LOCKED would leave out rows that its last statement still has locked. CONN, NOMEM; what the
+ * server refuses is ignored. */
 int bl_kill_marked(struct bl_session *s, const struct bl_mark *mark, struct bl_err *err);
 
 /* Ends the connection `by`, of any client, if it has the doorbell; for a doorbell whose holder is

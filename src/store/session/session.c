@@ -16,8 +16,8 @@
 
 /* ---- whether the server is of use ---------------------------------------------------------- */
 
-/* Of several hosts only one that takes writes is of use: a replica would show
- * the rows of a moment ago. The variable is a number, or since MariaDB 12 a word. */
+/* Of several hosts only a host that takes writes is of use: a replica would show the rows of a
+ * moment ago. The variable is a number, or since MariaDB 12 a word. */
 #define READ_ONLY "CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
 /* A server that has left its group, and failed to join it again, takes writes: two such servers
@@ -140,7 +140,7 @@ int bl_session_vouch(struct bl_session *s, struct bl_err *err)
 
 /* ---- what a session says and asks at first -------------------------------------------------- */
 
-#define IDLE_MAX_S (365 * 24 * 3600) /* of wait_timeout, by the servers' manuals */
+#define IDLE_MAX_S (365 * 24 * 3600) /* the largest wait_timeout, by the servers' manuals */
 
 /* Gives the connection its mark, and asks how long it may be idle, and to which server it leads.
  * Where there are no named locks, nothing is lost with a connection. */

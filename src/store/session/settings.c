@@ -2,7 +2,7 @@
  * has a row here when another value changes what statements of bizlock's mean, what they answer,
  * whether they are refused, or which plan they get where the plan decides who waits for whom.
  *
- * One more is there for the administrator's sake: the slow log.
+ * The slow log has rows for the administrator's sake.
  *
  * Without a row: what changes speed, other logs, warnings or the wording of messages; what has an
  * effect only on statements that bizlock does not send; limits of memory and of time between
@@ -112,10 +112,10 @@ void bl_settings_variables(struct bl_buf *ret)
 	bl_buf_adds(ret, ";SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE");
 }
 
-/* EVENTUAL, the default before MySQL 8.4: a new primary gives a lock again that the old one has
- * given, as long as it has not applied that grant. Two owners, until one of them cannot commit. All
- * other values are stronger. No comment can ask whether a server has the plugin, and an unknown
- * variable is refused. The answer to a commit has its GTID: see bl_session_vouch(). */
+/* EVENTUAL, the default before MySQL 8.4: a new primary gives a lock that the old primary has
+ * given, as long as the new one has not applied that grant. Two owners, until one of them cannot
+ * commit. All other values are stronger. No comment can ask whether a server has the plugin, and an
+ * unknown variable is refused. The answer to a commit has its GTID: see bl_session_vouch(). */
 static void add_consistency(struct bl_buf *ret)
 {
 	bl_buf_adds(ret, ";SET SESSION group_replication_consistency = "
@@ -124,10 +124,9 @@ static void add_consistency(struct bl_buf *ret)
 	                 "SESSION session_track_gtids = OWN_GTID");
 }
 
-/* An init_connect may have left a transaction open, which would swallow all of ours; what was
- * written there, about who connects perhaps, is committed. It may have locked tables: others are
- * refused then. It may have gone to another database, whose biz_lock is another table than
- * everybody else's. */
+/* An init_connect may have left a transaction open, which would swallow all of ours; its writes,
+ * about who connects perhaps, are committed. It may have locked tables: others are refused then. It
+ * may have gone to another database, whose biz_lock is another table than everybody else's. */
 void bl_settings_all(struct bl_buf *ret, const char *database, bool in_group)
 {
 	bl_settings_variables(ret);

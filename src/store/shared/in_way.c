@@ -1,4 +1,4 @@
-/* Looking at the rows of a shared lock, and clearing those that are over. */
+/* Looking at the rows of a shared lock, and clearing rows whose leases are over. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ struct judging {
 	struct bl_shared_seen *seen;
 	struct bl_shared_dead *dead;
 	uint32_t sharing;               /* others that have a slot */
-	struct bl_row soonest, longest; /* of them, by their leases */
+	struct bl_row soonest, longest; /* of these others, by their leases */
 };
 
 static void note_dead(struct judging *j, uint32_t slot, const struct bl_row *row)

@@ -1,4 +1,4 @@
-/* What the files of shared locks have in common. */
+/* The SQL and the judgement that the files of shared locks share. */
 #ifndef BL_STORE_SHARED_IN_WAY_H
 #define BL_STORE_SHARED_IN_WAY_H
 

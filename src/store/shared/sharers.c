@@ -164,7 +164,7 @@ static void add_draw(struct bl_session *s, const struct bl_wish *wish, uint32_t 
 
 /* ---- one go -------------------------------------------------------------------------------- */
 
-/* A text that changes a row, and what the look behind it finds. */
+/* A text that changes a row, and the result of the look after it. */
 struct sent {
 	const struct bl_wish *wish;
 	struct bl_shared_seen *seen;

@@ -14,9 +14,9 @@ static void add_slot_0(struct bl_session *s, const struct bl_wish *wish)
  * is handed on and on never goes, and would keep waiters out.
  *
  * A contender that comes for slot 0 between the two reads may have drawn its fence before the row
- * got its own. If the row were given and released before that contender looks, it would find
- * nobody, and have the lock with the smaller fence. So slot 0 is read behind the INSERT, too. A
- * contender that is not there by then draws a larger fence. */
+ * got its own. If the row were given and released before the contender looks, the contender would
+ * find nobody, and have the lock with the smaller fence. So slot 0 is read after the INSERT, too. A
+ * contender that is not in slot 0 by then draws a larger fence. */
 static void add_hand_over(struct bl_session *s, struct bl_ref hold, const struct bl_shared_go *go)
 {
 	bl_buf_reset(&s->text);

@@ -14,7 +14,7 @@
 #define ROW_READ                                                                                   \
 	"l.fence, l.owner, l.reentrant, l.bell, TIMESTAMPDIFF(MICROSECOND, " NOW ", l.timeout)"
 
-/* The rows of those that share a lock. */
+/* The rows of sharers. */
 #define SHARING "slot > 0"
 
 /* A condition on a row `r` in slot 0. The text after it may add a condition, and closes the

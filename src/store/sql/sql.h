@@ -36,7 +36,7 @@ enum bl_param {
 	BL_P_SLOT,
 	BL_P_BELL,
 	BL_P_OWNER,
-	BL_P_GIVER, /* who owns it until then */
+	BL_P_GIVER, /* the owner until then */
 	BL_P_NOTE,
 	BL_P_LEASE, /* microseconds */
 	BL_P_DEPTH,
@@ -107,7 +107,7 @@ void bl_sql_literal(struct bl_buf *ret, const char *charset, const char *text, s
 void bl_sql_give(const struct bl_sql *sql, struct bl_buf *ret, const char *new_owner,
                  uint32_t depth, int64_t lease_us);
 
-/* WHERE: several keys, one after the other, and the end of them. */
+/* WHERE: several keys, each added in turn, and the end of the list. */
 void bl_sql_add_key(struct bl_buf *ret, bool first, const struct bl_key *key);
 void bl_sql_end_keys(struct bl_buf *ret);
 
@@ -189,7 +189,7 @@ void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
 /* Brings gmt_create up to date, unless the row is locked. */
 void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key);
 
-/* One INSERT for a set of keys, each added in turn, and what reads the rows again. */
+/* One INSERT for a set of keys, each added in turn, and the statement that reads the rows. */
 struct bl_sql_row {
 	const struct bl_key *key;
 	const char *owner, *note; /* note: NULL or text */

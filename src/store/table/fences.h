@@ -11,7 +11,7 @@ struct bl_fence_counter {
 	uint64_t floor; /* the counter had reached this; 0: not known */
 };
 
-/* All of them: CONN, DB, NOMEM. */
+/* Errors of all these functions: CONN, DB, NOMEM. */
 int bl_fences_read(struct bl_session *s, const char *prefix, struct bl_fence_counter *ret,
                    struct bl_err *err);
 

@@ -41,8 +41,7 @@ struct bl_reap {
 	int64_t took_us;        /* on the server */
 };
 
-/* All of these may be repeated after an error, and have changed nothing in *r then.
- * CONN, DB, NOMEM. */
+/* Each step may be repeated after an error, and has changed nothing in *r then. CONN, DB, NOMEM. */
 typedef int bl_reap_step(struct bl_session *s, struct bl_reap *r, struct bl_err *err);
 
 bl_reap_step bl_reap_estimate, bl_reap_read, bl_reap_purge;

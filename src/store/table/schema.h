@@ -1,4 +1,5 @@
-/* bizlock's tables: are they there, as they must be; and making them. */
+/* bizlock's tables: checks that they are there and as they must be, and migrations that make
+ * them. */
 #ifndef BL_STORE_TABLE_SCHEMA_H
 #define BL_STORE_TABLE_SCHEMA_H
 
@@ -16,7 +17,7 @@ unsigned bl_schema_newest(void); /* that this library knows */
 
 struct bl_version {
 	unsigned version;      /* the newest migration that was applied; 0: none */
-	unsigned needs_client; /* the newest one that a client has to know */
+	unsigned needs_client; /* the newest migration that a client has to know */
 };
 
 /* The version of the tables. CONN, DB. */

@@ -9,8 +9,8 @@
 
 #include "store/table/schema.h"
 
-/* One statement, for opening a client should not take more than it must. Columns of this schema
- * have different collations on MySQL, which a UNION would refuse: hence the casts. */
+/* One statement, because opening a client should not take longer than it must. Columns of this
+ * schema have different collations on MySQL, which a UNION would refuse: hence the casts. */
 #define OF_OURS                                                                                    \
 	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock') "
 /* clang-format off */

@@ -38,11 +38,11 @@ static int tx_error(const struct bl_tx *tx, struct bl_err *err)
 	return err->code;
 }
 
-/* Begins a statement with this verb; settings: more of them for MariaDB, or "". Some settings of
- * the caller's session would spoil statements, and each server can override them for one statement.
- * A `timestamp` of the session's own stops the clock by which a lease is judged. MariaDB may refuse
- * to lock a row that was changed since the snapshot was taken, and each renewal changes the row.
- * Where MariaDB refuses to set the clock, nobody can have stopped it. */
+/* Begins a statement with this verb; settings: further settings for MariaDB, or "". Some settings
+ * of the caller's session would spoil statements, and each server can override them for one
+ * statement. A `timestamp` of the session's own stops the clock by which a lease is judged. MariaDB
+ * may refuse to lock a row that was changed since the snapshot was taken, and each renewal changes
+ * the row. Where MariaDB refuses to set the clock, nobody can have stopped it. */
 static void tx_begin(const struct bl_tx *tx, struct bl_buf *text, const char *verb,
                      const char *settings)
 {
@@ -65,7 +65,7 @@ static void add_fenced(struct bl_buf *text, struct bl_ref hold)
 	bl_sql_living(text);
 }
 
-/* As bl_session_ready(), and for its reasons. */
+/* Looks before it sends, as bl_session_ready() does, and for the same reasons. */
 static int tx_query(const struct bl_tx *tx, const char *sql, size_t len, struct bl_err *err)
 {
 	if (bl_connector_speaks(tx->mysql)) {
@@ -259,8 +259,8 @@ int bl_tx_fence(const struct bl_tx *tx, struct bl_ref hold, enum bl_fenced *ret,
 	return rc == BIZLOCK_OK && *ret == BL_FENCED && several ? touch(tx, hold, ret, err) : rc;
 }
 
-/* Whatever the caller's completion_type: COMMIT means that the transaction is over, not that the
- * next one is open (CHAIN) or the connection gone (RELEASE). */
+/* Overrides the caller's completion_type: after COMMIT no next transaction is open (CHAIN), and the
+ * connection is not gone (RELEASE). */
 #define TO_THE_END " AND NO CHAIN NO RELEASE"
 
 int bl_tx_rollback(const struct bl_tx *tx, int rc, struct bl_err *err)

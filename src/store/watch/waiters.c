@@ -8,7 +8,7 @@
 /* One statement asks about this many keys. */
 #define ASKED_MAX 512
 
-/* The numbers of watchers: a client has few of them. */
+/* Room for the numbers of watchers: a client has few watchers. */
 #define WATCHERS_TEXT_MAX 65536
 
 /* ---- who watches ----------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* The waiters for some keys: those that sleep at the doorbells, as the process list shows them, and
- * those that watch. */
+/* The waiters for some keys: waiters at the doorbells, as the process list shows them, and
+ * watchers. */
 #ifndef BL_STORE_WATCH_WAITERS_H
 #define BL_STORE_WATCH_WAITERS_H
 

@@ -6,7 +6,7 @@
 #include "store/shared/in_way.h"
 #include "store/watch/watched.h"
 
-/* One statement looks at most at this many keys. */
+/* One statement looks at this many keys at most. */
 #define KEYS_MAX 1024
 
 /* A look by fences is several times as fast as one by keys: a fence is a number in an index. Only a
@@ -65,7 +65,7 @@ static void add_fences(struct bl_session *s, struct bl_watched **sorted, size_t 
 /* ---- shared locks: they have no single row whose fence could be gone, so it is asked of each
  * whether anything is in the way ----------------------------------------------------------- */
 
-/* One statement looks at most at SHARED_MAX shared locks: each may be a question to the table. With
+/* One statement looks at SHARED_MAX shared locks at most: each may be a question to the table. With
  * more, the statement that sleeps asks for only some, and sleeps MANY_MS at most: one of the others
  * may have been released just before. */
 #define SHARED_MAX 256
