@@ -242,8 +242,8 @@ void bizlock_interrupt(bizlock *b)
 {
 	int before;
 
-	/* Not by the door's shield: memory of a thread's own may have to be made first, which a
-	 * signal handler must not do. */
+	/* Not bl_door_shield(): the first use of a thread-local variable may allocate memory, which
+	 * a signal handler must not do. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	if (b && bl_process_is(b->stamp))
 		bl_client_interrupt(b);

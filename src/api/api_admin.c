@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "client/admin/admin.h"
 
-#define TEXT_MAX 65536 /* far more than there is to say */
+#define TEXT_MAX 65536 /* bytes; no text comes near it */
 
 int bizlock_doctor(bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg)
 {
@@ -44,7 +44,7 @@ int bizlock_raise_fences(bizlock *b, uint64_t *ret)
 	return bl_door_out(b, "raise_fences", err, rc);
 }
 
-/* What is written is shown on terminals, and run by whoever may grant. */
+/* The name is shown on terminals, and is part of statements that an administrator runs. */
 static int check_account(const char *user, struct bl_err *err)
 {
 	const char *at = user ? strrchr(user, '@') : NULL;

@@ -6,7 +6,7 @@
 #include "client/request/op.h"
 #include "client/request/ops.h"
 
-/* What all requests need. */
+/* Checks that requests of all kinds need. */
 static int check_start(const bizlock *b, bizlock_key key, const char *owner, bizlock_done *done,
                        struct bl_key *ret_key, struct bl_owner *ret_owner, struct bl_err *err)
 {
@@ -18,7 +18,8 @@ static int check_start(const bizlock *b, bizlock_key key, const char *owner, biz
 	return bl_door_name(b, key, owner, ret_key, ret_owner, err);
 }
 
-/* Enters, starts and leaves. op: NULL for want of memory; else it is the client's, or freed. */
+/* Starts the request, and leaves the client. op: NULL if there was no memory; freed after an
+ * error. */
 static int start(bizlock *b, struct bl_op *op, uint64_t *ret, const char *what, struct bl_err *err)
 {
 	int rc = op ? bl_ops_start(b, op, ret, err)
@@ -119,7 +120,7 @@ int bizlock_fd(bizlock *b)
 	return fd;
 }
 
-/* Why it is not OK, which is the calling thread's error meanwhile. */
+/* Says why the request failed: in err, and in the calling thread's error for bizlock_errmsg(). */
 static void tell_error(bizlock *b, const struct bl_op *op, struct bl_err *err)
 {
 	static const char *const names[] = {[BL_OP_ACQUIRES] = "acquire",

@@ -27,7 +27,8 @@ static int check_members(const bizlock_key *keys, size_t n, struct bl_member *me
 	return BIZLOCK_OK;
 }
 
-/* Checks, enters and begins; every OK needs a finish(). */
+/* Checks the arguments, enters the client, and begins a call for each key. Every OK needs a
+ * bl_door_out() and a free(*ret). */
 static int begin_set(bizlock *b, const bizlock_key *keys, size_t n, const char *owner,
                      int64_t wait_ms, struct bl_member **ret, struct bl_err *err)
 {

@@ -1,10 +1,10 @@
-/* The public door to what a client has counted, and to what it does. */
+/* The public door to the counters of a client, and to its trace. */
 #include "api/args.h"
 #include "api/door.h"
 #include "client/client.h"
 #include "core/prometheus.h"
 
-#define TEXT_MAX 65536 /* far more than there is to say */
+#define TEXT_MAX 65536 /* bytes; no text comes near it */
 
 int bizlock_stats(bizlock *b, bizlock_numbers *ret)
 {

@@ -7,7 +7,7 @@
 #include "core/lease.h"
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | BIZLOCK_SHARED)
-/* What earlier versions had. */
+/* The sizes of this struct in earlier versions. */
 #define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
 #define OPTS_SIZE_SECOND offsetof(bizlock_acquire_opts, limit)
 #define OLDER_THAN_MAX_MS INT64_C(3153600000000) /* 100 years */
@@ -22,7 +22,7 @@ static int check_size(const char *name, size_t size, size_t known, struct bl_err
 	                  name, size, name, known);
 }
 
-/* A newer program may know more fields than we do: it must not rely on them. */
+/* A newer program may have fields that this library does not know: it must leave them zero. */
 static int check_struct(const char *name, const void *opts, size_t known, struct bl_err *err)
 {
 	const unsigned char *bytes = opts;
@@ -171,7 +171,7 @@ void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
 	}
 }
 
-/* A hold that may not last for a whole lease has a shorter one. */
+/* A hold whose max_hold_ms is shorter than its lease gets a shorter lease. */
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config)
 {
 	uint32_t lease_ms = opts->lease_ms ? opts->lease_ms : config->lease_ms;

@@ -6,7 +6,7 @@
 /* Like errno: each thread has its own, so that one thread's error never speaks
  * for another's. */
 static _Thread_local struct {
-	uint64_t client; /* its serial, 0: none: an address may be used again */
+	uint64_t client; /* its serial, 0: none. An address may be used again */
 	struct bl_err err;
 } last;
 
@@ -74,8 +74,8 @@ int bl_door_new(const bizlock *b, struct bl_err *err)
 	return b->state == BL_CLIENT_NEW ? BIZLOCK_OK : out_of_order(b->state, err);
 }
 
-/* Lets a call in where the client is in one of `states`, a bit for each. opens: it is this call's
- * to open, from the same moment on. */
+/* Lets a call in if the client is in one of `states`, a bit for each. opens: this call is to open
+ * the client, which becomes OPENING at the same moment. */
 static int come_in(bizlock *b, unsigned states, bool opens, struct bl_err *err)
 {
 	int rc = bl_door_process(b, err);
