@@ -39,8 +39,8 @@
  * close.c take it for one step after the other. After a function that sends or waits, only what was
  * given to this thread is as it was:
  *
- *   a connection that is lent      is its borrower's, from bl_pool_take() to bl_pool_put().
- *   a hold that is `busy`          is the call's that made it so. Other calls that come for it
+ *   a connection that is lent      belongs to its borrower, from bl_pool_take() to bl_pool_put().
+ *   a hold that is `busy`          belongs to the call that made it busy. Other calls that need it
  *                                  wait on `changed`. Meanwhile others may renew it or note a
  *                                  fence, and may move it from HELD to LOST (the loss watch,
  *                                  the renewer, a break, a check in a transaction): so its
@@ -62,13 +62,13 @@
  *   a job (conn/jobs.h)            is its thread's own, too. From RUNS until its event is set, it
  *                                  belongs to the thread that runs the batch, and its own waits.
  *
- * What is taken in which order, so that nobody waits in a circle: first the hold (busy), then
- * the place in the wait queue, then a connection, then the doorbell at the server, then the
+ * The order in which things are taken, so that nobody waits in a circle: first the hold (busy),
+ * then the place in the wait queue, then a connection, then the doorbell at the server, then the
  * row. Several keys are taken in the order of the primary key, and their doorbells all or
- * none. Those keys of a call that its owner holds already are re-entered last; their holds are
- * not busy while it waits for the others. A thread that sleeps at a doorbell has no other one
- * on that connection, and one connection is always left for those that release. A connection
- * that watches is closed when it watches no more: a KILL QUERY that comes late then meets nobody's
+ * none. Keys that the owner of a call holds already are re-entered last; their holds are
+ * not busy while the call waits for the other keys. A thread that sleeps at a doorbell has no other
+ * doorbell on that connection, and one connection is always left for those that release. A
+ * connection that has watched is closed afterwards: a late KILL QUERY then meets nobody's
  * statement.
  *
  * Signal handlers may call bizlock_interrupt() and _stop(): they touch `stamp`, `wakes`, `stopped`,
@@ -94,10 +94,10 @@
 #include "store/bell/bell.h"
 #include "store/session/server.h"
 
-/* As many locks can be shared by turns without a fence that is drawn twice. */
+/* This many locks can be shared by turns without a fence being drawn twice. */
 #define BL_HEADERS 256
 
-/* What open builds is open's alone while it is OPENING, and is there from OPEN on. */
+/* What open builds belongs to its thread while the client is OPENING, and is there from OPEN on. */
 enum bl_client_state { BL_CLIENT_NEW, BL_CLIENT_OPENING, BL_CLIENT_OPEN, BL_CLIENT_CLOSING };
 
 struct bizlock {
@@ -105,7 +105,7 @@ struct bizlock {
 	pthread_cond_t changed;             /* a hold is no longer busy, the last call has left, or
 	                                       open has ended */
 	_Atomic enum bl_client_state state; /* changed with the mutex held */
-	unsigned calls;                     /* inside; close waits for them */
+	unsigned calls;                     /* calls under way; close waits for them */
 	uint64_t serial;                    /* of this client in its process, never 0 */
 	uint64_t stamp;                     /* of that process; see bl_process_stamp() */
 	uint64_t jitter;                    /* state of the generator */
@@ -114,7 +114,7 @@ struct bizlock {
 	atomic_bool closing; /* bizlock_open() waits for no server any more */
 
 	struct bl_config set;    /* by bizlock_set() */
-	struct bl_config config; /* in force since the client is open: does not change */
+	struct bl_config config; /* in force since the client is open: only the password changes */
 	struct bl_failover *failover;
 	struct bl_process process;
 	struct bl_server server;
@@ -152,18 +152,19 @@ static inline void bl_unlock(struct bizlock *b)
 /* A line about a hold. */
 #define BL_TRACE_HOLD(b, h, ...) BL_TRACE(&(b)->trace, &(h)->key, &(h)->owner, __VA_ARGS__)
 
-/* One call on one key. Its fields do not change; but a request that is cancelled, or that releases,
- * sets `wakes` and io_deadline anew before a step, and a cancel of one that sleeps sets `wakes`. */
+/* One call on one key. Its fields do not change, but for three. key.slot is set once it is known. A
+ * request sets `wakes` and io_deadline anew before a step; cancelling one that sleeps sets
+ * `wakes`. */
 struct bl_call {
 	struct bizlock *client;
 	struct bl_key key;
 	struct bl_owner owner;
 	char owner_full[BL_OWNER_MAX + 1];
 	char bell[BL_BELL_MAX + 1];
-	bl_time deadline;    /* of the wait */
+	bl_time deadline;    /* until when it waits for the lock */
 	bl_time io_deadline; /* of what has to be done in any case: a look after a lost reply, a
 	                        turn in the pool. Never before `deadline` */
-	unsigned wakes;      /* when the call began */
+	unsigned wakes;      /* the client's, when the call began */
 	struct bl_err *err;
 };
 
@@ -179,8 +180,8 @@ bool bl_call_interrupted(const struct bl_call *call);
 int bl_call_check(const struct bl_call *call);
 
 /* Both let go of the mutex and sleep until `until` or io_deadline. Any interrupt ends a sleep
- * early. A pause is ended only by an interrupt that ends this call's wait, or by a close: so
- * a call that goes on after an interrupt does not go on without a rest. */
+ * early. Only a close, or an interrupt that ends this call's wait, ends a pause: so a call that
+ * goes on after an interrupt still pauses between its tries. */
 void bl_call_sleep(const struct bl_call *call, bl_time until);
 void bl_call_pause(const struct bl_call *call, bl_time until);
 
@@ -189,14 +190,14 @@ uint64_t bl_random(struct bizlock *b); /* for jitter */
 /* What an acquisition asks for. */
 struct bl_request {
 	uint32_t lease_ms, min_hold_ms, max_hold_ms, flags;
-	bool own_max_hold; /* max_hold_ms is this call's, not the client's for all */
-	uint32_t limit;    /* of one that shares a lock; 0: none */
+	bool own_max_hold; /* max_hold_ms is from this call, not from the client's options */
+	uint32_t limit;    /* how many owners may share the lock; 0: any number */
 	const char *note;
 	bool once; /* wait_ms 0 */
 };
 
-/* For how long its row is taken: nobody gets the lock before min_hold_ms is over, even if its owner
- * dies meanwhile. Its owner believes in the lease alone. */
+/* The lease that is written to the row: nobody gets the lock before min_hold_ms is over, even if
+ * its owner dies. The owner itself relies on lease_ms alone. */
 static inline uint32_t bl_request_row_ms(const struct bl_request *r)
 {
 	return r->min_hold_ms > r->lease_ms ? r->min_hold_ms : r->lease_ms;
