@@ -6,8 +6,9 @@
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err)
 {
-	/* Twice: when a reply never comes, there is time left to ask again. Members of a cluster
-	 * may take another 10 s or 20 s to go on without one that is silent. */
+	/* Twice io_timeout: when a reply never comes, there is time left to ask again. With several
+	 * hosts three times: a cluster may take another 10 s or 20 s to go on without a silent
+	 * member. */
 	int times = bl_hosts_several(b->config.host) ? 3 : 2;
 	bl_time io_deadline = bl_deadline_in_ms(times * (int64_t)b->config.io_timeout_ms);
 
@@ -18,13 +19,15 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	bl_bell_name(call->bell, b->bell_seed, key);
 	call->deadline = bl_deadline_in_ms(wait_ms);
 	call->io_deadline = bl_later(call->deadline, io_deadline);
-	/* In this order: a stop that comes in between is seen by the one or by the other. */
+	/* In this order: a stop that comes between the two reads is seen in `stopped`, or changes
+	 * `wakes` later. */
 	call->wakes = atomic_load(&b->wakes);
 	call->wakes -= atomic_load(&b->stopped);
 	call->err = err;
 }
 
-/* A call that came in just before bizlock_close() may have read the number after its interrupt. */
+/* The state counts, too: a call that entered just before bizlock_close() may have read `wakes`
+ * after the interrupt of the close. */
 static bool is_woken(const struct bl_call *call)
 {
 	return atomic_load(&call->client->wakes) != call->wakes ||

@@ -13,8 +13,8 @@
 #include "store/session/errclass.h"
 #include "store/table/schema.h"
 
-/* Between two dials of an open that tries again, at least: a server that is full has enough to do.
- */
+/* An open that tries again waits at least this long between two dials: a full server has enough to
+ * do. */
 #define OPEN_PAUSE_NS (50 * BL_NS_PER_MS)
 
 int bl_client_new(struct bizlock **ret, struct bl_err *err)
@@ -64,7 +64,7 @@ static bool find_bells(const struct bizlock *b, struct bl_session *s)
 	return b->config.queue && bl_bell_try(s, &ignored) == BIZLOCK_OK;
 }
 
-/* One connection looks at everything before the pool makes its own. */
+/* Checks server and tables on one connection, before the pool makes its own. */
 static int inspect(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_session s;
@@ -76,12 +76,12 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	if (rc == BIZLOCK_OK)
 		rc = bl_server_probe(&s, &b->server, err);
 	b->failover->in_group = b->server.group;
-	/* Where several members take writes, a batch loses as a whole against any one change of
-	 * another member's. And a node of Galera can undo a transaction in the middle of a packet
-	 * and go on behind it: rows that a batch has deleted would still be there, and be nobody's.
-	 */
+	/* No batches where several members take writes: one conflicting change at another member
+	 * undoes a whole batch. And a node of Galera can undo a transaction in the middle of a
+	 * packet, and run the rest of the packet: rows that a batch has deleted would still be
+	 * there, with no hold to own them. */
 	b->config.combine &= !b->server.several_primaries;
-	/* Of several hosts the next connection may be to another one. */
+	/* With several hosts, the next connection may lead to another server. */
 	if (!bl_hosts_several(b->config.host))
 		bl_failover_leads_to(b->failover, b->server.identity);
 	if (rc == BIZLOCK_OK)
@@ -92,7 +92,8 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
-/* When open gives up with a server that is away, or, which is more likely to pass soon, full. */
+/* Until when open tries again. A full server gets connect_timeout_ms at least: it is more likely to
+ * recover soon than a server that is away. */
 static bl_time open_until(const struct bizlock *b, const struct bl_err *err, bl_time began)
 {
 	int64_t ms = b->config.open_wait_ms;
@@ -222,8 +223,8 @@ void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
 {
 	bl_lock(b);
 	bl_loss_tell_to(b, fn, arg);
-	if (b->state == BL_CLIENT_OPEN)                 /* before that, the watch is open's alone */
-		bl_worker_by(&b->loss_watch.worker, 0); /* of what was lost before */
+	if (b->state == BL_CLIENT_OPEN) /* before that, the loss watch belongs to open */
+		bl_worker_by(&b->loss_watch.worker, 0); /* tells earlier losses */
 	bl_unlock(b);
 }
 

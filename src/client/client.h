@@ -7,18 +7,21 @@
 
 int bl_client_new(struct bizlock **ret, struct bl_err *err); /* NOMEM */
 
-/* By the one thread that has made it OPENING. */
+/* Called by the one thread that has made the client OPENING. */
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 
-/* Closes what is open, and frees. answer: called with each request, which it answers and frees. */
+/* Closes the client if it is open, and frees it. answer: called with each request that has no
+ * answer yet; it answers and frees the request. */
 typedef void bl_answer_op(struct bizlock *b, struct bl_op *op);
 void bl_client_close(struct bizlock *b, bl_answer_op *answer);
 
-/* Takes down what open has built. forked: nothing of it is ours but the memory. */
+/* Takes down all that bl_client_open() has built. forked: in a child, where only the memory is
+ * ours. */
 void bl_client_tear_down(struct bizlock *b, bool forked);
 
-void bl_client_interrupt(struct bizlock *b);     /* async-signal-safe */
-void bl_client_stop(struct bizlock *b, bool on); /* and its callers begin interrupted, while on */
+void bl_client_interrupt(struct bizlock *b); /* async-signal-safe */
+void bl_client_stop(struct bizlock *b,
+                    bool on); /* interrupts; while on, new calls begin interrupted */
 void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
 void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 

@@ -13,8 +13,8 @@
 #include "store/row/many.h"
 #include "store/session/errclass.h"
 
-/* A connection that is lost is replaced. A server that is not there is not waited
- * for, because the leases end anyway. */
+/* How often a close tries again, on a new connection if the last one was lost. It does not wait for
+ * a server that is away, because the leases end anyway. */
 #define ATTEMPTS 8
 
 static void pause_before(struct bizlock *b, unsigned attempt)
@@ -27,8 +27,8 @@ static void pause_before(struct bizlock *b, unsigned attempt)
 	bl_sleep(pause);
 }
 
-/* Does its row have to go? What was done under the lock of an ended thread may be half done:
- * that row stays until its lease ends. */
+/* Does the row of h have to go? The row of an ended thread stays until its lease ends: the thread's
+ * work under the lock may be half done. */
 static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 {
 	if (h->state == BL_HOLD_ORPHAN)
@@ -36,7 +36,7 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
 }
 
-/* Picks as many as one statement takes, of those that may be fenced or of the others. */
+/* Picks holds for one statement: either those that may be fenced, or the others. */
 static size_t pick_holds(struct bizlock *b, bool fenced, struct bl_item *items)
 {
 	size_t n = 0;
@@ -67,7 +67,7 @@ static void forget(struct bizlock *b, const struct bl_item *items, size_t n)
 	bl_unlock(b);
 }
 
-/* Picks one that has to rest, or is shared. Its fence is 0: there is none. */
+/* Picks a hold that has to rest, or is shared. Fence 0: there is none. */
 static struct bl_item pick_single(struct bizlock *b, char owner[BL_OWNER_MAX + 1],
                                   int64_t *ret_rest_us)
 {
@@ -86,7 +86,7 @@ static struct bl_item pick_single(struct bizlock *b, char owner[BL_OWNER_MAX + 1
 	return item;
 }
 
-/* One that a transaction has fenced stays, and does not keep the others waiting. */
+/* A row that a transaction has fenced stays: the others must not wait for it. */
 static int drop_singles(struct bizlock *b, struct bl_session *s)
 {
 	for (;;) {
@@ -137,8 +137,9 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 	return rc;
 }
 
-/* Rows that somebody has locked are passed over. One that a transaction has fenced stays until
- * its lease ends. One that a statement has locked for a moment must go, so they are tried again. */
+/* The statement skips rows that somebody has locked. A row that a transaction has fenced stays
+ * until its lease ends. A row that a statement has locked for a moment must go: so the statement is
+ * repeated. */
 static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *items, size_t n)
 {
 	const char *suffix = b->process.suffix;
@@ -175,10 +176,10 @@ static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct
 
 struct closing {
 	struct bizlock *b;
-	struct bl_item *items; /* room for what goes by one statement */
+	struct bl_item *items; /* room for the holds of one statement */
 };
 
-/* The doorbells go with their connections. What may have to be waited for comes last. */
+/* The doorbells go with their connections. Rows that may have to be waited for come last. */
 static int release_all(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct closing *c = arg;
@@ -192,7 +193,8 @@ static int release_all(struct bl_session *s, void *arg, struct bl_err *err)
 	return rc == BIZLOCK_OK ? close_unknown(c->b, s) : rc;
 }
 
-/* No call is inside any more, but the loss watch still runs: it may have to cut us off. */
+/* No call is under way any more. The loss watch still runs: it may have to cut off our
+ * connection. */
 static void close_holds(struct bizlock *b, bl_time end)
 {
 	size_t n = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
@@ -233,8 +235,9 @@ static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 		answer(b, op);
 }
 
-/* Is there something to close? An open that has begun goes on to its end, but does not wait for a
- * server that is away; so do calls that need no open client. */
+/* Waits for calls that are under way. True: the client is open. An open that has begun goes on to
+ * its end, but does not wait for a server that is away; the same holds for calls that need no open
+ * client. */
 static bool await_open(struct bizlock *b)
 {
 	bool open;

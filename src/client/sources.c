@@ -1,4 +1,5 @@
-/* Where options come from besides bizlock_set(): environment and option files. */
+/* Of values from several sources, that of the higher source wins (core/config.h), whatever is read
+ * first. */
 #include "client/sources.h"
 
 #include <stdio.h>
@@ -43,8 +44,8 @@ static enum bl_source source_of(const struct groups *g, const char *group)
 	return strcmp(group, g->client) == 0 ? BL_FROM_CLIENT_GROUP : BL_FROM_OWN_GROUP;
 }
 
-/* [client] is shared with programs of all kinds: what is not ours is theirs, but for what is
- * about TLS. In our own group an unknown name is a mistake worth hearing about. */
+/* [client] is shared with programs of all kinds: names that are not ours are ignored there, except
+ * those about TLS. In our own group an unknown name is a mistake, and refused. */
 static int from_entry(void *arg, const char *group, const char *key, const char *value,
                       struct bl_err *err)
 {
@@ -59,7 +60,7 @@ static int from_entry(void *arg, const char *group, const char *key, const char 
 	return bl_config_set(g->config, key, value, source, err);
 }
 
-/* Copied: the entries read may replace the options themselves. */
+/* Copies the names: an entry that is read may replace the options they come from. */
 static int name_groups(struct groups *ret, struct bl_config *config, struct bl_tls_words *tls,
                        struct bl_err *err)
 {
@@ -79,7 +80,7 @@ static int name_groups(struct groups *ret, struct bl_config *config, struct bl_t
 	return BIZLOCK_OK;
 }
 
-/* "" and what `mysql --defaults-file=/dev/null` is known for: none at all. */
+/* "" and /dev/null (as in `mysql --defaults-file=/dev/null`) mean no file at all. */
 static int from_file(const char *path, const char *const *names, struct groups *g,
                      struct bl_err *err)
 {
@@ -125,8 +126,8 @@ static int read_sources(struct bl_config *config, struct bl_err *err)
 	return rc;
 }
 
-/* What environment and files say goes into a copy: bizlock_set() may be called again after
- * a failed open, and by another thread meanwhile. */
+/* Options from environment and files go into a copy: bizlock_set() may be called again after a
+ * failed open, and by another thread meanwhile. */
 int bl_client_config(struct bizlock *b, struct bl_config *ret, struct bl_err *err)
 {
 	struct bl_config config;

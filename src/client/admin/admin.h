@@ -1,11 +1,11 @@
-/* Looking, breaking, reaping, diagnosing: for those who look after locks. All functions are
+/* Calls for administrators of locks: look, break, reap, diagnose, migrate. All functions are
  * entered with the mutex free. */
 #ifndef BL_CLIENT_ADMIN_ADMIN_H
 #define BL_CLIENT_ADMIN_ADMIN_H
 
 #include "client/state.h"
 
-/* Rows: of one key; or where key is NULL, of those of biz_type, or of all. */
+/* Shows rows: of `key`; if that is NULL, of biz_type; if that is NULL, too, all rows. */
 int bl_client_look(struct bizlock *b, const struct bl_key *key, const char *biz_type,
                    int (*fn)(void *arg, const bizlock_info *), void *arg, struct bl_err *err);
 
@@ -17,7 +17,7 @@ int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
 int bl_client_reap(struct bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result *ret,
                    struct bl_err *err);
 
-/* These need no open client: each has a connection of its own, if any. */
+/* These need no open client: each makes a connection of its own, if it needs one. */
 int bl_client_doctor(struct bizlock *b, int (*fn)(void *arg, const bizlock_finding *), void *arg,
                      struct bl_err *err);
 int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlock_migration *),

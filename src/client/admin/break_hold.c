@@ -8,14 +8,14 @@
 #include "store/shared/sharers.h"
 
 struct breaking {
-	struct bl_call *call; /* on the key, and in its slot once that is known */
+	struct bl_call *call; /* on the key; its slot is set once it is known */
 	struct bl_ref ref;
 	uint64_t keeper; /* the server's number of the connection that has the doorbell */
-	bool there;      /* when it was looked for first */
+	bool there;      /* the row was there at the first look */
 	bool matched;
 };
 
-/* A sharer is found by its fence, and so is its slot. */
+/* Finds the slot of a sharer by its fence. */
 static int find_slot(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	struct breaking *b = arg;
@@ -52,16 +52,17 @@ static int not_broken(const struct breaking *b, const struct bl_tried *tried)
 		bl_row_describe(&row, holder, sizeof(holder));
 		return bl_err_set(call->err, BIZLOCK_BUSY, "%s", holder);
 	}
-	/* Gone, and a reply was lost on the way: it was this call that broke it. */
+	/* The row is gone, and a reply was lost: this call has broken the hold. */
 	if (b->there && tried->repeated)
 		return BIZLOCK_OK;
 	return bl_err_set(call->err, BIZLOCK_LOST,
 	                  "nobody holds it with fence %" PRIu64 " any more", b->ref.fence);
 }
 
-/* A hold of this client's own that was broken is lost at once. The server might not tell: the
- * reply to a release is lost with the connection that is killed below. Where this call did not
- * see who removed the row, a call that is at work on the hold may have done so. */
+/* If the broken hold is this client's own, it is lost at once. The server might not tell: the reply
+ * to a release is lost with the connection that is killed below. If this call did not see who
+ * removed the row, a call that is at work on the hold may have done so, and the hold is left to
+ * that call. */
 static void lose_own(const struct breaking *b)
 {
 	struct bizlock *client = b->call->client;
@@ -73,9 +74,9 @@ static void lose_own(const struct breaking *b)
 			bl_hold_lose(client, h, BL_LOSS_BROKEN);
 }
 
-/* A holder that has to be broken most often hangs: it would keep the doorbell, and those that
- * wait at it would sleep to the end of the lease they saw. If the KILL fails, that is what they
- * do. */
+/* A holder that has to be broken most often hangs. It would keep the doorbell, and its waiters
+ * would sleep to the end of the lease they saw: so its connection is killed. If the KILL fails,
+ * they do sleep that long. */
 static int break_lock(struct breaking *b)
 {
 	struct bl_tried tried;

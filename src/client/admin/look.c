@@ -3,8 +3,8 @@
 #include "client/conn/retry.h"
 #include "store/table/page.h"
 
-/* What is read: the rows of `key`, from a slot on, or those after `after`, of biz_type or (NULL) of
- * all. */
+/* A view of the rows of `key`, from `slot` on; without a key, of the rows behind `after`, of
+ * biz_type or (NULL) of all types. */
 struct view {
 	const struct bl_key *key;
 	uint64_t slot;

@@ -49,7 +49,7 @@ static int show_migration(struct showing *to, const struct bl_migration *m,
 	return rc;
 }
 
-/* Tables that need a newer library are shown, and are an error then. */
+/* If the tables need a newer library, shows the migrations, and then answers SCHEMA. */
 static int show_migrations(struct showing *to, const struct bl_config *config, struct bl_err *err)
 {
 	struct bl_applied *applied = calloc(bl_migration_count, sizeof(*applied));

@@ -1,4 +1,4 @@
-/* The doctor: runs the checks of store/doctor.h one by one, and shows what they find. */
+/* The doctor: runs the checks of store/doctor/doctor.h one by one, and shows what they find. */
 #include "store/doctor/doctor.h"
 
 #include "client/admin/admin.h"

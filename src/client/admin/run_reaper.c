@@ -1,4 +1,4 @@
-/* The reaper: page after page of all tables, batch after batch of what can go. */
+/* The reaper: reads all tables page by page, and purges in batches what is over. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -44,7 +44,7 @@ static int take_lock(struct bl_member *lock)
 	return rc;
 }
 
-/* Two reapers do each other no harm; so a lock that could not be given back is let be. */
+/* A lock that could not be given back is let be: two reapers do each other no harm. */
 static void give_lock_back(struct bl_call *call)
 {
 	struct bl_err ignored, *err = call->err;
@@ -56,7 +56,8 @@ static void give_lock_back(struct bl_call *call)
 	call->err = err;
 }
 
-/* Between any two steps: renews, which the renewer most often has done already. */
+/* Called between any two steps. Renews the lock at half of its lease; most often the renewer has
+ * done so. */
 static int keep_on(struct reaper *r)
 {
 	struct bl_call *call = r->call;
@@ -228,7 +229,7 @@ static int reap_table(struct reaper *r, struct bl_reap *table)
 	return rc;
 }
 
-/* What cannot be noted now is noted by the next run. */
+/* Fences that cannot be noted now are noted by the next run. */
 static int note_fences(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	struct bl_err ignored;

@@ -1,8 +1,8 @@
-/* The thread that has the connection (its borrower, or the first in its line of jobs) leads:
- * it takes the jobs out of the line, runs them as one batch with the mutex free, and wakes
- * their threads with the answers. While a job RUNS it is the leader's, and so it is until the
- * leader has woken its thread. That one then waits without a limit: what is under way cannot be
- * withdrawn, and the leader's statement ends at io_timeout at the latest.
+/* The thread that has the connection (its borrower, or the first in its line of jobs) leads: it
+ * takes the jobs out of the line, runs them as one batch with the mutex free, and wakes their
+ * threads with the answers. A job that RUNS belongs to the leader until the leader has woken the
+ * job's thread. Until then that thread waits without a limit: a job under way cannot be withdrawn,
+ * and the leader's statement ends at io_timeout at the latest.
  *
  * The leader writes the answers, gives the connection to the next leader, and wakes the others
  * without the mutex. All of them need the mutex to go on: woken while the leader has it, each would
@@ -13,30 +13,31 @@
 #include "core/wait.h"
 #include "store/session/errclass.h"
 
-/* With CROWD calls under way, acquisitions stand in line at the one connection that is at work,
- * although others are idle. If two were at work, one would have nearly all the doorbells, and so
- * the batches; whoever came in between would go alone on the other one: a tenth of the statements
+/* With CROWD calls under way, acquisitions stand in line at the one connection in use, although
+ * others are idle. With two connections in use, one would have nearly all doorbells, and so the
+ * batches; a thread that came in between would go alone on the other: a tenth of the statements
  * did, and cost a third of the server's time.
  *
  * 8 threads in one line get a fifth more locks a second than 8 that go alone, for 0.45 of the
  * server's processor time; 4 threads get a sixth fewer.
  *
- * Between two calls a thread is outside for a moment, so the calls of 8 threads are 7 now and then.
- * Whoever went to another connection just then would leave its doorbell there, and so release
- * alone, too. So a crowd remains one for CROWD_NS, from its last batch or acquisition on. */
+ * Between two calls a thread is outside the library for a moment, so 8 threads have 7 calls now and
+ * then. A thread that went to another connection just then would leave its doorbell there, and so
+ * release alone, too. So a crowd counts as one until CROWD_NS after its last batch or
+ * acquisition. */
 #define CROWD 8
 #define CROWD_NS (BL_NS_PER_MS * 2)
 
 /* ---- those that come back ------------------------------------------------------------ */
 
-/* A leader waits a moment for those that were in the last batch of its connection. They have their
- * answers, and most often come back at once with what they want next. The first to come would find
- * the connection idle, go alone, and keep all others waiting for a commit of its own: with 8 or 16
- * threads a third of the time.
+/* A leader waits a moment for the threads of its connection's last batch. They have their answers,
+ * and most often come back at once with their next call. Without this wait, the first of them would
+ * find the connection idle, go alone, and make all others wait for its commit: with 8 or 16 threads
+ * a third of the time.
  *
- * They have a part of the time that their batch took, counted from its end, and no longer than
- * GATHER_NS. Nobody waits for more than GATHER_MOST: with more threads some are in line by now, and
- * the server is better kept busy. */
+ * The wait ends after 1/GATHER_PART of the time that the batch took, or GATHER_NS, counted from the
+ * end of the batch. The leader waits for at most GATHER_MOST jobs: with more threads some are in
+ * line by now, and the server is better kept busy. */
 #define GATHER_PART 4
 #define GATHER_NS (BL_NS_PER_MS / 5)
 #define GATHER_MOST 16
@@ -46,7 +47,7 @@ struct bl_gathering {
 	pthread_cond_t complete;
 };
 
-/* A batch of n threads, which began then, has its answers now. */
+/* A batch of n threads, which began at `began`, has its answers now. */
 static void expect_threads(struct bl_conn *conn, unsigned n, bl_time began)
 {
 	bl_time now = bl_now();
@@ -55,8 +56,8 @@ static void expect_threads(struct bl_conn *conn, unsigned n, bl_time began)
 	conn->expected_until = now + bl_earlier((now - began) / GATHER_PART, GATHER_NS);
 }
 
-/* The caller has the connection, which is open for jobs: waits until those are in its line, or
- * their time is over. */
+/* The caller has the connection, which is open for jobs. Waits until the expected threads are in
+ * its line, or their time is over. */
 static void gather(struct bizlock *b, struct bl_conn *conn)
 {
 	struct bl_gathering g = {.wanted = conn->expected > 0 ? conn->expected - 1 : 0};
@@ -87,7 +88,7 @@ struct job_batch {
 	struct bl_entry *entries[BL_BATCH_MAX];
 	size_t n;
 	unsigned bells;  /* to be rung */
-	bool of_threads; /* which come back, to the line; requests do not */
+	bool of_threads; /* threads come back to the line; requests do not */
 	bl_time rung;    /* when the doorbells were about to be rung */
 	bl_time sent;    /* see struct bl_job */
 };
@@ -107,13 +108,13 @@ static bool job_shares(const struct bl_job *job)
 	return job_key(job)->slot > 0;
 }
 
-/* Those that share need no doorbell, so any connection will do for what they want. */
+/* A job that shares needs no doorbell, so any connection will do. */
 static bool job_rings(const struct bl_job *job)
 {
 	return job_acquires(job) && !job_shares(job);
 }
 
-/* A doorbell that the connection has already would be given to it again: see
+/* The server would grant the connection once more a doorbell that it has already: see
  * bl_held_has_bell(). */
 static bool batch_suits(const struct bizlock *b, const struct job_batch *batch,
                         const struct bl_job *job)
@@ -168,8 +169,8 @@ static void note_crowd(struct bizlock *b)
 		b->pool.crowd_until = bl_now() + CROWD_NS;
 }
 
-/* Where the answer came late. By one statement for all: if each drew its own, a server that is slow
- * would get the more statements the slower it is. */
+/* If the answer came late, draws new fences, by one statement for all: with a statement for each, a
+ * server would get the more statements the slower it is. */
 static void batch_order(const struct bizlock *b, struct job_batch *batch)
 {
 	if (!bl_passed(batch->rung + BL_PROMPT_NS))
@@ -216,7 +217,7 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 			batch_answer(batch, batch->jobs[i], rc, &err);
 }
 
-/* The connection is given back. */
+/* Runs the batch, gives the connection back, and wakes the threads. */
 static void batch_lead(struct bizlock *b, struct job_batch *batch)
 {
 	if (batch->n > 0)
@@ -228,7 +229,7 @@ static void batch_lead(struct bizlock *b, struct job_batch *batch)
 	bl_lock(b);
 }
 
-/* Those in line, up to the first of the other kind. */
+/* Adds jobs in line, up to the first that shares where these do not, or the other way round. */
 static void batch_add_line(const struct bizlock *b, struct job_batch *batch, bool shared)
 {
 	struct bl_list *line = &batch->conn->jobs;
@@ -259,8 +260,8 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
 	batch_lead(b, &batch);
 }
 
-/* The connection is ours. Runs the job with those in line, and answers NULL; or, when these
- * are few, answers the connection, to go alone on. */
+/* The connection is ours. Runs the job with the jobs in line, and returns NULL; or, if there are
+ * few, returns the connection, to go alone on. */
 static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
 	bool rings = job_rings(job), full = rings && conn->bells >= BL_BELLS_MAX;
@@ -293,7 +294,7 @@ static bl_time job_next_look(const struct bl_job *job, const struct bl_conn *con
 	return bl_earlier(bl_pool_next_look(patience), stalls);
 }
 
-/* A job behind a connection that does not move is better off with another one. */
+/* A job behind a connection that stalls is better off with another one. */
 static bool has_to_leave(const struct bizlock *b, const struct bl_conn *conn)
 {
 	return bl_passed(bl_conn_stalls(conn)) && bl_pool_others_move(&b->pool, conn);
@@ -356,8 +357,8 @@ static bool is_crowded(struct bizlock *b)
 	return b->pool.open >= (bl_passed(b->pool.crowd_until) ? most : 1);
 }
 
-/* Always the first that will do: a few connections then have all the doorbells, and the
- * releases of what is acquired together come together. */
+/* Always the first connection that suits: a few connections then have all doorbells, and locks that
+ * are acquired together are released together. */
 static struct bl_conn *job_line(const struct bizlock *b, const struct bl_job *job)
 {
 	for (unsigned i = 0; i < b->pool.size; i++) {
@@ -371,8 +372,8 @@ static struct bl_conn *job_line(const struct bizlock *b, const struct bl_job *jo
 	return NULL;
 }
 
-/* Goes alone on any connection, unless that has the doorbell already: then an owner of this
- * client holds the key, and there is nothing to go for. */
+/* Goes alone on any connection. *ret stays NULL if that connection has the doorbell already: an
+ * owner of this client then holds the key, so a try would be in vain. */
 static int job_go_alone(struct bizlock *b, struct bl_job *job, struct bl_patience patience,
                         struct bl_conn **ret)
 {

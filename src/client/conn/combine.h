@@ -1,7 +1,8 @@
 /* Merges acquisitions and releases of several threads or requests into a batch, which is one
- * transaction. A thread that finds the connection it needs at work puts a job into its line. The
- * thread that has the connection next takes all jobs along. A thread that finds it idle goes alone,
- * unless a batch has just ended there: then it waits a moment for those that were in that. */
+ * transaction. A thread that needs a connection which is in use puts a job into the line of that
+ * connection. The thread that gets the connection next runs all these jobs. A thread that finds the
+ * connection idle goes alone; if a batch has just ended there, it first waits a moment for the
+ * threads of that batch. */
 #ifndef BL_CLIENT_CONN_COMBINE_H
 #define BL_CLIENT_CONN_COMBINE_H
 
@@ -13,27 +14,27 @@
 enum bl_combined {
 	BL_COMBINED_LENT,     /* go alone, on *ret */
 	BL_COMBINED_DONE,     /* in a batch; the job has its answers */
-	BL_COMBINED_NOT_DONE, /* it did not suit the batch, or that failed, or its connection is
-	                         gone; or another hold of this client has its doorbell */
-	BL_COMBINED_STALLS,   /* a release, whose connection does not move: any other will do */
+	BL_COMBINED_NOT_DONE, /* the job did not suit the batch, the batch failed, or the connection
+	                         is gone; or another hold of this client has the doorbell */
+	BL_COMBINED_STALLS,   /* a release, whose connection stalls: any other will do */
 	BL_COMBINED_FAILED    /* the call's error says why: TIMEOUT, CANCELLED, as bl_pool_take() */
 };
 
 /* job: its entry and (acquisition) `bell` are set. Whatever the answer, job->entry.maybe tells
- * whether it may have been done.
+ * whether the job may have been done.
  *
- * An acquisition rings its doorbell; once it is DONE, *job->bell says which connection has it. One
- * that shares rings none, and its row has to be judged. */
+ * An acquisition takes the doorbell; once the job is DONE, *job->bell is the connection that has
+ * it. A job that shares takes no doorbell, and the caller has to judge its row. */
 enum bl_combined bl_combine_acquire(struct bl_call *call, struct bl_job *job,
                                     struct bl_patience patience, struct bl_conn **ret);
 
-/* A last release with the doorbell that connection `bell` has; 0: of one that shares. */
+/* A last release. bell: the connection that has the doorbell; 0: the hold shares the lock. */
 enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, uint64_t bell,
                                     struct bl_conn **ret);
 
-/* A batch of jobs of requests, up to BL_BATCH_MAX, all of those that share or none, on a connection
- * that is lent and open for jobs. Those in its line go with them, and it is given back. Each job
- * ends DONE or, where it does not suit, ALONE. */
+/* Runs jobs of requests as one batch: up to BL_BATCH_MAX, all of them shared or none, on a
+ * connection that is lent and open for jobs. Jobs in its line go along. The connection is given
+ * back. Each job ends DONE or, if it does not suit, ALONE. */
 void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **jobs, size_t n,
                       struct bl_err *err);
 

@@ -1,11 +1,11 @@
-/* One connection of the pool: since when it does not move, how long it may be idle, and what it
- * tells of its host. */
+/* One connection of the pool: from when on it stalls, how long it may be idle, and what it tells of
+ * its host. */
 #include "client/conn/pool.h"
 
 #include <unistd.h>
 
-/* Where the server is slow, a connection may take longer: twice as long as the last time. That
- * has a limit, because the last time may have been a stall itself. */
+/* A lent connection stalls after STALL_NS and twice the time it took last, because a server may be
+ * slow. The second part has a limit, because the last time may have been a stall itself. */
 #define STALL_NS (50 * BL_NS_PER_MS)
 #define STALL_SLOW_NS (500 * BL_NS_PER_MS)
 

@@ -22,8 +22,9 @@ static struct bl_conn *other_at_host(const struct bl_pool *p, const struct bl_co
 	return found;
 }
 
-/* Another connection that is at work there will tell by itself. Where there is none, and a new one
- * does not lead there, the client uses another host by now. */
+/* If the only other connection there is in use, its statement will tell. If there is none, a new
+ * connection is made; if it leads to another host, the client uses that one by now, and the
+ * sleeper's host is silent. */
 static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time since)
 {
 	struct bl_conn *other = other_at_host(p, sleeper);
@@ -37,7 +38,8 @@ static bool is_silent(struct bl_pool *p, const struct bl_conn *sleeper, bl_time 
 	             : bl_failover_silent_since(p->failover, &sleeper->session, sleeper->lent_at);
 }
 
-/* One that has yet to be made is on its way to a doorbell, and its session another thread's. */
+/* A connection without an id is still being made, for a doorbell: its session is another
+ * thread's. */
 static bool sleeps_since(const struct bl_conn *c, bl_time since)
 {
 	return c->id && c->at_bell && c->lent_at < since;

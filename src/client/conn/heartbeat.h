@@ -1,6 +1,7 @@
-/* Asks a host, twice in the time for one answer, whether it is still there, while threads sleep at
- * its doorbells. A frozen server would let them sleep to the end of their waits, and with one
- * thread to a client nobody else would notice. With one host there would be nowhere to go. */
+/* Heartbeats: while threads sleep at doorbells of a host, asks whether the host is still there,
+ * twice in the time for one answer. At a frozen server they would sleep to the end of their waits,
+ * and in a client with one thread nobody else would notice. A client with one host sends none:
+ * there is no other host. */
 #ifndef BL_CLIENT_CONN_HEARTBEAT_H
 #define BL_CLIENT_CONN_HEARTBEAT_H
 
@@ -8,11 +9,11 @@
 
 /* All with the mutex held. */
 
-/* When it is due; BL_NEVER: not now. */
+/* When the next heartbeat is due; BL_NEVER: none is needed now. */
 bl_time bl_heartbeat_at(const struct bl_pool *p);
 
-/* Sends a statement to each host of theirs that has not been heard of lately, with the mutex free
- * meanwhile. Wakes those whose host gives no answer: they look for another one. */
+/* Asks each host that has sleepers and was not heard of lately; the mutex is free meanwhile. Wakes
+ * the sleepers of a host that gives no answer: they look for another host. */
 void bl_heartbeat_send(struct bl_pool *p);
 
 #endif

@@ -1,7 +1,7 @@
 #include "client/conn/keepalive.h"
 
-/* One that is in use, or has no doorbell now, may be idle with a doorbell from now on: so it
- * is looked at again in time for that. */
+/* A connection that is in use, or has no doorbell now, may be idle with a doorbell soon: so it is
+ * looked at again in time for that. */
 static bl_time keepalive_at(const struct bl_pool *p, const struct bl_conn *c, bl_time now)
 {
 	bl_time max = bl_conn_idle_max(c);

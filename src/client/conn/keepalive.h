@@ -1,8 +1,8 @@
 /* Which idle connection needs a statement next, to stay alive while it has doorbells. A server ends
  * connections that have been idle for its wait_timeout, and their doorbells go with them: a waiter
- * at one would be rung early, and later ones would find no doorbell to wait at. So a connection
- * that has doorbells gets a statement in time. One that has none is replaced before the server may
- * end it in the midst of a request. */
+ * at such a doorbell would wake early, and later waiters would find no doorbell. So a connection
+ * with doorbells gets a statement in time. A connection without doorbells is replaced before the
+ * server may end it in the midst of a request. */
 #ifndef BL_CLIENT_CONN_KEEPALIVE_H
 #define BL_CLIENT_CONN_KEEPALIVE_H
 

@@ -10,7 +10,7 @@ static size_t places(const struct bl_pool *p)
 	return (size_t)p->size * p->failover->n;
 }
 
-/* A place has room for one at each host, and none is left of this one's. */
+/* A place has room for one lost connection at each host; those at this host were ended before. */
 void bl_lost_conn_note(const struct bl_pool *p, struct bl_conn *conn)
 {
 	const struct bl_session *s = &conn->session;

@@ -100,7 +100,7 @@ bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn)
 	return false;
 }
 
-/* It looks at the connection in time, and from then on by itself. */
+/* The loss watch looks at the connection in time, and from then on without being told. */
 static void watch(struct bl_pool *p, bl_time now)
 {
 	bl_worker_by(p->watch, now + p->answer);
@@ -266,7 +266,7 @@ static void disconnect(struct bl_pool *p, struct bl_conn *c)
 		bl_job_end(job, BL_JOB_ALONE);
 }
 
-/* An idle one is lent from here on. Is it there still? */
+/* An idle connection is lent from here on. Is it still connected? */
 static bool begin_to_lend(struct bl_pool *p, struct bl_conn *c)
 {
 	bl_conn_leave_if_useless(p, c);
@@ -274,8 +274,8 @@ static bool begin_to_lend(struct bl_pool *p, struct bl_conn *c)
 	return c->id && !bl_session_ended(&c->session);
 }
 
-/* Ends the connections that were lost in the place of c, so that nothing that was sent on them can
- * arrive later. c is lent, and connected. */
+/* Ends all lost connections to the server of c, so that nothing that was sent on them can arrive
+ * later. c is lent, and connected. */
 static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret,
                          struct bl_err *err)
 {
@@ -288,7 +288,7 @@ static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **
 	return rc;
 }
 
-/* Lends an idle one, connected. */
+/* Lends an idle connection, and makes it if need be. */
 static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
@@ -344,7 +344,7 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 	return rc;
 }
 
-/* An idle one that is there. NULL: none. */
+/* An idle connection that is made already. NULL: none. */
 static struct bl_conn *pick_connected(struct bl_pool *p)
 {
 	for (unsigned i = 0; i < p->size; i++) {
@@ -367,7 +367,7 @@ static bool any_is_awake(const struct bl_pool *p)
 	return false;
 }
 
-/* What lost ones before it have sent is no business of a renewal. */
+/* Does not end lost connections first: their statements do not concern a renewal. */
 int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struct bl_err *err)
 {
 	struct bl_patience patience = {.first = true};
@@ -387,7 +387,7 @@ int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struc
 
 /* ---- given back ------------------------------------------------------------------------------ */
 
-/* Is it the last one that is awake, and to be kept so for the renewer? */
+/* Is c the last connection that is awake, and to be kept so for the renewer? */
 static bool is_reserve(const struct bl_pool *p, const struct bl_conn *c)
 {
 	bool last = p->reserve && c->id;
@@ -411,7 +411,7 @@ static bool keep(struct bl_pool *p, struct bl_conn *c)
 	return true;
 }
 
-/* The first in line has the connection, and runs the jobs of all that are behind it. */
+/* The first job in line gets the connection, and runs the jobs behind it. */
 static void serve_job(struct bl_pool *p, struct bl_conn *c)
 {
 	struct bl_job *job = bl_jobs_next(&c->jobs);
@@ -457,14 +457,14 @@ unsigned bl_pool_watchers_max(const struct bl_pool *p)
 	return p->size / 4;
 }
 
-/* As many connections again as watch are for hot keys. */
+/* The watch thread has connections reserved, and hot keys have as many again. */
 bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot)
 {
 	return p->at_bells + (hot ? 1 : 2) * bl_pool_watchers_max(p) + 1 < p->size;
 }
 
-/* A connection without doorbells. The reserve is not taken: then it is one that has yet to be made.
- * NULL: there is none. */
+/* A connection without doorbells. Instead of the renewer's reserve, a connection that has yet to be
+ * made. NULL: there is none. */
 static struct bl_conn *pick_to_sleep(struct bl_pool *p)
 {
 	struct bl_conn *c = pick_idle(p, BL_BELLS_MAX, false);
@@ -477,7 +477,7 @@ static struct bl_conn *pick_to_sleep(struct bl_pool *p)
 	return NULL;
 }
 
-/* For a sleep that can last. *count: of such connections. */
+/* Lends c for a sleep that can last. *count: the connections that are lent so. */
 static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
                          struct bl_conn **ret, struct bl_err *err)
 {
@@ -486,7 +486,8 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	if (!c)
 		return BIZLOCK_OK;
 	(*count)++;
-	c->at_bell = true; /* before the mutex is free: or two would each believe the other awake */
+	c->at_bell = true; /* before the mutex is free: or two threads would each believe the
+	                      other's connection awake */
 	rc = lend(p, c, ret, err);
 	if (rc != BIZLOCK_OK) {
 		(*count)--;
@@ -504,7 +505,8 @@ int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, str
 	return take_to_sleep(p, pick_to_sleep(p), &p->at_bells, ret, err);
 }
 
-/* Threads that need a connection for a statement would always be there before it. */
+/* Has the next idle connection kept: threads that need one for a statement would always be there
+ * first. */
 int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err)
 {
 	struct bl_conn *c;

@@ -20,29 +20,29 @@
 /* A connection that was lost: what it sent may still arrive, until it is ended at its server. */
 struct bl_lost_conn {
 	struct bl_mark mark;        /* "": none was lost */
-	const struct bl_host *host; /* as in its session; and server, too */
+	const struct bl_host *host; /* host and server as in its session */
 	char server[BL_IDENTITY_MAX + 1];
 };
 
 struct bl_conn {
 	struct bl_session session;
 	uint64_t id;               /* never used twice; 0: not connected */
-	unsigned bells;            /* it holds */
+	unsigned bells;            /* doorbells that it holds */
 	struct bl_socket socket;   /* of the connection, to be cut off */
-	struct bl_lost_conn *lost; /* in this place before, one at each host */
-	bool used;                 /* no lost ones have to be ended first */
+	struct bl_lost_conn *lost; /* lost in this place before, one at each host */
+	bool used;                 /* no lost connections have to be ended first */
 	bool lent;
-	bool at_bell;                   /* lent to a thread that waits at a doorbell */
-	bool open;                      /* lent for a moment: jobs may stand in line */
-	bool jobs_were_first;           /* when it was given back last */
-	struct bl_list jobs;            /* the line at it */
-	unsigned expected;              /* how many of its last batch may come back to its line */
-	bl_time expected_until;         /* by then: see combine.c */
-	struct bl_gathering *gathering; /* NULL: nobody waits for that */
-	unsigned ringing; /* doorbells that may come to `bells`, by what is under way */
+	bool at_bell;           /* lent to a thread that waits at a doorbell */
+	bool open;              /* lent for a moment: jobs may stand in line */
+	bool jobs_were_first;   /* when it was given back last: jobs and threads take turns */
+	struct bl_list jobs;    /* the line at it */
+	unsigned expected;      /* threads of its last batch that may come back to its line */
+	bl_time expected_until; /* by then: see combine.c */
+	struct bl_gathering *gathering; /* a leader waits for them; NULL: none */
+	unsigned ringing; /* doorbells that the statement under way may add to `bells` */
 	bl_time connected_at, lent_at;
-	bl_time took;       /* how long it was lent the last time; since then it is idle */
-	bool was_lost;      /* the connection that was here before, and not closed by us */
+	bl_time took;       /* how long it was lent the last time; idle since then */
+	bool was_lost;      /* the connection in this place before was lost, not closed by us */
 	atomic_int wake_fd; /* readable: an interrupt. -1 until the first connection; then
 	                       open as long as the pool, for a signal handler may write */
 };
@@ -61,18 +61,18 @@ struct bl_pool {
 	struct bl_trace *trace;
 	struct bl_worker *janitor; /* looks after idle connections, and sends heartbeats */
 	struct bl_worker *watch;   /* cuts off statements that do not end */
-	bl_time answer;            /* how long a server may take for one */
+	bl_time answer;            /* how long a server may take for an answer */
 	struct bl_conn *conns;
-	struct bl_lost_conn *lost; /* of all of them */
+	struct bl_lost_conn *lost; /* the lost connections of all places */
 	unsigned size;
 	unsigned open;        /* lent, and open for jobs */
 	unsigned at_bells;    /* lent to threads that wait at a doorbell, which can last */
 	bl_time crowd_until;  /* until then CROWD applies: see combine.c */
-	unsigned watchers;    /* lent to the watch thread (watch/watch.c), */
-	bool keep;            /* which wants one more, and found none idle; */
-	struct bl_conn *kept; /* it is lent to that thread */
+	unsigned watchers;    /* connections lent to the watch thread (watch/watch.c) */
+	bool keep;            /* the watch thread wants one more, and found none idle */
+	struct bl_conn *kept; /* kept for the watch thread, and lent */
 	bool reserve;    /* the renewer has holds to renew, and no connection of its own: so one
-	                    that is there does not go to sleep, and is kept alive */
+	                    connection of the pool stays awake, and is kept alive */
 	bl_time beat_at; /* of the last heartbeat */
 	uint64_t last_id;
 	struct bl_pool_waiter *first, **last;
@@ -93,12 +93,13 @@ struct bl_patience {
 	bl_time end;
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
 	unsigned seen;            /* of *wakes: another value is an interrupt */
-	unsigned bells;           /* how many doorbells it is to take; 0 is as 1 */
+	unsigned bells;           /* doorbells that the connection is to take; 0 is as 1 */
 	bool open;                /* others may put jobs into its line */
-	bool first; /* before all others that wait, and only a connection that is there */
+	bool first; /* before all other waiters, and only a connection that is made already */
 };
 
-/* When to look again whether the patience is over; and is it? OK: no. CANCELLED, TIMEOUT. */
+/* next_look: when to look again whether the patience is over. over: is it? OK: no. CANCELLED,
+ * TIMEOUT. */
 bl_time bl_pool_next_look(const struct bl_patience *patience);
 int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
                           struct bl_err *err);
@@ -108,68 +109,69 @@ int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *pat
 int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn **ret,
                  struct bl_err *err);
 
-/* The connection with this id, which is where a doorbell is released. *ret is
- * NULL if it is gone, and the bell with it. TIMEOUT, CANCELLED; CONN, NOMEM: lost ones could not
- * be ended first. */
+/* The connection with this id: only there can its doorbells be released. *ret NULL: it is gone, and
+ * its doorbells with it. TIMEOUT, CANCELLED; CONN, NOMEM: lost connections could not be ended
+ * first. */
 int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
                     struct bl_conn **ret, struct bl_err *err);
 
-/* For the renewer: a connection that is there, before all others that wait for it. TIMEOUT: none is
- * idle, or becomes so until `until`; NOMEM. */
+/* For the renewer: a connection that is made already, before all other waiters. TIMEOUT: none was
+ * idle by `until`; NOMEM. */
 int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struct bl_err *err);
 
 struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
 
-/* From when on a connection that is still lent counts as one that does not move. */
+/* From this time on, a connection that is still lent counts as stalled. */
 bl_time bl_conn_stalls(const struct bl_conn *conn);
 
 /* How long it may be idle, and from when on the server may be about to end it. */
 bl_time bl_conn_idle_max(const struct bl_conn *conn);
 bl_time bl_conn_stale_at(const struct bl_conn *conn);
 
-/* As it is given back: its host has answered, or gave no answer in time, or said that it takes no
- * writes. */
+/* When a connection is given back: notes whether its host answered, gave no answer in time, or
+ * takes no writes. */
 void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *conn);
 
-/* An idle connection that is likely to be of no use costs less now than when a statement is sent.
- */
+/* Leaves an idle connection that is likely to be useless: to find that out costs less now than when
+ * a statement is sent. */
 void bl_conn_leave_if_useless(const struct bl_pool *p, struct bl_conn *conn);
 
-/* Is another one idle, or does it move? */
+/* Is another connection idle, or in use without stalling? */
 bool bl_pool_others_move(const struct bl_pool *p, const struct bl_conn *conn);
 
-/* A connection without doorbells, to wait at one. *ret is NULL if there is none
- * now: the caller polls. One connection always remains for everybody else, or
- * nobody could release what these wait for. hot: see yields.h. */
+/* A connection without doorbells, to sleep at a doorbell. *ret NULL: there is none now, so the
+ * caller polls. One connection always remains for other calls, or nobody could release the locks
+ * that sleepers wait for. hot: see yields.h. */
 int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err);
 
-/* The same on a connection that is lent already. The last one that is awake counts as awake:
- * renewals stand in line for it. */
+/* The same on a connection that is lent already. If it is the last one awake, it still counts as
+ * awake: renewals wait for it. */
 void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c);
 
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot);
 
-/* The same for the watch thread, which may have a quarter of them: 0 of less than 4. *ret NULL:
- * there is none now, and the next one is kept for it; it has to ask again. */
+/* The same for the watch thread, which may have a quarter of the connections: none of fewer than 4.
+ * *ret NULL: there is none now. The next one is kept for the watch thread, which has to ask
+ * again. */
 int bl_pool_take_for_watch(struct bl_pool *p, struct bl_conn **ret, struct bl_err *err);
-void bl_pool_keep_none(struct bl_pool *p); /* it needs no more */
+void bl_pool_keep_none(struct bl_pool *p); /* the watch thread needs no more */
 void bl_pool_watch_over(struct bl_pool *p);
 unsigned bl_pool_watchers_max(const struct bl_pool *p);
 
-/* Gives it back, or closes it if its session is gone. The jobs in its line are next, in turn
- * with threads that wait for the connection. */
+/* Gives the connection back, or closes it if its session is gone. The jobs in its line are next, in
+ * turn with threads that wait for it. */
 void bl_pool_put(struct bl_pool *p, struct bl_conn *conn);
 
 /* Sends a statement that does nothing, if conn is idle. NULL: on any connection, most often a new
- * one to the first host that is there. The pool deals with one that turns out to be gone: its
- * doorbells are gone, too, and it is killed at the server. */
+ * one to the first host that is there. If the connection turns out to be gone, its doorbells are
+ * gone, too, and the pool has it killed at the server. */
 void bl_pool_ask(struct bl_pool *p, struct bl_conn *conn);
 
-/* Cuts every connection that is lent: whoever waits for an answer gets an error. */
+/* Cuts off every connection that is lent: a thread that waits for an answer there gets an error. */
 void bl_pool_cut(struct bl_pool *p);
 
-/* Cuts those whose statement has taken too long. When to look again. */
+/* Cuts off connections whose statement takes too long. Returns when to look again. */
 bl_time bl_pool_cut_late(struct bl_pool *p);
 
 /* Makes its wake_fd unreadable. Look for interrupts after this, not before. */

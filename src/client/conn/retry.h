@@ -1,5 +1,5 @@
-/* The retry: a statement whose reply was lost, that met a conflict, or whose table is away for a
- * moment, is sent again. It ends at the call's io_deadline. */
+/* Retries: a statement is sent again if its reply was lost, it met a conflict, or its table is
+ * missing for a moment. They end at the call's io_deadline. */
 #ifndef BL_CLIENT_CONN_RETRY_H
 #define BL_CLIENT_CONN_RETRY_H
 
@@ -13,23 +13,24 @@ struct bl_tried {
 	bool repeated;      /* a try whose reply was lost may have done it already */
 	bl_time sent;       /* before the try that was answered; 0: nothing was sent */
 	bl_time fenced_at;  /* when the row was first found fenced; 0: it was not */
-	bl_time missing_at; /* the same of its table: bl_may_be_swapped() */
-	bool stalls;        /* what has it locked may be a commit that the cluster keeps waiting */
+	bl_time missing_at; /* when the table was first found missing: bl_may_be_swapped() */
+	bool stalls;        /* the row may be locked by a commit that the cluster keeps waiting */
 };
 
-/* On any connection. UNKNOWN: sent, and never answered. CONN: never sent. CANCELLED: its wait
- * was interrupted. DB, NOMEM, TIMEOUT. *ret: its story, or NULL. */
+/* Runs fn on any connection, with retries. UNKNOWN: sent, and never answered. CONN: never sent.
+ * CANCELLED: the call's wait was interrupted. DB, NOMEM, TIMEOUT. ret: NULL, or gets what became of
+ * the tries. */
 int bl_run(struct bl_call *call, bl_statement *fn, void *arg, struct bl_tried *ret);
 
-/* The same for what only reads: no answer is CONN. */
+/* The same for statements that only read: without an answer, CONN. */
 int bl_read(struct bl_call *call, bl_statement *fn, void *arg);
 
 /* The row of the call's key. */
 int bl_look(struct bl_call *call, struct bl_row *ret);
 
-/* For what is no call on a key; with the mutex free. once: on any connection that can be had until
- * `end`. twice: for reads, and once more if that connection turns out to have been closed while it
- * was idle. CONN, TIMEOUT, NOMEM, DB. */
+/* For statements that belong to no call on a key; with the mutex free. once: on any connection that
+ * is free by `end`. twice: for reads, and once more if the connection was closed while it was idle.
+ * CONN, TIMEOUT, NOMEM, DB. */
 int bl_run_once(struct bizlock *b, bl_time end, bl_statement *fn, void *arg, struct bl_err *err);
 int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
 
@@ -41,21 +42,21 @@ int bl_lend(struct bl_call *call, struct bl_conn **ret); /* any connection */
 int bl_try(struct bl_call *call, struct bl_conn *conn, bl_statement *fn, void *arg,
            struct bl_tried *tried);
 
-/* After a try that failed: pauses and answers true if another one may do better. BUSY means that
- * the row is locked, and is given a moment, because a statement of bizlock's own may have it. */
+/* After a try that failed: pauses and answers true if another try may do better. After BUSY, tries
+ * go on for a moment only: the row is locked, maybe by a statement of bizlock's own. */
 bool bl_try_again(struct bl_call *call, struct bl_tried *tried, unsigned attempt);
 
-/* May another try of what failed so do better? */
+/* May another try do better after this error? */
 bool bl_may_heal(const struct bl_err *err);
 
-/* Is the table missing, but not for long? *since: when it was first found so; 0 before that. */
+/* Is the table missing, but for less than BL_SWAP_NS? *since: when it was first found missing; 0
+ * before. */
 bool bl_may_be_swapped(const struct bl_err *err, bl_time *since);
 
-/* How the call answers in the end, when the last try has answered rc. */
+/* The answer of the call, when the last try has answered rc. */
 int bl_tried_rc(struct bl_call *call, const struct bl_tried *tried, int rc);
 
-/* Counts a statement that failed with err and will be sent again; but not one that was never
- * sent, for want of a connection: nothing is repeated then. */
+/* Counts a retry after err; but not if the statement was never sent, for want of a connection. */
 void bl_count_retry(struct bl_numbers *n, const struct bl_err *err);
 
 #endif

@@ -1,10 +1,11 @@
 #include "client/conn/yields.h"
 
-/* What a watcher needs on a machine that is not overloaded, and what its key may be free for
- * nothing at most. */
+/* Enough for a watcher on a machine that is not overloaded, and the longest time that a key stays
+ * free in vain. */
 #define YIELD_NS (10 * BL_NS_PER_MS)
 
-/* A wait at the doorbell is in order, so nothing tells then whether the key is still hot. */
+/* How long a key stays hot. While its waits sleep at the doorbell, which serves in order, nothing
+ * tells whether the key is still hot. */
 #define HOT_NS (10000 * BL_NS_PER_MS)
 
 static struct bl_yield from_now(const struct bl_key *key, bl_time ns)
@@ -12,7 +13,7 @@ static struct bl_yield from_now(const struct bl_key *key, bl_time ns)
 	return (struct bl_yield){key->hash, bl_now() + ns};
 }
 
-/* 0: that is over. */
+/* 0: the note is over, or another key's. */
 static bl_time until_when(const struct bl_yield *y, const struct bl_key *key)
 {
 	return y->hash == key->hash && !bl_passed(y->until) ? y->until : 0;

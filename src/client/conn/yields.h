@@ -1,19 +1,21 @@
-/* What keeps those that watch from being late for ever.
+/* Yields: keep waits that are watched from being passed by other waiters for ever.
  *
- * Courtesy: a release that has woken a watcher of another client lets it go first. The watcher
- * needs a moment to look and to try, and a thread of the client that released would always be
- * there before it.
+ * Yielding: after a release that has woken a watcher of another client, this client lets that
+ * watcher go first. A watcher needs a moment to look and to try, and a thread of this client would
+ * always be faster.
  *
- * Hot keys: those that others took while this client watched them. For them a watcher is too slow;
- * their waits come first where few connections are left to sleep at doorbells, which serve all in
- * order of arrival. Waits for keys that nobody gives back would have those connections else. */
+ * Hot keys: keys that others took while this client watched them. A watcher is too slow for them; a
+ * doorbell serves all in order of arrival. So waits for hot keys come first when few connections
+ * are left to sleep at doorbells: otherwise waits for keys that nobody gives back would have those
+ * connections. */
 #ifndef BL_CLIENT_CONN_YIELDS_H
 #define BL_CLIENT_CONN_YIELDS_H
 
 #include "base/clock.h"
 #include "core/key.h"
 
-/* Keys share a place by chance: then one of them waits for nothing, or is not let go first. */
+/* Two keys may share a place by chance: then a contender for one waits in vain, or a watcher of the
+ * other is not let go first. */
 #define BL_YIELDS 64
 
 struct bl_yields { /* guarded by the client's mutex */
