@@ -56,8 +56,8 @@ static int borrow_with_bell(struct bl_contest *c, struct bl_conn **ret)
 }
 
 /* The connection that has our doorbell, if there is one: only there does a statement see that the
- * doorbell is lost. A contender that took the row in the belief to have it would go past the one
- * that has it now, and draw a fence out of order. */
+ * doorbell is lost. A contender that wrongly believed to have the doorbell would go past the
+ * contender that has it now, and draw a fence out of order. */
 int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret)
 {
 	int rc = BIZLOCK_OK;
@@ -85,8 +85,8 @@ void bl_attempt_sends(struct bl_contest *c)
 	bl_attempt_note_floor(c);
 }
 
-/* A store that compares fences would let an earlier holder write after this one. The rows are swept
- * when the contest ends. */
+/* With such a fence, a store that compares fences would let an earlier holder write after this one.
+ * The rows are swept when the contest ends. */
 static int refuse_fence(struct bl_contest *c, uint64_t fence)
 {
 	const char *table = c->client->sql.table;
@@ -124,7 +124,7 @@ static int check_fences(struct bl_contest *c)
 	return BIZLOCK_OK;
 }
 
-/* Are they ours still? Rows may have been broken, and we may have slept through the lease. */
+/* Are the rows still ours? They may have been broken, and we may have slept through the lease. */
 int bl_attempt_won(struct bl_contest *c)
 {
 	bool ours = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) > bl_now();
@@ -137,11 +137,12 @@ int bl_attempt_won(struct bl_contest *c)
 
 #define PROMPT_MS ((uint32_t)(BL_PROMPT_NS / BL_NS_PER_MS))
 
-/* A single row gets a lease that is longer by the wait, for its own may be as short. */
+/* Renews a single row by a lease that is longer by the wait: its own lease may be no longer than
+ * that. */
 static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
 	struct bl_ref own = {.key = &c->call->key, .owner = c->call->owner_full, .fence = fence};
-	uint32_t ms = bl_request_row_ms(c->request); /* a rest may be as long as a number can be */
+	uint32_t ms = bl_request_row_ms(c->request); /* min_hold_ms may be UINT32_MAX */
 	bl_time sent = bl_now();
 	bool matched = true;
 	int rc = BIZLOCK_OK;
@@ -160,10 +161,10 @@ static int outwait(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 	return BIZLOCK_OK;
 }
 
-/* The owner of the doorbell may have drawn a fence, and have no row yet. It believes in that fence
- * if its answer is prompt. A contender without the doorbell has drawn a larger fence. It must not
- * have the lock first, so it waits until that answer would be late. A server that does not tell who
- * has a doorbell gives no doorbells. */
+/* The owner of the doorbell may have drawn a fence, and have no row yet. It trusts that fence if
+ * its answer is prompt. We have drawn a larger fence, without the doorbell. We must not have the
+ * lock first, so we wait until that answer would be late. A server that refuses to tell who has a
+ * doorbell gives no doorbells either. */
 int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_t fence)
 {
 	bool rival = false;
@@ -174,7 +175,7 @@ int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_
 	bl_unlock(c->client);
 	rc = bl_take_rival(&conn->session, c->goals, c->n, &rival, c->call->err);
 	bl_lock(c->client);
-	if (rc == BIZLOCK_DB) { /* refused; or it was ended, and nobody knows */
+	if (rc == BIZLOCK_DB) { /* no rival if it was refused; if it was ended, maybe */
 		rival = !c->call->err->native ||
 		        bl_classify(c->call->err->native) != BL_CLASS_OTHER;
 		bl_err_clear(c->call->err);
@@ -184,9 +185,9 @@ int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_
 	return rival ? outwait(c, conn, fence) : BIZLOCK_OK;
 }
 
-/* The rows are ours, but their fences were drawn before they were: in between somebody may have
- * had one, with a larger fence, and have released it. A fence that is drawn now is larger. Of a
- * set, rows that were there may be those of locks that others share. */
+/* The rows are ours, but their fences were drawn before that: in between somebody may have held one
+ * of the keys by a larger fence, and have released it. A fence that is drawn now is larger. Rows of
+ * a set that were there may be those of locks that others share. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool bell_here = c->n == 1 && *bell_of(c) == conn->id, ours;
@@ -210,7 +211,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	return rc == BIZLOCK_OK ? bl_attempt_won(c) : rc;
 }
 
-/* The doorbells, all of which are to be rung, if the connection has room for them. */
+/* All doorbells are to be taken, if the connection has room for them. */
 static struct bl_ring ring_on(const struct bl_contest *c, const struct bl_conn *conn,
                               bool with_bells)
 {
@@ -232,9 +233,9 @@ static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_ring 
 	return rc;
 }
 
-/* Fences that were drawn behind the doorbells, and answered promptly, are in order; but where
- * several members take writes, a doorbell is known to one of them alone: between the draw and the
- * row, another member's contender may have had a larger one and released it. */
+/* Fences that were drawn with the doorbells, and answered promptly, are in order. But if several
+ * members of a cluster take writes, each knows only its own doorbells: between draw and row, a
+ * contender at another member may have held the lock by a larger fence, and have released it. */
 static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
 	bool alone = ring.bells && !c->client->server.several_primaries;
@@ -242,7 +243,7 @@ static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_ri
 	return alone && bl_now() < c->sent + BL_PROMPT_NS ? bl_attempt_won(c) : draw_again(c, conn);
 }
 
-/* It keeps the doorbell that it has rung, with the row or without. */
+/* The contender keeps a doorbell that it got, with the row or without. */
 static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
 	enum bl_took took;
@@ -258,7 +259,7 @@ static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_rin
 	return took == BL_TOOK_ALL ? order_fences(c, conn, ring) : BL_AGAIN;
 }
 
-/* The doorbells are kept with the rows alone. */
+/* The doorbells are kept only together with the rows. */
 static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl_ring ring)
 {
 	enum bl_took took;
@@ -280,7 +281,7 @@ static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl
 	return rc;
 }
 
-/* Draws again on whichever connection can be had. */
+/* Draws again on any connection. */
 static int draw_again_anywhere(struct bl_contest *c)
 {
 	struct bl_conn *conn;
@@ -385,8 +386,7 @@ int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job)
 	return BL_AGAIN;
 }
 
-/* Row and doorbell of a single key go together with what other threads want from the server now,
- * or alone. */
+/* For a single key, takes row and doorbell in a batch with jobs of other threads, or alone. */
 int bl_attempt(struct bl_contest *c, bool with_bells)
 {
 	enum bl_combined combined;
@@ -444,7 +444,8 @@ static int weight(const struct bl_row *row)
 	return row->locked ? 2 : row->bell_by != 0;
 }
 
-/* Under a row that is over others may share the lock, or have left rows that are over, too. */
+/* Under a row whose lease is over, others may share the lock, or have left rows that are over,
+ * too. */
 static int look_at_sharers(struct bl_session *s, const struct bl_contest *c, struct bl_member *m,
                            struct bl_row *ret)
 {
@@ -488,9 +489,9 @@ int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads)
 	return rc;
 }
 
-/* Under a row that is over others may share the lock. And a holder without the doorbell rings
- * nobody: whoever has it would have to poll, but among those that share the lock the first in line
- * sleeps, and is woken. */
+/* Under a row whose lease is over, others may share the lock. And a holder without the doorbell
+ * wakes nobody: the owner of the doorbell would have to poll. In a contest among sharers the first
+ * in line sleeps instead, and is woken. */
 static bool goes_among(const struct bl_contest *c, const struct bl_row *row)
 {
 	return row->left_us <= 0 ? row->found : *bell_of(c) != 0;

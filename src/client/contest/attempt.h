@@ -1,33 +1,34 @@
-/* What a contender does at the server: go for the rows, look who is in the way, sleep at a
- * doorbell. contest.c decides which, and when. */
+/* What a contender sends to the server: attempts to take the rows, and looks at who is in the way.
+ * contest.c decides which, and when. */
 #ifndef BL_CLIENT_CONTEST_ATTEMPT_H
 #define BL_CLIENT_CONTEST_ATTEMPT_H
 
 #include "client/conn/jobs.h"
 #include "client/contest/contest.h"
 
-/* One go for the rows; with_bells: for the doorbells as well. OK: won. BL_AGAIN: not, though
+/* One attempt to take the rows; with_bells: and the doorbells. OK: won. BL_AGAIN: not won, though
  * the doorbell of a single key may be ours now. */
 int bl_attempt(struct bl_contest *c, bool with_bells);
 
-/* The same with the doorbell of a single key, as a job for a batch, which also looks at the row;
- * and what has become of it. */
+/* job: the same with the doorbell of a single key, as a job for a batch, which also looks at the
+ * row. answer: what has become of the job. */
 struct bl_job bl_attempt_job(struct bl_contest *c);
 int bl_attempt_answer(struct bl_contest *c, const struct bl_job *job);
 
-/* What a fence has to be larger than: c->floor. One counter serves all keys, and this client had
- * its answer before it asks again; so a counter that was set back is noticed at the first fence
- * that is not larger. In a cluster each member counts for itself, and may ask another one. */
+/* Sets c->floor: a new fence has to be larger. One counter serves all keys, and this client has its
+ * last fence before it asks for another: so a fence that is not larger shows that the counter was
+ * set back. No floor in a cluster: each member counts for itself, and the next statement may go to
+ * another member. */
 void bl_attempt_note_floor(struct bl_contest *c);
 
-/* Fills c->blocker and c->row: somebody who holds one of the keys, or has fenced one, or else
- * somebody who has a doorbell. Of one key: whatever is to be seen of it. */
+/* Fills c->blocker and c->row: a key that is held, or fenced, or else one whose doorbell somebody
+ * has. Of a single key: all that was seen. */
 int bl_attempt_look(struct bl_contest *c);
 
 /* Asks whether the table is locked: see bl_lock_ask_table(). */
 int bl_attempt_ask_table(struct bl_contest *c, bool *ret_reads);
 
-/* The doorbell of the key in the way is the connection's now: goes for the rows. */
+/* conn has just got the doorbell of the key in the way: attempts to take the rows. */
 int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn);
 
 /* The row seen last is ours, by a statement whose reply was lost: makes it a hold. */
@@ -40,23 +41,21 @@ struct bl_claim bl_attempt_claim(const struct bl_contest *c);
 
 struct bl_patience bl_attempt_patience(const struct bl_contest *c);
 
-/* A connection: that which has our doorbell, if there is one. */
+/* Lends a connection: the one that has our doorbell, if any. */
 int bl_attempt_borrow(struct bl_contest *c, struct bl_conn **ret);
 
-/* The doorbells are on this one now. */
+/* Notes that conn has the doorbells now. */
 void bl_attempt_note_bells(const struct bl_contest *c, struct bl_conn *conn);
 
-/* A statement that draws fences is about to be sent. */
+/* Called before a statement that draws fences is sent. */
 void bl_attempt_sends(struct bl_contest *c);
 
-/* The fences (of a single row: this one) were drawn on conn while the rows were ours, maybe without
- * the doorbells: waits until nobody else can get them by a smaller fence. BL_AGAIN: the row is
+/* The rows are ours; their fences (of a single row: `fence`) were drawn on conn, maybe without the
+ * doorbells. Waits until nobody else can get the rows by a smaller fence. BL_AGAIN: the row is
  * gone. CONN, DB, NOMEM. */
 int bl_attempt_outwait_rival(struct bl_contest *c, struct bl_conn *conn, uint64_t fence);
 
-/* The rows are ours: OK, or BL_AGAIN where they may not be any more. SCHEMA: their fences cannot
- * be.
- */
+/* The rows were taken. BL_AGAIN: they may not be ours any more. SCHEMA: a fence is not valid. */
 int bl_attempt_won(struct bl_contest *c);
 
 #endif

@@ -1,12 +1,12 @@
-/* A turn looks at row and doorbell, lets bl_wait_next() decide, and does that. No statement of
- * it waits for a row that another statement of bizlock's has locked: that is what deadlocks
- * are made of. Several keys, doorbells and rows, are taken by one statement or not at all. While
- * a set waits for one of its keys it has that key's doorbell at most: so nobody waits for a set
- * that waits.
+/* A turn looks at row and doorbell, lets bl_wait_next() decide what to do, and does it. Its
+ * statements never wait for a row that another statement of bizlock's has locked: such waits make
+ * deadlocks. Several keys, doorbells and rows, are taken by one statement or not at all. While a
+ * set waits for one of its keys, it has at most that key's doorbell: so nobody waits for a set that
+ * waits.
  *
- * Of the threads of this client that want one key, the first in its wait queue contends. The
- * mutex is let go of in each step but the decisions; what the thread owns meanwhile are its
- * place in the queue and its holds, which are ACQUIRING and busy. */
+ * Of the threads of this client that want one key, the first in its wait queue contends. Each step
+ * but the decisions lets go of the mutex; meanwhile the thread owns its place in the queue, and its
+ * holds, which are ACQUIRING and busy. */
 #include "client/contest/contest.h"
 
 #include <stdio.h>
@@ -36,14 +36,14 @@ static int refuse(struct bl_contest *c)
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
 }
 
-/* Those behind us, in the wait queue, answer what is noted there. Alone, a request saves the
- * memory. */
+/* Does anybody wait behind us in the wait queue? Then our refusal or holder is noted there, for
+ * their messages. A request without such waiters saves the memory. */
 static bool leads_others(const struct bl_contest *c)
 {
 	return c->queue && (!c->op || c->queue->places.count > 1);
 }
 
-/* DB, or TIMEOUT after a wait: nobody who holds the lock is to blame, but another session that
+/* DB, or TIMEOUT after a wait: not a holder of the lock is in the way, but another session, which
  * keeps the table, or rows of it, locked. */
 static int refuse_locked(struct bl_contest *c)
 {
@@ -56,9 +56,8 @@ static int refuse_locked(struct bl_contest *c)
 	return rc;
 }
 
-/* A statement that waits for a lock of the server's waits for a second, which the time of the call
- * does not bound. So a call goes on only as long as it has time, and a call that wants one answer
- * does not at all. */
+/* A statement waits for a lock of the server's for a second, even if its call has less time. So a
+ * call tries again only while it has time, and a call with wait_ms 0 does not. */
 static int survive_wait(struct bl_contest *c)
 {
 	bool again = c->in_vain;
@@ -70,8 +69,8 @@ static int survive_wait(struct bl_contest *c)
 	return c->request->once ? BL_AGAIN : bl_contest_pause(c, c->wait.end);
 }
 
-/* Errors that time may heal become BL_AGAIN while there is time. A connection that is lost
- * again and again leaves a contender that wants one answer nothing to wait for. */
+/* Errors that time may heal become BL_AGAIN while there is time. A call with wait_ms 0 gives up
+ * after TRY_FAILURES lost connections. */
 static int survive(struct bl_contest *c, int rc)
 {
 	struct bl_err *err = c->call->err;
@@ -159,8 +158,8 @@ static int act(struct bl_contest *c)
 	enum bl_next next;
 	bl_time until;
 
-	/* Whoever has the doorbell is first in line, and gives it on; but if slot 0 is ours, it
-	 * waits for us. */
+	/* Among sharers, the owner of the doorbell is first in line, and gives it on; but if slot 0
+	 * is ours, that owner waits for us. */
 	if (c->among)
 		seen.by_holder = seen.bell_by;
 	seen.bell_ours |= c->stays && seen.bell_by;
@@ -201,8 +200,8 @@ static int adopt(struct bl_contest *c)
 	return bl_contest_pause(c, end);
 }
 
-/* A doorbell that was rung in vain is of use to the next contender. If its connection cannot be
- * had in time, hold->bell keeps it, and it is given back by the janitor. */
+/* A doorbell that was taken in vain is of use to the next contender. If its connection is not free
+ * in time, hold->bell keeps it, and the janitor gives it back. */
 static void give_bell_back(struct bl_contest *c)
 {
 	struct bl_err kept = *c->call->err;
@@ -226,15 +225,15 @@ static int look(struct bl_contest *c)
 		bl_row_describe(c->row, holder, sizeof(holder));
 		bl_queue_note(c->queue, holder);
 	}
-	/* With a doorbell it would have to poll. Thousands of requests must not. Among those that
-	 * share the lock it keeps the place in line. */
+	/* A request with a doorbell would have to poll, and thousands of requests must not. Among
+	 * sharers it keeps the doorbell: that is its place in line. */
 	if (c->op && first->bell && !c->among && !owns(c))
 		give_bell_back(c);
 	return rc;
 }
 
-/* After a statement that waited in vain: none that may wait is sent before it is known that the
- * table is not locked, so that the call ends in time. OK: it is not. */
+/* After a statement that waited in vain, no other one that may wait is sent before the table is
+ * known not to be locked: so the call ends in time. OK: it is not locked. */
 static int ask_table(struct bl_contest *c)
 {
 	bool over = c->request->once || bl_passed(c->wait.end), reads;
@@ -268,11 +267,11 @@ static int turn(struct bl_contest *c)
 		rc = ask_table(c);
 	if (c->in_vain) /* still: that was its end, or nothing may be sent yet */
 		return rc;
-	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure) /* they would be in our own way */
+	if (rc == BIZLOCK_OK && c->n > 1 && c->unsure) /* our own rows would be in the way */
 		rc = drop_all_unknown(c);
 	if (rc == BIZLOCK_OK)
 		rc = look(c);
-	/* The time is over, and others have all connections: it was held when it was seen last. */
+	/* Deadline passed while waiting for a connection: report the last holder seen. */
 	if (rc == BIZLOCK_TIMEOUT && c->row->left_us > 0)
 		return refuse(c);
 	if (rc != BIZLOCK_OK)
@@ -280,8 +279,8 @@ static int turn(struct bl_contest *c)
 	return c->n == 1 && owns(c) ? adopt(c) : act(c);
 }
 
-/* What another owner of this client holds, a request does not look for, until it hears that it is
- * free: that one may have lost it and not know. */
+/* If another owner of this client holds the key, a request trusts that, and asks the server only
+ * once it hears that the key is free: that owner may have lost the lock and not know it. */
 static void look_at_home(struct bl_contest *c)
 {
 	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
@@ -330,7 +329,8 @@ static int join_queue(struct bl_contest *c)
 	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
 }
 
-/* rc: of the try to pass. What went wrong is met by the next try again, and dealt with there. */
+/* rc: of the attempt to pass the queue. If it failed, the next attempt meets the same error, and
+ * deals with it. */
 static int end_pass(struct bl_contest *c, int rc)
 {
 	if (rc == BIZLOCK_OK)
@@ -382,7 +382,7 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 
 /* ---- in the wait queue ---------------------------------------------------------------------- */
 
-/* OK: it was handed over to us. BL_AGAIN: ours to contend for. */
+/* OK: the lock was handed over to us. BL_AGAIN: it is our turn to contend. */
 static int stand_in_line(struct bl_contest *c)
 {
 	int rc;
@@ -399,7 +399,7 @@ static int stand_in_line(struct bl_contest *c)
 	                  c->queue->holder ? c->queue->holder : "others of this process are first");
 }
 
-/* A watcher of another client was woken for it, and may go first. */
+/* Lets another client go first, whose watcher was woken for this key. */
 static int give_way(struct bl_contest *c)
 {
 	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
@@ -414,8 +414,8 @@ static int give_way(struct bl_contest *c)
 	return BL_AGAIN;
 }
 
-/* Only the first step goes without a look, because most locks are free. A thread to which the
- * lock may have been handed over looks first. */
+/* The first attempt goes without a look, because most locks are free. A thread to which the lock
+ * may have been handed over looks first. */
 static int go_first(struct bl_contest *c)
 {
 	int rc = BL_AGAIN;
@@ -433,8 +433,8 @@ static int go_first(struct bl_contest *c)
 	return bl_attempt(c, c->wait.bells);
 }
 
-/* One that went along, but came too late: the client has one contender for a key, not one for each
- * that waits. */
+/* A contender that went along, but came too late, goes back into the queue: a client has one
+ * contender for a key, not one for each waiter. */
 static bool falls_back(const struct bl_contest *c)
 {
 	return c->place.along && bl_queue_first(c->queue) != &c->place && !c->unsure &&
@@ -481,9 +481,9 @@ void bl_contest_forget(struct bl_contest *c)
 	c->queue = NULL;
 }
 
-/* What one shares without a limit, those of its kind that come next may have, too. They go for it
- * together, in a batch: one after the other, each would wait for a commit, and so would somebody
- * behind them who wants it alone. One that goes already takes along those behind it. */
+/* When the first waiter shares without a limit, wakes the sharers behind it to go in one batch. One
+ * after the other, each would wait for a commit, and so would a waiter behind them that wants the
+ * lock alone. A sharer that was woken before has woken those behind it. */
 static void take_along(struct bl_contest *c)
 {
 	struct bl_place *next = bl_place_next(&c->place);
@@ -495,8 +495,8 @@ static void take_along(struct bl_contest *c)
 	}
 }
 
-/* What was taken with a fence that cannot be is given back. What cannot be asked for now is left to
- * the janitor. */
+/* Gives back rows that were taken with a fence that is not valid. If the server cannot be asked
+ * now, the janitor does that. */
 static void undo(struct bl_contest *c)
 {
 	struct bl_err kept = *c->call->err;

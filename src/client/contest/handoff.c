@@ -1,7 +1,8 @@
-/* Two threads meet here, and the mutex is free while the statement is on its way. While the
- * place is OFFERED, only the holder writes to it and to its contest, and the next one waits
- * without a limit: the statement ends at io_timeout at the latest. The holder then takes the
- * mutex, writes what became of it, and the place's next state, and touches the place no more. */
+/* Two threads meet here: the holder, and the next owner, by its place in the wait queue. The mutex
+ * is free while the statement is on its way. While the place is OFFERED, only the holder writes to
+ * it and to its contest, and the next owner waits without a limit: the statement ends at io_timeout
+ * at the latest. The holder then takes the mutex, writes the result and the place's next state, and
+ * touches the place no more. */
 #include "client/contest/handoff.h"
 
 #include "client/conn/retry.h"
@@ -15,8 +16,8 @@
 #define HANDOFFS_MAX 16
 #define RUN_NS (250 * BL_NS_PER_MS)
 
-/* How long a release waits for a connection to hand over by, where any will do. One that has to be
- * made first may take connect_timeout_ms. */
+/* How long a release waits for a connection to hand over by, if any connection will do. To make a
+ * new one may take connect_timeout_ms. */
 #define CONN_NS (50 * BL_NS_PER_MS)
 
 /* The statement may wait this long for a row that a transaction has fenced: a thread with less
@@ -37,7 +38,7 @@ static bl_time handoff_until(const struct bizlock *b, const struct bl_hold *h)
 	return bl_earlier(h->expires, h->run + RUN_NS);
 }
 
-/* Both have it alone, or share it with as many others. */
+/* Both have the lock alone, or share it with the same limit. */
 static bool is_of_its_kind(const struct bl_contest *c, const struct bl_hold *h)
 {
 	return !(c->request->flags & BIZLOCK_SHARED) == (h->key.slot == 0) &&
@@ -55,10 +56,10 @@ static uint32_t held_here(const struct bizlock *b, const struct bl_key *key)
 	return n;
 }
 
-/* Until when an owner of this client that holds the lock may hand it over; 0: none may. Its run
- * may have had all its hand-offs: the first in the queue then waits to the end of the run in
- * vain, and goes to the server. There it finds a slot of a shared lock, unless this client has them
- * all. */
+/* Until when an owner of this client that holds the lock may hand it over; 0: none may. If a run
+ * has had all its hand-offs, the first in the queue waits in vain to the end of the run, and then
+ * goes to the server. It does not wait for a slot of a shared lock while the server may have a free
+ * one: until this client has them all. */
 static bl_time hope_until(const struct bl_contest *c)
 {
 	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
@@ -102,8 +103,8 @@ static bool wants_the_same(const struct bl_place *place, const struct bl_hold *h
 	return place && is_of_its_kind(place->whose, h);
 }
 
-/* While this client has not all the slots, the first in line is to ask the server for one more, and
- * those behind it pass on what is there. */
+/* While this client does not have all slots, the first in line is to ask the server for one more,
+ * and those behind it get the slots that are handed over. */
 static struct bl_place *next_for_slot(const struct bizlock *b, const struct bl_hold *h,
                                       struct bl_place *first)
 {
@@ -126,7 +127,7 @@ static struct bl_place *next_in_line(const struct bizlock *b, const struct bl_ho
 	return wants_the_same(place, h) ? place : NULL;
 }
 
-/* The place that is to have it next, or NULL. */
+/* The place that is to have the lock next, or NULL. */
 static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h)
 {
 	struct bl_place *place = next_in_line(b, h);
@@ -141,8 +142,7 @@ static struct bl_place *next_of(const struct bizlock *b, const struct bl_hold *h
 	return place;
 }
 
-/* The connection that has the doorbell; of a slot, any. NULL: it is not to be had, or does not
- * move. */
+/* The connection that has the doorbell; for a slot, any connection. NULL: none is free in time. */
 static struct bl_conn *borrow(struct bizlock *b, const struct bl_hold *h)
 {
 	const struct bl_conn *with_bell = h->limit ? NULL : bl_pool_find(&b->pool, h->bell);
@@ -159,9 +159,9 @@ static struct bl_conn *borrow(struct bizlock *b, const struct bl_hold *h)
 	return ret;
 }
 
-/* The next one, and a connection to hand over by. To get that may take time, so the lock is offered
- * only then. Without it the release goes its own way, which may be without the doorbell. NULL:
- * there is none. */
+/* The next place, and a connection to hand over by. Getting the connection may take time, so the
+ * lock is offered only after that. NULL: no place, or no connection; the release then goes its own
+ * way, which may be without the doorbell. */
 static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct bl_conn **ret)
 {
 	struct bl_place *place = next_of(b, h);
@@ -180,10 +180,10 @@ static struct bl_place *offer(struct bizlock *b, const struct bl_hold *h, struct
 	return place;
 }
 
-/* The row is the next one's, and so is the doorbell. As in a contest, one that has slept through
- * the lease looks what became of it. So does one whose row was not the hold's any more: its
- * fence was drawn before the row was free, and somebody may have had a larger one since; one whose
- * slot somebody waits for; and one whose fence cannot be, which it refuses then. */
+/* Row and doorbell are the next owner's now. As in a contest, the next owner looks first in four
+ * cases: it has slept through the lease; the row was not the hold's any more, so its fence was
+ * drawn before the row was free, and somebody may have had a larger fence since; somebody waits for
+ * the slot; or the fence is not valid, and will be refused. */
 static void take_over(struct bl_hold *h, struct bl_place *place, const struct bl_handed *handed,
                       bl_time sent)
 {
@@ -254,8 +254,8 @@ bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated)
 	place->whose->sent = sent; /* even if the answer was lost: the row may be found later */
 	if (handed.taken)
 		take_over(h, place, &handed, sent);
-	/* One that may have a row looks at once: others wait for it. One that has none, and is not
-	 * the first, waits for another slot. */
+	/* A next owner that may have a row looks at once: others wait for that row. Without a row,
+	 * if it is not the first, it waits for another slot. */
 	place->aside &= place->state == BL_PLACE_HOLDS || place->whose->unsure;
 	if (place->state == BL_PLACE_ASKS && !place->whose->unsure && !is_first(b, place))
 		place->state = BL_PLACE_WAITS;

@@ -1,5 +1,5 @@
 /* Hand-offs: a release gives the lock to the next thread of this client that waits for it. One
- * statement does what two would do: a release, and an acquisition. */
+ * statement does the work of two: of a release and an acquisition. */
 #ifndef BL_CLIENT_CONTEST_HANDOFF_H
 #define BL_CLIENT_CONTEST_HANDOFF_H
 
@@ -10,8 +10,9 @@
  * over. BL_AGAIN: it is c's turn at the server, or its patience is over. CANCELLED. */
 int bl_handoff_hope(struct bl_contest *c);
 
-/* Hands h, which is busy and at its last level, over to the next one, if there is one. false: it
- * is still to be given back; *ret_repeated: but may be gone already, for a reply was lost. */
+/* Hands h, which is busy and at its last level, over to the next waiter, if there is one. false: h
+ * is still to be given back. *ret_repeated: its row may be gone already, because a reply was
+ * lost. */
 bool bl_handoff(struct bl_call *call, struct bl_hold *h, bool *ret_repeated);
 
 #endif

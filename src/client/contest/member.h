@@ -1,4 +1,4 @@
-/* One of the keys of a call, which has 1 to 256. */
+/* One of the 1 to 256 keys of a call. */
 #ifndef BL_CLIENT_CONTEST_MEMBER_H
 #define BL_CLIENT_CONTEST_MEMBER_H
 
@@ -11,14 +11,14 @@ struct bl_member {
 
 	/* All zero to begin with. */
 	struct bl_hold *hold; /* busy */
-	bool is_new;          /* in an acquisition: the row is to be taken, */
-	struct bl_goal goal;  /* and what becomes of that */
+	bool is_new;          /* in an acquisition: its row is to be taken */
+	struct bl_goal goal;  /* what becomes of that row */
 	bool deeper;          /* in an acquisition: it has been re-entered */
 	int rc;               /* of its release */
 };
 
-/* Sorts them by the primary key, the order in which every call works on several. INVALID: a key
- * is there twice, and would wait for itself. */
+/* Sorts the members by the primary key: every call works on several keys in this order. INVALID: a
+ * key is there twice, and the call would wait for itself. */
 int bl_members_sort(struct bl_member *members, size_t n);
 
 #endif

@@ -91,7 +91,7 @@ int bl_reenter(struct bl_call *call, struct bl_hold *h, const struct bl_request 
 		return bl_err_set(call->err, BIZLOCK_MISUSE, "%s", mixed(h, request->flags));
 	if (h->depth >= BIZLOCK_DEPTH_MAX)
 		return bl_err_set(call->err, BIZLOCK_LIMIT, "re-entered %u times", h->depth);
-	/* The others of a set may keep the call waiting, even when this one needs no statement. */
+	/* Other keys of a set may keep the call waiting, even if this key needs no statement. */
 	bl_hold_let_renew(call->client, h);
 	if (!request->min_hold_ms && deepen_in_memory(h, request->flags, bl_now()))
 		return BIZLOCK_OK;

@@ -4,10 +4,10 @@
 
 #include "client/state.h"
 
-/* Levels that are counted in memory alone, without all that a call on the server takes.
- * false: nothing was done, and the row has to be written. key and owner: as the caller gave them.
- * now: when the call began. The clock is read first, because the processor goes on with the call
- * while it waits for the time: read last, it makes a level a tenth dearer. */
+/* One level deeper, or one less, in memory alone: without the cost of a call on the server. false:
+ * nothing was done, and the row has to be written. key and owner: as the caller gave them. now:
+ * when the call began. The caller reads the clock first, because the processor goes on with the
+ * call while it waits for the time: read last, the clock makes a level a tenth dearer. */
 bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uint32_t lease_ms,
                       uint32_t flags, bl_time now, bizlock_grant *ret);
 bool bl_client_shallower(struct bizlock *b, bizlock_key key, const char *owner, bl_time now,

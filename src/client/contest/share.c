@@ -18,8 +18,8 @@ bool bl_shared_without_limit(const struct bl_contest *c)
 	return !wants_exclusive(c) && !c->request->limit;
 }
 
-/* That nobody woke it may be chance, but not three times in a row, nor in one of four cases: it may
- * be that some users may wake it, and others may not. */
+/* A sleeper that nobody woke may be chance, but not three times in a row, nor every fourth time:
+ * some users may be allowed to wake it, and others not. */
 #define MISS 4
 #define TOO_MANY 10
 
@@ -44,7 +44,7 @@ static struct bl_wish wish_of(const struct bl_contest *c)
 	                        .limit = c->request->limit};
 }
 
-/* Its row, as seen last. */
+/* The contender's own row, as last seen. */
 static struct bl_ref own_row(struct bl_contest *c)
 {
 	c->call->key.slot = c->others.slot;
@@ -56,8 +56,9 @@ static struct bl_ref own_row(struct bl_contest *c)
 
 /* ---- what has become of it ----------------------------------------------------------------- */
 
-/* A batch that goes at once asks for no fence of slot 0 before it draws its own. So the client
- * remembers some that it has seen. One that is out of date, or another key's, costs a statement. */
+/* A batch does not ask for the fence of slot 0 before it draws its own fences. So the client
+ * remembers fences of slot 0 that it has seen. A remembered fence that is out of date, or another
+ * key's, costs a statement. */
 static uint64_t *header_of(const struct bl_contest *c)
 {
 	return &c->client->headers[c->call->key.hash % BL_HEADERS];
@@ -92,7 +93,7 @@ static int win_on(struct bl_contest *c, struct bl_conn *conn)
 	return rc == BIZLOCK_OK ? win(c) : rc;
 }
 
-/* Somebody has the lock exclusively, or waits for it: back in line. */
+/* Deletes our row, and goes back into line: somebody has the lock exclusively, or waits for it. */
 static int retreat(struct bl_contest *c, struct bl_conn *conn)
 {
 	struct bl_ref own = own_row(c);
@@ -107,7 +108,8 @@ static int retreat(struct bl_contest *c, struct bl_conn *conn)
 	return rc != BIZLOCK_OK ? rc : BL_AGAIN;
 }
 
-/* Of what is over a transaction may have fenced something: the next look clears it. */
+/* A row that is over may be uncleared, because a transaction has fenced it: the next look clears
+ * it. */
 static bool is_alone(const struct bl_contest *c)
 {
 	return c->row->left_us <= 0 && !c->row->locked && !c->others.uncleared;
@@ -121,8 +123,8 @@ static bool is_newest(const struct bl_contest *c)
 	return c->others.drawn && !c->has_place;
 }
 
-/* Its fence may be smaller than that of somebody who had the lock before it, or there is no row of
- * slot 0: it gets a new fence, and that row. */
+/* Draws a new fence, and makes the row of slot 0 if there is none. Our fence may be smaller than
+ * that of somebody who had the lock before us. */
 static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 {
 	const struct bl_shared_seen had = c->others;
@@ -130,7 +132,7 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	bl_time sent = bl_now();
 	int rc;
 
-	if (had.fence == 0) /* another one would be no larger: win() refuses it */
+	if (had.fence == 0) /* a new one would be 0, too: win() refuses it */
 		return win(c);
 	bl_unlock(c->client);
 	rc = bl_shared_draw(&conn->session, &wish, &had, bl_request_row_ms(c->request) * 1000LL,
@@ -140,7 +142,7 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 		return rc;
 	*c->row = c->others.in_way;
 	c->took_over |= c->others.took_over;
-	/* The row has gone meanwhile, or this is not what was drawn. */
+	/* The row is gone, or this is not the fence that was drawn. */
 	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.trace)
 		return BL_AGAIN;
 	c->sent = sent; /* its lease began anew */
@@ -148,9 +150,10 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	return is_alone(c) && is_newest(c) ? win_on(c, conn) : BL_AGAIN;
 }
 
-/* A header that was made, or seen for the first time, counts for the next fence. A sharer that
- * meets the owner of slot 0 deletes its row at once. Else it might wait with the row behind another
- * thread of its client, which waits for that owner, who waits for the row to go. */
+/* A sharer draws again after a draw that made the row of slot 0, or saw it for the first time: only
+ * the next fence is compared with that row's. A sharer that meets the owner of slot 0 deletes its
+ * row at once. Otherwise it might wait, with the row, behind another thread of its client; that
+ * thread waits for the owner, and the owner for the row to go. */
 static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool shares = !wants_exclusive(c);
@@ -163,7 +166,7 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	return rc;
 }
 
-/* After a go for a row. */
+/* Decides after an attempt to take a row. */
 static int judge(struct bl_contest *c, struct bl_conn *conn)
 {
 	bool unsure = c->unsure;
@@ -184,7 +187,7 @@ static int judge(struct bl_contest *c, struct bl_conn *conn)
 	return rc;
 }
 
-/* The same, after a batch: hardly ever it needs a connection. */
+/* The same after a batch, which rarely needs a connection. */
 static int judge_anywhere(struct bl_contest *c)
 {
 	struct bl_conn *conn;
@@ -205,15 +208,15 @@ static int judge_anywhere(struct bl_contest *c)
 
 /* ---- going for a row ----------------------------------------------------------------------- */
 
-/* GET_LOCK counts: the connection would get once more what it has for another owner. */
+/* GET_LOCK counts: the connection would get a doorbell once more that it has for another owner. */
 static bool can_ring(const struct bl_contest *c, const struct bl_conn *conn)
 {
 	return conn->bells < BL_BELLS_MAX &&
 	       !bl_held_has_bell(&c->client->held, &c->call->key, conn->id);
 }
 
-/* A sharer that wants no doorbell (NO_QUEUE) asks whether somebody has it: it would pass those that
- * wait in line. */
+/* A sharer that wants no doorbell (NO_QUEUE) asks whether somebody has the doorbell: otherwise it
+ * would pass those that wait in line. */
 static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_conn *conn,
                                     bool past)
 {
@@ -232,14 +235,15 @@ static uint32_t any_slot(struct bl_contest *c)
 	return c->slot;
 }
 
-/* Of a batch that was refused nobody knows whose slot it was. */
+/* The slot is, or may be, another client's: after a batch that was refused, nobody knows whose slot
+ * it was. */
 static void avoid_slot(struct bl_contest *c)
 {
 	c->slot = 0;
 	bl_slots_avoid(c->client);
 }
 
-/* The hold has the slot now, or a row may be in it. */
+/* Gives the slot back, unless the hold has it now, or a row may be in it. */
 static void end_slot(struct bl_contest *c, int rc)
 {
 	bool used = c->unsure || (rc == BIZLOCK_OK && hold_of(c)->key.slot == c->slot);
@@ -259,7 +263,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	enum bl_took took;
 	int rc;
 
-	/* One that cannot wait until the others have left must not send newcomers into the line. */
+	/* A contender that cannot wait for the others to leave must not make newcomers line up. */
 	go.stay = stays && wants_exclusive(c) && !c->request->once &&
 	          (go.bell == BL_BELL_OURS || go.bell == BL_BELL_NONE);
 	c->has_place = go.stay || (c->has_place && c->stays);
@@ -296,7 +300,7 @@ int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn)
 	return go_on(c, conn, bell_for(c, conn, false), true);
 }
 
-/* Most often nobody shares it any more. */
+/* Attempts without a look: most often nobody shares the lock any more. */
 int bl_shared_met(struct bl_contest *c, struct bl_conn *conn)
 {
 	c->among = true;
@@ -324,7 +328,7 @@ int bl_shared_answer(struct bl_contest *c, const struct bl_job *job)
 	return BL_AGAIN;
 }
 
-/* Together with what other threads want from the server now, or alone. */
+/* In a batch with jobs of other threads, or alone. */
 static int combine(struct bl_contest *c)
 {
 	struct bl_job job = bl_shared_job(c);
@@ -452,7 +456,7 @@ int bl_shared_adopt(struct bl_contest *c)
 /* A sleep that nobody ends costs no more than this. */
 #define SLEEP_MS 1000
 
-/* Its row in slot 0 must outlast the wait: it keeps newcomers out. */
+/* The contender's row in slot 0 keeps newcomers out: so it must outlast the wait. */
 static int renew_place(struct bl_contest *c, struct bl_conn *conn)
 {
 	struct bl_ref own = own_row(c);
@@ -492,7 +496,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 	bl_time proof;
 	int rc;
 
-	wish.exclusive = c->stays; /* or it waits for slot 0 first */
+	wish.exclusive = c->stays; /* without slot 0, it waits for that slot first */
 	bl_conn_quiet(conn);
 	rc = bl_call_check(c->call);
 	if (rc != BIZLOCK_OK)

@@ -14,44 +14,47 @@
 #include "client/conn/jobs.h"
 #include "client/contest/contest.h"
 
-/* With any number of others. */
+/* Shares the lock with any number of others. */
 bool bl_shared_without_limit(const struct bl_contest *c);
 
-/* Nobody can wake the first in line: those at another member of a cluster find nobody, and a server
- * may refuse to let one user end another one's statement. */
+/* Must the first in line poll, because nobody can wake it? Sharers at another member of a cluster
+ * do not find it, and a server may refuse to let one user end another user's statement. */
 bool bl_shared_polls(const struct bizlock *b);
 
-/* For one that does not sleep at the doorbell: takes that if nobody has it, and so a place in line,
- * if not the lock. BL_AGAIN, with the doorbell or without. */
+/* For a contender that does not sleep at the doorbell: takes the doorbell if nobody has it, and so
+ * a place in line, if not the lock. BL_AGAIN, with the doorbell or without. */
 int bl_shared_line_up(struct bl_contest *c);
 
 /* One that shares without a limit tries bl_shared_attempt() though it is not the first in its wait
  * queue, unless somebody in that wants the lock alone. */
 bool bl_shared_may_pass(const struct bl_contest *c);
 
-/* The same as a job for a batch, and what has become of that, if it is DONE. */
+/* job: the attempt as a job for a batch. answer: what has become of a job that is DONE. */
 struct bl_job bl_shared_job(struct bl_contest *c);
 int bl_shared_answer(struct bl_contest *c, const struct bl_job *job);
 
-/* How long the row of one that waits in slot 0 keeps newcomers out if its client dies. */
+/* The lease, in ms, of a contender that waits in slot 0: if its client dies, its row keeps
+ * newcomers out for this long. */
 uint32_t bl_shared_place_ms(const struct bl_contest *c);
 
-/* One that wants it alone has met such a row: it is among those that share it from now on. */
+/* A contender that wants the lock alone has met a row of slot 0 that is over: from now on its
+ * contest is among sharers. */
 int bl_shared_met(struct bl_contest *c, struct bl_conn *conn);
 
-/* For bl_attempt() and its companions in attempt.h. past: whoever has the doorbell stands still. */
+/* What bl_attempt() and its companions in attempt.h do among sharers. past: the owner of the
+ * doorbell stands still. */
 int bl_shared_attempt(struct bl_contest *c, bool past);
 int bl_shared_rung(struct bl_contest *c, struct bl_conn *conn);
 int bl_shared_look_on(struct bl_contest *c, struct bl_conn *conn); /* puts the connection back */
 int bl_shared_adopt(struct bl_contest *c);
 
-/* Past a doorbell that stands still, and with what it takes: it clears rows that are over. */
+/* Goes past a doorbell whose owner stands still; a look before that clears rows that are over. */
 int bl_shared_go_past(struct bl_contest *c);
 
-/* Somebody is in the way, and the doorbell is ours or not used. BL_AGAIN. */
+/* Waits: somebody is in the way, and the doorbell is ours or not used. BL_AGAIN. */
 int bl_shared_outwait(struct bl_contest *c, bl_time until);
 
-/* Gives back what is not to be kept. */
+/* Gives back slot, row and doorbell, unless they are to be kept. */
 void bl_shared_leave(struct bl_contest *c, int rc);
 
 #endif

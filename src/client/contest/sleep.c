@@ -75,14 +75,14 @@ static bool is_in_line(const struct bl_contest *c)
 	return c->wait.bells && c->row->bell_by && !c->stays && !c->members[0]->hold->bell;
 }
 
-/* A watcher can tell when a lock that is shared may be had from the doorbell that somebody else
- * has, or for the first in line, which has it itself, from the rows of the others. */
+/* Can a watcher tell when a shared lock may be free? It watches the doorbell that somebody else
+ * has; for the first in line, which has the doorbell itself, it watches the rows of the others. */
 static bool tells_shared(const struct bl_contest *c)
 {
 	return !bl_shared_polls(c->client) && (c->members[0]->hold->bell || is_in_line(c));
 }
 
-/* If not: another contender is about to take it, or it has to be looked at. */
+/* If not, another contender is about to take the lock, or this one has to look for itself. */
 static bool can_be_watched(const struct bl_contest *c)
 {
 	return c->row->left_us > 0 && (!c->among || tells_shared(c));
@@ -100,7 +100,8 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 		return what;
 	what.watched.among = true;
 	what.watched.first = c->members[0]->hold->bell;
-	/* One that wants it alone waits for slot 0 first, and there for the others. */
+	/* A contender that wants the lock alone waits for slot 0 first, and there for the
+	 * others. */
 	what.watched.exclusive = c->stays;
 	what.watched.limit = c->request->limit;
 	what.until = now + c->row->left_us * 1000;
@@ -129,9 +130,9 @@ static enum bl_watched_end watch(struct bl_contest *c)
 	return bl_watch_wait(c->call, &what, c->wait.end);
 }
 
-/* A thread that sleeps at a doorbell that nobody has gets it, and the first place in line with it.
- * One that finds no connection for that, and a request, must not do without: sharers pass while
- * nobody has the doorbell. False: it is to be watched. */
+/* A thread that sleeps at a free doorbell gets it, and with it the first place in line. A request,
+ * or a thread that finds no connection to sleep on, must take the doorbell itself: sharers pass
+ * while nobody has it. False: the key is to be watched. */
 static bool line_up(struct bl_contest *c, int *ret_rc)
 {
 	if (!c->among || !c->wait.bells || c->row->bell_by || c->row->left_us <= 0 ||
@@ -143,9 +144,10 @@ static bool line_up(struct bl_contest *c, int *ret_rc)
 
 /* ---- a request ---------------------------------------------------------------------------- */
 
-/* Where no watcher can tell when it may have the lock, it looks. With the doorbell it keeps
- * others waiting, so it looks as often as a thread does that nobody can wake. But with so much for
- * each request between two looks, thousands of them leave the server in peace. */
+/* If no watcher can tell when a request may have the lock, the request looks itself. With the
+ * doorbell it keeps others waiting, so it looks as often as a thread that nobody can wake. But it
+ * looks at most once in SHARE_NS (250 us) times the number of pending requests: so thousands of
+ * them do not overload the server. */
 #define SHARE_NS (BL_NS_PER_MS / 4)
 
 static int look_later(struct bl_contest *c, bl_time until)
