@@ -1,7 +1,7 @@
-/* Two kinds of threads meet here. One that waits puts its wait into the list of ages, sleeps on its
- * condition variable, and takes it out again. The watch thread gives fresh waits to watchers, and
- * answers those whose keys are free. The list and the answers are guarded by the mutex. What
- * watchers have is the watch thread's own; keys and doorbells of a wait do not change. */
+/* Two kinds of threads meet here. A waiting thread puts its wait into the list of waits by age,
+ * sleeps on the wait's condition variable, and takes the wait out again. The watch thread gives
+ * fresh waits to watchers, and answers waits whose keys are free. The mutex guards the list and the
+ * answers. Watchers belong to the watch thread alone; key and doorbell of a wait do not change. */
 #include "client/watch/watch.h"
 
 #include <errno.h>
@@ -16,17 +16,19 @@
 #include "client/state.h"
 #include "client/watch/watcher.h"
 
-/* Fresh waits are gathered for so long: a watcher that sleeps has to be woken to take them. */
+/* Fresh waits are gathered for this long: a watcher that sleeps has to be woken to take them. */
 #define GATHER_NS (2 * BL_NS_PER_MS)
 
-/* Another watcher is opened when the others have so many: a look at more takes milliseconds. */
+/* Another watcher is opened when the others have this many waits each: a look at more takes
+ * milliseconds. */
 #define COMFORT 256
 
-/* Waits that come together are given to one watcher by so many: the fences of what they wait for
- * are near each other then, and a look at them is cheap. */
+/* Waits that come together go to one watcher, up to this many: the fences of their keys are near
+ * each other then, and a look at them is cheap. */
 #define TOGETHER 256
 
-/* No signal comes with an interrupt while the watch thread is kept waiting by a server. */
+/* A waiting thread looks this often for interrupts: no signal comes while a server keeps the watch
+ * thread waiting. */
 #define TICK_NS (1000 * BL_NS_PER_MS)
 
 void bl_watch_init(struct bl_watch *w)
@@ -100,7 +102,7 @@ void bl_watch_let_go(struct bl_watch_wait *wait)
 		wait_free(wait);
 }
 
-/* The oldest one of threads, for a hot key or for any; or NULL. */
+/* The oldest wait of a thread, for a hot key or for any; or NULL. */
 static struct bl_watch_wait *oldest_wait(const struct bizlock *b, bool hot)
 {
 	struct bl_watch_wait *wait = b->watch.threads ? oldest(&b->watch) : NULL;
@@ -148,8 +150,8 @@ static void give(struct bl_watcher *w, struct bl_watch *watch)
 	w->grown = true;
 }
 
-/* While no watcher can be had, fresh waits stay so. Where the server cannot be had, they end: those
- * that wait will see why. */
+/* Gives fresh waits to watchers. While no watcher is free, they stay fresh. If the server cannot be
+ * reached, they end: the waiters will see why. */
 static void admit(struct bizlock *b)
 {
 	struct bl_watch *watch = &b->watch;
@@ -231,7 +233,7 @@ static void sleep_at_all(struct bizlock *b, bl_time until)
 	}
 }
 
-/* Until there is something to do. */
+/* Sleeps until there is something to do. */
 static void rest(struct bizlock *b)
 {
 	struct bl_watch *watch = &b->watch;
@@ -330,7 +332,8 @@ void bl_watch_forget(struct bizlock *b)
 
 static struct bl_watch_wait *wait_new(const struct bl_watch_for *what)
 {
-	/* There may be thousands: only as much of the key as there is, and it ends with its id. */
+	/* There may be thousands of waits: only the used part of the key is copied, which ends with
+	 * its id. */
 	size_t key_size = offsetof(struct bl_key, id) + what->watched.key->id_len + 1;
 	struct bl_watch_wait *wait = calloc(1, sizeof(*wait) + key_size);
 

@@ -3,8 +3,8 @@
 #include "client/state.h"
 #include "store/session/kill.h"
 
-/* How long a watcher sleeps. It is woken by releases, so this bounds what a wake-up costs that did
- * not come. Where they do not come it looks again soon, and then less and less often. */
+/* How long a watcher sleeps. Releases wake it, so this is how late it is after a wake-up that did
+ * not come. If wake-ups do not come, it looks again soon, and then less and less often. */
 #define SHORTEST_NS (16 * BL_NS_PER_MS)
 #define FIRST_NS (128 * BL_NS_PER_MS)
 #define LONGEST_NS (1000 * BL_NS_PER_MS)
@@ -12,10 +12,10 @@
 /* When to ask again for a connection. */
 #define AGAIN_NS (5 * BL_NS_PER_MS)
 
-/* One that has nothing to watch stays for so long. */
+/* A watcher that has nothing to watch keeps its connection for this long. */
 #define IDLE_NS (1000 * BL_NS_PER_MS)
 
-/* It is the first of its fields. */
+/* `watched` is the first field of a wait. */
 static struct bl_watch_wait *wait_of(struct bl_watched *item)
 {
 	return (struct bl_watch_wait *)(void *)item;
@@ -36,7 +36,7 @@ void bl_watcher_end(struct bizlock *b, struct bl_watcher *w)
 	bl_pool_put(&b->pool, conn);
 }
 
-/* Puts those that are waited for first, and returns how many. */
+/* Puts items that are still waited for first, and returns how many. */
 static size_t sort_out(struct bl_watcher *w)
 {
 	size_t waited_for = 0;
@@ -53,7 +53,7 @@ static size_t sort_out(struct bl_watcher *w)
 	return waited_for;
 }
 
-/* Of the first n: answers those whose keys are free, and notes how long the others' leases are, and
+/* Answers those of the first n items whose keys are free. Of the others, notes the leases, and
  * which keys have another holder than before. */
 static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now)
 {
@@ -104,8 +104,8 @@ static bl_time sleep_until(struct bizlock *b, const struct bl_watcher *w, size_t
 	return bl_earlier(until, now + distance);
 }
 
-/* Those that are not waited for any more lose their names at once: what they waited for may be
- * given back soon, which would wake us for nothing. */
+/* Items that are no longer waited for lose their names at once: a release of their keys would wake
+ * the watcher for nothing. */
 static int put_to_sleep(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now)
 {
 	struct bl_session *s = &w->conn->session;
@@ -149,8 +149,8 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 		bl_watcher_end(b, w);
 }
 
-/* Leases that are over, or soon: their keys are looked at together, and not each at its own time.
- */
+/* Keys whose leases are over, or soon will be, are looked at together, and not each at its own
+ * time. */
 static void forget_fences(struct bl_watcher *w, bl_time now)
 {
 	bool any = false;

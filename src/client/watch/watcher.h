@@ -5,7 +5,8 @@
 
 #include "client/watch/watch.h"
 
-/* How soon a key is looked at whose release rings no doorbell, or that nobody has a name for. */
+/* How soon to look at a key whose release rings no doorbell, or for which no connection has a
+ * name. */
 #define BL_SILENT_NS (200 * BL_NS_PER_MS)
 
 struct bl_watcher {
@@ -16,10 +17,10 @@ struct bl_watcher {
 	bool called;   /* woken by us */
 	bool grown;    /* it has keys that its sleep does not know */
 	bool look;     /* before it sleeps again */
-	bool missed;   /* it slept through, so what it finds now was not told */
+	bool missed;   /* it slept to the end: a key that is found free now was not told */
 	bool told;     /* it was woken by a release */
-	bl_time doubt; /* told, and all fences were there: a lock may rest (min_hold_ms). All keys
-	                  are looked at then; BL_NEVER: no doubt */
+	bl_time doubt; /* told, but all fences were there: a lock may rest (min_hold_ms), so at this
+	                  time all keys are looked at; BL_NEVER: no doubt */
 	bl_time distance;
 	bl_time until; /* when its sleep is over; or when it goes, if it has nothing to watch */
 };
@@ -28,7 +29,7 @@ struct bl_watcher {
  * The time to ask again is noted. */
 int bl_watcher_open(struct bizlock *b);
 
-/* Its keys are looked at by those that want them. */
+/* Stops the watcher; its waiters poll. */
 void bl_watcher_end(struct bizlock *b, struct bl_watcher *w);
 
 /* It is awake: takes names, looks, gives up the names that are not needed, and sleeps again. */
@@ -37,7 +38,8 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w);
 /* The answer of its sleep is there, or will not come. */
 void bl_watcher_awake(struct bizlock *b, struct bl_watcher *w, bool answers);
 
-/* Another connection wakes it. If none can be had soon, it wakes by itself. */
+/* Wakes the watcher by another connection. If none is free soon, the watcher wakes when its sleep
+ * ends. */
 void bl_watcher_call(struct bizlock *b, struct bl_watcher *w);
 
 #endif
