@@ -217,8 +217,7 @@ int bl_contest_unwatch(struct bl_contest *c)
 	if (got == BL_WATCH_FREE)
 		trace_found_free(c);
 	c->crowded &= got != BL_WATCH_DIRECT;
-	/* The doorbell of a lock that is shared is a place in line, worth having without the lock.
-	 */
+	/* The doorbell of a shared lock is a place in line, worth having without the lock. */
 	if (got == BL_WATCH_FREE && c->among && !c->members[0]->hold->bell && !c->unsure)
 		return bl_attempt(c, c->wait.bells);
 	return got == BL_WATCH_NO ? bl_contest_pause(c, c->wait.end) : BL_AGAIN;

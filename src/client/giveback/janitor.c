@@ -9,12 +9,12 @@
 #include "store/session/errclass.h"
 #include "store/watch/watched.h"
 
-/* How long to wait for the connection that has a doorbell: no other one will do, and it may be
- * the busiest of all, while others' rows are waiting to be removed. */
+/* How long to wait for the connection that has a doorbell: no other one will do, and it may be the
+ * busiest of all, while rows of other holds wait to be removed. */
 #define BELL_NS (5 * BL_NS_PER_MS)
 
-/* When to try again where a connection is in use. Where the row is fenced, after twice the time,
- * and so on, up to 0.8 s: its transaction may last. */
+/* When to try again if a connection is in use. If the row is fenced, the time doubles with each
+ * try, up to 0.8 s: the transaction may last. */
 #define AGAIN_NS (50 * BL_NS_PER_MS)
 #define TRIES_MAX 4
 
@@ -30,7 +30,7 @@ static bl_time clean_at(const struct bizlock *b, const struct bl_hold *h)
 	return bl_later(h->due, b->janitor.not_before);
 }
 
-/* The next one to clean up, and when. NULL, BL_NEVER: there is none. */
+/* The next hold to clean up, and when. NULL, BL_NEVER: there is none. */
 static struct bl_hold *next_orphan(const struct bizlock *b, bl_time *ret_when)
 {
 	struct bl_hold *next = NULL;
@@ -68,7 +68,8 @@ static int clean_row(struct bl_call *call, struct bl_hold *h)
 	return rc;
 }
 
-/* Its row, with its doorbell where that can travel along; or the one that remains. */
+/* Removes the row, and the doorbell by the same statement if possible; or the doorbell that is
+ * left. */
 static int clean_orphan(struct bl_call *call, struct bl_hold *h)
 {
 	if (!h->unsure)
@@ -76,7 +77,7 @@ static int clean_orphan(struct bl_call *call, struct bl_hold *h)
 	return h->fence == 0 ? bl_drop_unknown(call, h) : clean_row(call, h);
 }
 
-/* Refused for good, a row stays until its lease ends. */
+/* A row whose removal is refused for good stays until its lease ends. */
 static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const struct bl_err *err)
 {
 	struct bl_janitor *j = &b->janitor;
@@ -99,7 +100,7 @@ static void orphan_cleaned(struct bizlock *b, struct bl_hold *h, int rc, const s
 	bl_hold_done(b, h);
 }
 
-/* The doorbells that this connection has for lost holds, which give them up with that. */
+/* Names the doorbells that conn has for lost holds; these holds do not have them any more. */
 static size_t give_up_bells(struct bizlock *b, const struct bl_conn *conn,
                             char names[RINGS_MAX][BL_BELL_MAX + 1])
 {
@@ -114,10 +115,11 @@ static size_t give_up_bells(struct bizlock *b, const struct bl_conn *conn,
 	return n;
 }
 
-/* The owner of a lost one may release it late, or never. Meanwhile its doorbell would keep those
- * waiting who sleep at it, until they go past it in any order. All that the connection has go in
- * one packet, for a server that was away may have cost hundreds. The hold is not busy, for a server
- * that hangs must not keep a call from answering LOST: so it may be gone afterwards. */
+/* The owner of a lost hold may release it late, or never. Meanwhile its doorbell would keep the
+ * waiters asleep that sleep at it, until they go past it in any order. All such doorbells of the
+ * connection go in one packet, for a server that was away may have cost hundreds of holds. The hold
+ * is not busy, because a server that hangs must not keep a call from answering LOST: so the hold
+ * may be gone afterwards. */
 static void ring_for_lost(struct bl_call *call, struct bl_hold *h)
 {
 	char names[RINGS_MAX][BL_BELL_MAX + 1];

@@ -2,9 +2,9 @@
  * sends heartbeats. Its statements may hang as long as the network does, and must not cost anybody
  * a lease: so this is not the renewer's work.
  *
- * Orphans are what acquisitions that ended UNKNOWN, failed releases and ended threads left: holds
- * that are nobody's any more, whose row or doorbell may still be at the server. Of a hold that is
- * lost, and that its owner has yet to release, the doorbell goes. */
+ * Orphans are holds without an owner whose row or doorbell may still be at the server: an
+ * acquisition ended UNKNOWN, a release failed, or a thread ended. The janitor also gives back the
+ * doorbell of a lost hold that its owner has yet to release. */
 #ifndef BL_CLIENT_GIVEBACK_JANITOR_H
 #define BL_CLIENT_GIVEBACK_JANITOR_H
 

@@ -10,7 +10,7 @@
 
 /* ---- one level of one hold ------------------------------------------------------------------ */
 
-/* One level less; in the row, too, if it has that level. */
+/* One level less; in the row, too, if the row counts that level. */
 static int shallower(struct bl_call *call, struct bl_hold *h)
 {
 	bool known = h->stored >= h->depth, matched = true;
@@ -26,8 +26,8 @@ static int shallower(struct bl_call *call, struct bl_hold *h)
 	return rc == BIZLOCK_OK && !matched ? bl_hold_lost(call, h) : rc;
 }
 
-/* Within the lease nobody else can have removed the row, but for a break at that moment: it was
- * this release, by the statement whose reply was lost. */
+/* A reply was lost, and the row is gone: within the lease it was this release that removed it.
+ * Nobody else can have done so, but for a break at that moment. */
 static bool was_ours(const struct bl_hold *h, const struct bl_tried *tried)
 {
 	return tried->repeated && bl_hold_left_ms(h) > 0;
@@ -60,14 +60,14 @@ int bl_release_level(struct bl_call *call, struct bl_hold *h)
 	return bl_hold_lost(call, h);
 }
 
-/* The hold ends with its last level. What is lost, or could not be removed, is the janitor's: a
- * release must not take long. */
+/* The hold ends with its last level. If it is lost, or its row could not be removed, the janitor
+ * cleans up: a release must not take long. */
 int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc)
 {
 	struct bizlock *b = call->client;
 
-	if (rc ==
-	    BIZLOCK_TIMEOUT) /* of the pool: to callers it says that they still have the level */
+	if (rc == BIZLOCK_TIMEOUT) /* of the pool; to callers TIMEOUT means that they still have the
+	                              level */
 		rc = bl_err_set(call->err, BIZLOCK_CONN, "%s", call->err->msg);
 	if (rc == BIZLOCK_OK && last) {
 		bl_count(&b->numbers, BL_COUNT_RELEASED);
@@ -114,7 +114,7 @@ struct all {
 	struct bl_err *first; /* the error of the first of the caller's keys that has one */
 	size_t first_index;
 
-	/* Those that go by one statement; without memory for this, each goes alone. */
+	/* Holds that go by one statement; without memory for these, each goes alone. */
 	struct bl_item *items;
 	bool *dropped;
 	struct bl_member **plain;
@@ -141,7 +141,7 @@ bool bl_release_is_plain(const struct bl_hold *h)
 	return h->state == BL_HOLD_HELD && h->depth == 1 && bl_hold_rest_us(h) == 0 && !h->fenced;
 }
 
-/* Those that have their doorbells on the same connection: a set's, most often. */
+/* Holds whose doorbells are on the same connection: most often those of a set. */
 static size_t gather_plain(struct all *a)
 {
 	size_t count = 0;
@@ -174,9 +174,9 @@ static void drop_gathered(struct all *a, size_t n)
 		struct bl_member *m = a->plain[i];
 
 		m->hold->bell = bell;
-		/* Somebody has locked at least one of them, which must not keep the others, or this
-		 * one was not found, or they are too many for one packet: each goes alone, after a
-		 * look. */
+		/* In three cases each goes alone, after a look: somebody has locked a row, which
+		 * must not keep the others waiting; this row was not found; or the packet was too
+		 * large. */
 		if (locked || too_large ||
 		    (rc == BIZLOCK_OK && !a->dropped[i] && !was_ours(m->hold, &tried))) {
 			m->hold->fenced = true;

@@ -6,23 +6,23 @@
 
 int bl_client_release(struct bl_call *call, uint32_t *ret_depth);
 
-/* One level of each, whatever comes of the others. ret_first: the first error in the caller's
- * order, or OK. INVALID: a key that is there twice; then nothing is given back. */
+/* Releases one level of each, even if others fail. ret_first: the first error in the caller's
+ * order, or OK. INVALID: a key is there twice; then nothing is given back. */
 void bl_client_release_all(struct bl_member *members, size_t n, struct bl_err *ret_first);
 
 /* ---- steps that others share, with the mutex held ---------------------------------------- */
 
-/* One level at the server, of a hold that is busy and stays so. */
+/* Releases one level at the server. h is busy, and stays so. */
 int bl_release_level(struct bl_call *call, struct bl_hold *h);
 
-/* The last level, where a batch has left the row, or may have removed it (maybe). */
+/* Releases the last level. maybe: a batch before may have removed the row. */
 int bl_release_last(struct bl_call *call, struct bl_hold *h, bool maybe);
 
 /* Is it in its last level, with no rest to keep, and no transaction in the way? */
 bool bl_release_is_plain(const struct bl_hold *h);
 
-/* The level has been given back, with this answer; last: the hold ends. Returns what its caller is
- * to be told. */
+/* Ends the release of a level, which had the result rc. last: the hold ends, too. Returns the
+ * answer for the caller. */
 int bl_release_end(struct bl_call *call, struct bl_hold *h, bool last, int rc);
 
 #endif

@@ -3,9 +3,9 @@
 #include "client/hold/hold.h"
 #include "store/session/errclass.h"
 
-/* A statement would wait for a row that a transaction has fenced, for a second at a time, and
- * the hold's owner with it. So a call that may meet such a row looks first. *ret_gone: it is
- * gone, or another hold's. */
+/* A statement waits, for a second, for a row that a transaction has fenced, and the hold's owner
+ * with it. So a call that may meet such a row looks first. *ret_gone: the row is gone, or another
+ * hold's. */
 static int look_first(struct bl_call *call, struct bl_session *s, struct bl_hold *h, bool *ret_gone)
 {
 	struct bl_row row = {.found = false};
@@ -24,8 +24,8 @@ static int look_first(struct bl_call *call, struct bl_session *s, struct bl_hold
 	return rc;
 }
 
-/* Commits wait, up to 20 s, while a cluster decides whether to expel a member. What has the row
- * locked may be a statement of ours, lost or not, in such a commit. */
+/* Commits wait, up to 20 s, while a cluster decides whether to expel a member. The row may be
+ * locked by a statement of ours, lost or not, that waits in such a commit. */
 static bool may_stall(const struct bizlock *b, const struct bl_hold *h)
 {
 	return bl_server_in_cluster(&b->server) && !h->told;

@@ -1,14 +1,13 @@
-/* Statements that change the row of a hold; where it may be fenced, a look comes first. */
+/* Statements that change the row of a hold; if the row may be fenced, a look comes first. */
 #ifndef BL_CLIENT_HOLD_CHANGE_H
 #define BL_CLIENT_HOLD_CHANGE_H
 
 #include "client/conn/retry.h"
 
-/* On any connection, seen through as bl_run() does it. h: busy. BUSY: nothing was done, because
- * a transaction of the application's has fenced the row; whether to wait is the caller's
- * business. keeps: the statement keeps the hold, so there is no other try once the hold is
- * lost. unlocked_by: there is no other try after this where the whole table is locked. Other
- * errors as of bl_run(). */
+/* Runs fn on any connection, with retries as in bl_run(). h: busy. BUSY: nothing was done, because
+ * a transaction of the application's has fenced the row; the caller decides whether to wait. keeps:
+ * the statement keeps the hold, so it is not tried again once the hold is lost. unlocked_by: it is
+ * not tried again after this time if the whole table is locked. Other errors as of bl_run(). */
 int bl_hold_change(struct bl_call *call, struct bl_hold *h, bool keeps, bl_time unlocked_by,
                    bl_statement *fn, void *arg, struct bl_tried *ret);
 

@@ -22,9 +22,9 @@ static int lend_with(struct bl_call *call, uint64_t *bell, struct bl_conn **ret)
 	return bl_lend(call, ret);
 }
 
-/* The statement that was sent on conn was to give back n doorbells at its end. If it was refused,
- * it did not get there: they are still held, and only this connection's end is sure to give them
- * back. One that was too large to be sent has changed nothing. */
+/* The statement that was sent on conn was to give back n doorbells at its end. If the statement was
+ * refused, the doorbells are still held, and only this connection's end is sure to give them back.
+ * A statement that was too large to be sent has changed nothing. */
 static void put_with(struct bl_call *call, struct bl_conn *conn, uint64_t *bell, unsigned n, int rc)
 {
 	if (rc != BIZLOCK_OK && bl_classify(call->err->native) == BL_CLASS_TOO_LARGE)
@@ -65,8 +65,8 @@ static int drop_by(struct bl_call *call, struct bl_drop *drop, struct bl_conn *c
 	return rc;
 }
 
-/* past: the connection of the doorbell does not move. The row can go through any, and others want
- * it. The doorbell stays where it is for now. New contenders go past it; those that sleep at it
+/* past: the connection of the doorbell stalls. The row goes by any other connection, because others
+ * want it. The doorbell stays for now: new contenders go past it, and contenders that sleep at it
  * wake when it is given back, later. */
 static int drop_alone(struct bl_call *call, struct bl_drop *drop, bool past)
 {
@@ -76,8 +76,8 @@ static int drop_alone(struct bl_call *call, struct bl_drop *drop, bool past)
 	return rc == BIZLOCK_OK ? drop_by(call, drop, conn) : rc;
 }
 
-/* Together with what other threads want from the server now. Where the batch did not remove the
- * row, the statement for one row tells why. */
+/* In a batch with jobs of other threads. If the batch did not remove the row, the statement for one
+ * row tells why. */
 static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 {
 	struct bl_job job = {.entry = {.hold = drop->ref, .bell = call->bell}};

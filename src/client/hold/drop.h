@@ -22,9 +22,9 @@ struct bl_drop {
 /* As bl_hold_change(): BUSY, UNKNOWN, CONN, DB, NOMEM, TIMEOUT. */
 int bl_drop(struct bl_call *call, struct bl_drop *drop);
 
-/* Rows of several holds, whose doorbells are on one connection, *bell, by one packet;
- * ret_dropped[i]: that row was there. Where somebody has locked one of them the answer is DB, at
- * once, and does not tell which: see bl_waited_in_vain(). Other errors as of bl_drop(). */
+/* Removes the rows of several holds, whose doorbells are on one connection, *bell, by one packet.
+ * ret_dropped[i]: row i was there. If somebody has locked one of the rows, the answer is DB at
+ * once, and does not tell which row: see bl_waited_in_vain(). Other errors as of bl_drop(). */
 int bl_drop_several(struct bl_call *call, const struct bl_item *items, size_t n, bool *ret_dropped,
                     uint64_t *bell, struct bl_tried *ret);
 

@@ -69,7 +69,7 @@ void bl_hold_done(struct bizlock *b, struct bl_hold *h)
 	pthread_cond_broadcast(&b->changed);
 }
 
-/* A loss that nobody was told of yet outlives its hold. */
+/* The struct of a lost hold stays until the user was told of the loss. */
 void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 {
 	bl_queue_wake_first(&b->queues, &h->key);
@@ -92,7 +92,7 @@ void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 	h->due = 0;
 	h->unsure = unsure;
 	if (!b->loss_watch.fn)
-		bl_loss_forget(b, h); /* a function that is set later is not for what has ended */
+		bl_loss_forget(b, h); /* a later function is not told of ended holds */
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_worker_by(&b->janitor.worker, 0);
 	bl_hold_done(b, h);
@@ -121,7 +121,7 @@ uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms)
 	return lease_ms < most_ms ? lease_ms : most_ms;
 }
 
-/* One that lasts until max_hold_ms is over needs no renewal. */
+/* A lease that lasts until max_hold_ms is over needs no renewal. */
 static bool is_renewed(const struct bizlock *b, const struct bl_hold *h)
 {
 	return b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && h->expires < h->until;
@@ -133,7 +133,8 @@ void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_
 	bool shorter = lease_ms < h->lease_ms;
 	int64_t sure_us = bl_hold_sure_us(b, h, (shorter ? lease_ms : h->lease_ms) * 1000LL);
 
-	/* A short level within a long lease renews nothing, and must not put off who does. */
+	/* A level with a shorter lease, which ends within the longer one, must not put off the
+	 * renewer. */
 	if (shorter && expires <= h->expires)
 		return;
 	h->expires = bl_earlier(bl_later(expires, h->expires), h->until);
@@ -259,7 +260,7 @@ struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
 	                       .bell = call->client->bells ? call->bell : NULL};
 }
 
-/* A row may have fence 0. */
+/* No hold: UINT64_MAX, because a row may have fence 0. */
 uint64_t bl_hold_sweep_fence(const struct bizlock *b, const struct bl_hold *hold)
 {
 	const struct bl_hold *h = bl_held_of_key(&b->held, &hold->key);
@@ -294,7 +295,7 @@ static const char *why_lost(const struct bl_hold *h)
 	return "the server does not have it any more";
 }
 
-/* What else fails later is not what has cost the hold. */
+/* Keeps why the last renewal failed: a later failure has not cost the hold. */
 void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 {
 	bl_hold_move(h, BL_HOLD_LOST);
@@ -313,7 +314,7 @@ void bl_hold_lose(struct bizlock *b, struct bl_hold *h, enum bl_loss why)
 		bl_loss_note(b, h);
 }
 
-/* Where the renewer noticed the loss, it also knows whether the server's clock was set. */
+/* If the renewer noticed the loss, it also knows whether the server's clock was set. */
 static int lost_before(struct bl_call *call, const struct bl_hold *h)
 {
 	bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: %s%s%s", why_lost(h),

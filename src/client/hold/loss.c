@@ -1,5 +1,5 @@
-/* What happens to a hold when its lease ends, or its thread: it is lost, that is told to the
- * user, and what an ended thread left goes to the janitor. */
+/* What happens to a hold when its lease or its thread ends: it is lost, the user is told, and holds
+ * of an ended thread go to the janitor. */
 #include <sys/eventfd.h>
 
 #include "base/thread.h"
@@ -72,7 +72,7 @@ void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg)
 	w->arg = arg;
 }
 
-/* Nothing may be assumed of the line after each call: the mutex was free. How many calls. */
+/* The line may have changed after each call, because the mutex was free. Returns how many calls. */
 static unsigned tell_each(struct bizlock *b)
 {
 	struct bl_loss_watch *w = &b->loss_watch;
@@ -151,7 +151,7 @@ static void cut(struct bizlock *b)
 	bl_failover_stop(b->failover);
 }
 
-/* The renewer's answers are wanted by a time of their own. Once that has come, its next statement
+/* The renewer has a time of its own for answers, answer_by. Once that is over, its next statement
  * is late from the beginning. */
 static bl_time cut_late(struct bizlock *b)
 {
@@ -164,7 +164,7 @@ static bl_time cut_late(struct bizlock *b)
 	return bl_earlier(next, bl_later(r->at->answer_by, bl_now() + CUT_NS));
 }
 
-/* Cuts off what has to be. When to look again. */
+/* Cuts off statements that take too long. Returns when to look again. */
 static bl_time watch_statements(struct bizlock *b)
 {
 	cut(b);
@@ -218,7 +218,7 @@ static void *watch_losses(void *arg)
 	while (!w->stop) {
 		bl_time next = look_at_all(b);
 
-		w->at = BL_NEVER; /* whoever loses one from here on lowers it again */
+		w->at = BL_NEVER; /* a loss from here on lowers it again */
 		tell_all(b);
 		w->at = bl_earlier(w->at, bl_earlier(next, watch_statements(b)));
 		bl_worker_sleep(w, &b->mu);

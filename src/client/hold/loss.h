@@ -1,7 +1,7 @@
-/* The thread that notices losses: a lease has ended, or the thread that held the lock. It sends
- * nothing, so a server that hangs does not keep it. It also calls the function of
- * bizlock_on_lost(), and cuts off statements that do not end, or that a close waits for too long.
- */
+/* The loss watch: the thread that notices that a lease has ended, or the thread of a hold. It sends
+ * nothing, so a server that hangs does not keep it waiting. It also calls the function of
+ * bizlock_on_lost(), and cuts off statements that do not end, or that a close waits for too
+ * long. */
 #ifndef BL_CLIENT_HOLD_LOSS_H
 #define BL_CLIENT_HOLD_LOSS_H
 
@@ -14,14 +14,14 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_worker worker;
 	struct bl_worker stand_in; /* cuts off while `worker` is in the user's function */
 	bl_time cut_at;            /* closing: connections that are still lent then are cut off */
-	struct bl_list untold;     /* losses, in order */
+	struct bl_list untold;     /* lost holds, in order */
 	bl_lost_fn *fn;
 	void *arg;
 
-	int fd;       /* readable: there is something to dispatch; -1: this thread tells */
-	bool asked;   /* it is */
+	int fd;       /* readable: there is something to dispatch; -1: the loss watch tells */
+	bool asked;   /* fd is readable */
 	bool due;     /* losses are to be told by a dispatch */
-	bool telling; /* somebody tells */
+	bool telling; /* a thread tells them now */
 };
 
 /* With the mutex held. note: puts a lost hold into the line of losses to tell. forget: takes it
@@ -29,20 +29,21 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 void bl_loss_note(struct bizlock *b, struct bl_hold *h);
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
-/* Losses are told to fn from here on. fn NULL: to nobody, and those that are untold of holds that
- * have ended are dropped. */
+/* Losses are told to fn from here on. fn NULL: to nobody, and untold losses of holds that have
+ * ended are dropped. */
 void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg);
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */
 
-/* With the mutex held. From the first of these on, losses are told by bizlock_dispatch(). -1: no
- * descriptor can be made. Then: makes it readable, if there is one; and unreadable. */
+/* With the mutex held. fd: from the first call on, bizlock_dispatch() tells losses; -1: no
+ * descriptor can be made. ask: makes the descriptor readable, if there is one. answer: makes it
+ * unreadable. */
 int bl_loss_fd(struct bizlock *b);
 void bl_loss_ask_dispatch(struct bizlock *b);
 void bl_loss_answer_dispatch(struct bizlock *b);
 
-/* Mutex free: tells what is due. How many calls. */
+/* Mutex free: tells the losses that are due. Returns how many. */
 unsigned bl_loss_dispatch(struct bizlock *b);
 
 #endif

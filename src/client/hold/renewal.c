@@ -13,16 +13,16 @@
 /* A server's clock that has moved by more than this against ours was set. */
 #define STEP_US 1000000
 
-/* What an answer may take at least: twice this after a failure, four times after two, ... */
+/* The least time for an answer: twice this after a failure, four times after two, ... */
 #define PATIENCE_NS (50 * BL_NS_PER_MS)
 
-/* What it has that waits for a row: the server lets it wait for a second. */
+/* The time for a statement that waits for a row: the server lets it wait for a second. */
 #define QUEUE_NS (1500 * BL_NS_PER_MS)
 
-/* How long one round may wait for rows, but for the last one. */
+/* How long one round may wait for rows; the last wait may end later. */
 #define QUEUES_NS (250 * BL_NS_PER_MS)
 
-/* What an item stands for, if it is still there. */
+/* The hold of an item, if it is still there. */
 static struct bl_hold *item_hold(struct bizlock *b, const struct bl_item *item)
 {
 	return bl_held_with_fence(&b->held, &item->key, item->fence);
@@ -35,10 +35,10 @@ static bool waits_for_this(const struct bl_hold *h, bl_time now)
 	       (h->renewing || h->due < bl_lease_give_up(now, h->expires, h->lease_ms));
 }
 
-/* Until when an answer is waited for: as long as for any, while there is time to renew by another
- * connection. But a server that is slow, and not gone, would be given up again and again: each
- * failure in a row doubles what it gets at least, up to 1.6 s. queues: the one hold of which the
- * statement waits for the row, which another connection could not do sooner; or NULL. */
+/* Until when to wait for an answer: as long as for any, while there is time to renew by another
+ * connection. But a server that is slow, and not gone, would be given up again and again: so each
+ * failure in a row doubles the least time, up to 1.6 s. queues: the hold whose row the statement
+ * waits for, which another connection could not get sooner; or NULL. */
 static bl_time patience(struct bizlock *b, const struct bl_hold *queues)
 {
 	bl_time now = bl_now();
@@ -68,7 +68,7 @@ static void set_patience(struct bizlock *b)
 
 /* ---- on which connection ------------------------------------------------------------------- */
 
-/* How long to wait for one of the pool's where none can be made. */
+/* How long to wait for a connection of the pool if none can be made. */
 #define BORROW_NS (250 * BL_NS_PER_MS)
 
 /* With the mutex held. */
@@ -154,8 +154,8 @@ static void give_back(struct bizlock *b)
 	bl_unlock(b);
 }
 
-/* Its own could not be made in time, or was lost since: then one that is there comes first. But
- * after a failure those of the pool may be as dead as the last one was. */
+/* If the renewer's own connection could not be made in time, or was lost, one that the pool has
+ * comes first. But after a failure the pool's connections may be as dead as the last one was. */
 static int obtain_session(struct bizlock *b, struct bl_err *err)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -183,8 +183,8 @@ static void put_session(struct bizlock *b)
 
 /* ---- what is known of the server's clock ---------------------------------------------------- */
 
-/* Leases are the server's time: a clock that was set ends them early or late. The server read
- * it at some moment of the statement, nobody knows which: so a slow answer is no step. */
+/* Leases go by the server's clock: if that is set, they end early or late. The server read its
+ * clock at an unknown moment of the statement: so a slow answer is no step. */
 static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 {
 	struct bl_renewer *r = &b->renewer;
@@ -202,8 +202,8 @@ static void compare_clocks(struct bizlock *b, int64_t server_us, bl_time sent)
 	bl_count(&b->numbers, BL_COUNT_CLOCK_STEPS);
 }
 
-/* What is lost within a lease of a step is lost by it: not all holds are renewed by the statement
- * that notices. */
+/* A hold that is lost within a lease after a step of the clock is lost by that step: not all holds
+ * are renewed by the statement that notices it. */
 static int64_t step_within(const struct bl_renewer *r, uint32_t lease_ms)
 {
 	return bl_passed(r->stepped_at + lease_ms * BL_NS_PER_MS) ? 0 : r->step_us;
@@ -271,8 +271,8 @@ static void postpone(struct bizlock *b, const struct bl_item *item, uint32_t lea
 	bl_unlock(b);
 }
 
-/* One that was not renewed: gone, or skipped because its row is locked, or has not reached this
- * member of a cluster yet. */
+/* A hold that was not renewed: its row is gone, or was skipped because it is locked, or has not
+ * reached this member of a cluster yet. */
 static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time sent,
                        uint32_t lease_ms, struct bl_err *err)
 {
@@ -294,8 +294,8 @@ static int not_renewed(struct bizlock *b, const struct bl_item *item, bl_time se
 	return rc;
 }
 
-/* Leaves out what was given back meanwhile. To look for each of those as for a hold that is lost
- * takes a dozen statements: a client that gives back thousands would lose the others. */
+/* Leaves out holds that were given back meanwhile. Treated as lost, each would take a dozen
+ * statements: a client that gives back thousands would lose its other holds. */
 static size_t still_held(struct bizlock *b, struct bl_item *items, size_t n)
 {
 	size_t held = 0;
@@ -315,8 +315,8 @@ static bool may_be_halved(const struct bl_err *err)
 	return class == BL_CLASS_RETRY || class == BL_CLASS_TOO_LARGE;
 }
 
-/* Halves what did not go through as a whole, down to the hold that is lost or
- * whose row is locked. */
+/* Renews items by one statement. If that does not renew them all, halves them, down to the hold
+ * that is lost or whose row is locked. */
 static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint32_t lease_ms,
                        struct bl_err *err)
 {
@@ -352,7 +352,8 @@ static int renew_items(struct bizlock *b, struct bl_item *items, size_t n, uint3
 /* ---- a row that is always locked ------------------------------------------------------------ */
 
 /* Transactions that fence the row by turns leave no moment at which it is not locked. So once half
- * of the lease is gone the renewal queues for it, unless other holds cannot wait for that. */
+ * of the lease is gone, the renewal queues for the row, unless other holds cannot wait that
+ * long. */
 static bool begin_to_queue(struct bizlock *b, const struct bl_item *item)
 {
 	struct bl_hold *h;

@@ -47,8 +47,8 @@ static struct bl_hold *first_due(const struct bizlock *b, bl_time *ret_when)
 
 /* ---- its connection ------------------------------------------------------------ */
 
-/* It is made half way to the first renewal: holds that are short need none, and one that is
- * refused, or that takes long, must not keep a renewal waiting. */
+/* The connection is made half way to the first renewal: short holds need none, and a connection
+ * that is refused, or takes long, must not keep a renewal waiting. */
 static bl_time half_way(const struct bl_hold *h)
 {
 	return h->due - h->lease_ms * BL_NS_PER_MS / 6;
@@ -107,8 +107,8 @@ static bool make_room(struct bl_renewer *r, size_t n)
 	return true;
 }
 
-/* Each hold that ends with max_hold_ms does so at its own time. Those that end at about the same
- * time share a lease: a row may last a bit longer than its hold, and nobody is sent for each. */
+/* Each hold that ends with max_hold_ms does so at its own time. Holds that end at about the same
+ * time share a lease, and so a statement: a row may last a bit longer than its hold. */
 static bool share_lease(uint32_t a_ms, uint32_t b_ms)
 {
 	return (a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms) * BL_NS_PER_MS <= bl_lease_early(a_ms);
@@ -139,7 +139,7 @@ static size_t gather_due(struct bizlock *b, const struct bl_hold *first, uint32_
 	return n;
 }
 
-/* Of a round that failed, some may have been renewed. */
+/* In a round that failed, some holds may have been renewed. */
 static void round_ended(struct bizlock *b, const struct bl_item *item, int rc)
 {
 	struct bl_hold *h = bl_held_with_fence(&b->held, &item->key, item->fence);

@@ -33,9 +33,9 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	bl_time connected_at;
 	bl_time used_at;    /* when it was last sent something */
 	int64_t offset_us;  /* server's clock less ours, 0: not known yet */
-	int64_t vague_us;   /* how wrong that may be */
-	int64_t step_us;    /* how far the server's clock was found set the last time, */
-	bl_time stepped_at; /* and when that was; 0: it was not */
+	int64_t vague_us;   /* by how much offset_us may be wrong */
+	int64_t step_us;    /* by how much the server's clock was set the last time */
+	bl_time stepped_at; /* when that was found; 0: it was not set */
 };
 
 int bl_renewer_start(struct bizlock *b, struct bl_err *err); /* NOMEM */

@@ -19,10 +19,10 @@ uint32_t bl_slots_take(struct bizlock *b)
 	return s->next++;
 }
 
-/* A client that imports what others have taken gives back more than it takes. */
+/* How many are kept: a client that imports holds of others gives back more slots than it takes. */
 #define MOST 4096
 
-/* There are enough of them, so some may be forgotten. */
+/* There are enough slots, so some may be forgotten. */
 void bl_slots_give_back(struct bizlock *b, uint32_t slot)
 {
 	struct bl_slots *s = &b->slots;

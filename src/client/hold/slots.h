@@ -16,15 +16,15 @@
 struct bizlock;
 
 struct bl_slots {      /* guarded by the client's mutex */
-	uint32_t next; /* has not been used yet; 0: none to begin with */
+	uint32_t next; /* the next slot that was not used yet; 0: begin anew */
 	uint32_t *back;
 	uint32_t count, room; /* of `back`: slots that were given back */
 };
 
 uint32_t bl_slots_take(struct bizlock *b);
 
-/* Its row was deleted, or never made: a sharer whose slot has a row is refused. Slots of locks with
- * a limit, and BL_SLOT_ANY, are ignored. */
+/* The row in the slot was deleted, or never made: a sharer whose slot has a row is refused. Slots
+ * of locks with a limit, and BL_SLOT_ANY, are ignored. */
 void bl_slots_give_back(struct bizlock *b, uint32_t slot);
 
 /* The slot that was taken last is, or may be, another client's. */

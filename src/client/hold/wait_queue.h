@@ -1,6 +1,6 @@
 /* Wait queues: threads and requests of this client that want one key, in order of arrival. The
- * first goes to the server. So do those that it takes along because all of them share the lock
- * without a limit, and those whose hand-off may have left a row. Guarded by the client's mutex. */
+ * first goes to the server. So do sharers without a limit that the first, one of them, takes along,
+ * and places whose hand-off may have left a row. Guarded by the client's mutex. */
 #ifndef BL_CLIENT_HOLD_WAIT_QUEUE_H
 #define BL_CLIENT_HOLD_WAIT_QUEUE_H
 
@@ -29,8 +29,8 @@ struct bl_place { /* lives on the stack of its thread, or in its request */
 	                         its state changes or a hold of the key ends */
 	void (*woken)(struct bl_place *); /* a request's: called instead; else NULL */
 	enum bl_place_state state;
-	bool alone; /* whose wants the lock alone: see bl_queue.alone */
-	bool along; /* it goes together with one that was the first */
+	bool alone; /* `whose` wants the lock alone: see bl_queue.alone */
+	bool along; /* it goes to the server together with the first */
 	bool aside; /* a slot is being handed over to it: for the others it has left */
 	struct bl_contest *whose;
 };
@@ -56,13 +56,13 @@ struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_k
 /* Notes what the first one has seen. Without memory nothing is noted. */
 void bl_queue_note(struct bl_queue *queue, const char *holder);
 
-/* Signals it. */
+/* Wakes the thread or request of a place. */
 void bl_place_wake(struct bl_place *place);
 
-/* The first in the queue of `key`, if there is one, looks again at what it waits for. */
+/* Wakes the first in the queue of `key`, if there is one: it looks again. */
 void bl_queue_wake_first(const struct bl_queues *queues, const struct bl_key *key);
 
-/* NULL: all are aside. The next one behind it: NULL, it is the last. */
+/* first: the first place that is not aside, or NULL. next: the place behind this one, or NULL. */
 struct bl_place *bl_queue_first(const struct bl_queue *queue);
 struct bl_place *bl_place_next(const struct bl_place *place);
 
