@@ -34,8 +34,7 @@ int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn);
 /* The row seen last is ours, by a statement whose reply was lost: makes it a hold. */
 int bl_attempt_adopt(struct bl_contest *c);
 
-/* ---- for contests among sharers, and for hand-offs ---------------------------------------------
- */
+/* ---- for contests among sharers, and for hand-offs ------------------------------------ */
 
 struct bl_claim bl_attempt_claim(const struct bl_contest *c);
 
