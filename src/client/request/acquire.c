@@ -9,7 +9,7 @@
 #include "core/backoff.h"
 #include "core/lease.h"
 
-/* How long a call that waits for nothing waits for the janitor, who most often is done at once. */
+/* How long a call with wait_ms 0 waits for the janitor, which most often is done at once. */
 #define TRY_NS (200 * BL_NS_PER_MS)
 
 /* ---- the hold to work on ------------------------------------------------------------------ */
@@ -35,7 +35,7 @@ static const char *obstacle(const struct bl_call *call)
 	return h ? "the outcome of an earlier acquisition by this process is not known yet" : NULL;
 }
 
-/* What is in the way may change until `end`. BL_AGAIN: wait. */
+/* The obstacle `why` may go by `end`. BL_AGAIN: wait. */
 static int wait_for_way(struct bl_call *call, bool once, bl_time end, const char *why)
 {
 	int rc = bl_call_check(call);
@@ -65,13 +65,13 @@ static struct bl_hold *new_hold(struct bl_call *call)
 	return h;
 }
 
-/* Where no call is at work on a hold of this owner. */
+/* Begins a new hold: no call is at work on a hold of this owner. */
 static int begin_anew(struct bl_call *call, bool once, bl_time end, struct bl_hold **ret)
 {
 	const char *why = obstacle(call);
 
-	/* Whoever is to stop takes nothing new, free or not: else a loop that works under one lock
-	 * after the other would go on. */
+	/* A call that is to stop takes no new lock, free or not: else a loop that works under one
+	 * lock after the other would go on. */
 	if (bl_call_check(call) != BIZLOCK_OK)
 		return BIZLOCK_CANCELLED;
 	if (why)
@@ -103,8 +103,8 @@ static bl_time patience_of(const struct bl_call *call, bool once)
 	return once ? bl_now() + TRY_NS : call->deadline;
 }
 
-/* What is in the way of a new hold ends with a signal, but an interrupt comes without. One that has
- * no patience left waits for another call of its owner still. */
+/* An obstacle to a new hold ends with a signal, but an interrupt comes without one. A call that has
+ * no patience left still waits for another call of its owner. */
 static bl_time next_look(bl_time patience)
 {
 	bl_time soon = bl_now() + BL_WAKE_NS;
@@ -163,7 +163,7 @@ static void let_go(struct bl_acquisition *a, struct bl_member *m)
 	m->hold = NULL;
 }
 
-/* The call's key may be that of a hold which its owner has had. */
+/* Sets the slot of the call's key anew: it may be that of an earlier hold of this owner. */
 static void aim(struct bl_acquisition *a, struct bl_member *m)
 {
 	m->call.key.slot = a->request->flags & BIZLOCK_SHARED ? BL_SLOT_ANY : 0;
@@ -174,8 +174,8 @@ static void aim(struct bl_acquisition *a, struct bl_member *m)
 	a->contest.goals[a->contest.n++] = &m->goal;
 }
 
-/* A hold that this owner has already is let go of at once where there are other keys: if it were
- * busy while we wait for them, it would not be renewed. */
+/* If there are other keys, a hold that this owner has already is let go of at once: if it were busy
+ * while we wait for them, it would not be renewed. */
 static int begin_one(struct bl_acquisition *a, struct bl_member *m)
 {
 	int rc = try_to_begin(&m->call, a->request->once, a->patience, &m->hold);
@@ -219,8 +219,8 @@ static void contend(struct bl_acquisition *a)
 	a->contest.in_queue = a->n == 1 && !a->request->once;
 }
 
-/* What a request has to give back may take a while, and keeps a thread: the rest is the
- * janitor's. */
+/* How long a request may take to give back what it has, because it keeps a thread meanwhile: the
+ * janitor does the rest. */
 #define LEAVE_NS (2 * BL_MOMENT_NS)
 
 static int end_contest(struct bl_acquisition *a, int rc)
@@ -292,7 +292,8 @@ static int deepen_all(struct bl_acquisition *a)
 	return rc;
 }
 
-/* Of several: re-entry may have taken long, and nobody renews what is not settled yet. */
+/* With several keys, re-entry may have taken long, and new holds are not renewed before they are
+ * settled. */
 static int check_still_held(const struct bl_acquisition *a)
 {
 	if (a->n == 1 || !a->taken ||
@@ -335,7 +336,7 @@ int bl_acquisition_go_on(struct bl_acquisition *a, int rc)
 
 /* ---- their end ------------------------------------------------------------------------- */
 
-/* The new ones are held. */
+/* The new holds become HELD. */
 static void settle_all(struct bl_acquisition *a)
 {
 	const struct bl_contest *c = &a->contest;
@@ -345,7 +346,7 @@ static void settle_all(struct bl_acquisition *a)
 		               a->request);
 }
 
-/* The new ones were taken in vain: their rows and doorbells are given back in the background. */
+/* The new holds were taken in vain: their rows and doorbells are given back in the background. */
 static void give_back_all(struct bl_acquisition *a)
 {
 	const struct bl_contest *c = &a->contest;
@@ -357,7 +358,7 @@ static void give_back_all(struct bl_acquisition *a)
 	}
 }
 
-/* The rest failed: what was re-entered so far is undone. The error stays. */
+/* The rest failed: undoes the re-entries so far. The error stays. */
 static void undo_reentries(struct bl_acquisition *a)
 {
 	struct bl_err kept = *a->members->call.err;

@@ -1,5 +1,6 @@
-/* On its way the hold belongs to a name that only the ticket has, and that is used once. So the
- * text is worth nothing after its import, and the exporter does not take the row for its own. */
+/* Between export and import, the hold belongs to an owner's name that only the ticket has, and that
+ * is used once. So the text is worth nothing after its import, and the exporter does not take the
+ * row for its own. */
 #include "client/request/export.h"
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@ static int give_row(struct bl_session *s, void *arg, struct bl_err *err)
 	                    &g->matched, err);
 }
 
-/* rc: of the statement. Where a reply was lost on the way: is the row new_owner's? */
+/* rc: of the statement. If a reply was lost on the way: is the row new_owner's? */
 static int was_given(struct bl_call *call, const struct gift *g, const struct bl_tried *tried,
                      int rc, bool *ret_done)
 {

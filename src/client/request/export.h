@@ -1,4 +1,4 @@
-/* Export and import: a hold goes from one client to another, by a text, the ticket. */
+/* Export and import: a hold goes from one client to another, by a text, which is the ticket. */
 #ifndef BL_CLIENT_REQUEST_EXPORT_H
 #define BL_CLIENT_REQUEST_EXPORT_H
 

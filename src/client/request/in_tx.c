@@ -41,7 +41,7 @@ static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 	return rc;
 }
 
-/* The server says that the hold is over: all that ask are told so from here on. */
+/* The server says that the hold is over: from here on, all calls on it answer LOST. */
 static int lose(struct bl_call *call, uint64_t fence)
 {
 	struct bizlock *b = call->client;
@@ -57,7 +57,7 @@ static int lose(struct bl_call *call, uint64_t fence)
 	                  "be committed");
 }
 
-/* What the server has answered. */
+/* The call's answer, by that of the server. */
 static int judge(struct bl_call *call, const struct bl_ref *ref, enum bl_fenced fenced)
 {
 	switch (fenced) {
@@ -137,7 +137,7 @@ static int ask_row(struct bl_call *call, bl_statement *fn, bool *ret_there)
 	return rc;
 }
 
-/* Not found: skipped because somebody has it, or purged in between. */
+/* The row was not found: skipped because somebody has it locked, or purged in between. */
 static int not_found(struct bl_call *call, const struct bl_tx *tx, enum bl_row_got *ret)
 {
 	bool there;

@@ -13,8 +13,8 @@
 /* When to look again at a hold that another call of the owner is at work on. */
 #define BUSY_NS (5 * BL_NS_PER_MS)
 
-/* How long it may take at a time to give something back, or to renew it. It keeps a thread and a
- * connection meanwhile, so it tries again later, as long as a call would. */
+/* How long one try of a release or a renewal may take: it keeps a thread and a connection. Tries go
+ * on as long as those of a call would. */
 #define TRY_NS (2 * BL_MOMENT_NS)
 
 struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
@@ -103,7 +103,7 @@ static int end_try(struct bl_op *op, int rc)
 
 /* ---- a release ------------------------------------------------------------------------------ */
 
-/* Nobody of this client waits for it, so it is not handed over. */
+/* Nobody in this client waits for the lock, so it is not handed over. */
 static bool release_suits_batch(const struct bl_call *call, const struct bl_hold *h)
 {
 	const struct bizlock *b = call->client;
@@ -205,7 +205,8 @@ int bl_op_step(struct bl_op *op)
 
 	bl_err_clear(call->err);
 	*op->acquisition.contest.row = (struct bl_row){.found = false};
-	/* As if an interrupt had come. That of a close may have come just before it was started. */
+	/* As if an interrupt had come. The interrupt of a close may have come just before the
+	 * request was started. */
 	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
 		call->wakes = atomic_load(&call->client->wakes) - 1;
 	if (op->kind == BL_OP_RELEASES)

@@ -25,15 +25,15 @@ struct bl_op {
 	enum bl_op_state state;
 	enum bl_op_kind kind;
 	bool cancelled;
-	bool again;    /* it was woken while it ran, or slept */
-	size_t at;     /* among those with a time, from 1 on; 0: it has none */
-	bl_time until; /* that time */
+	bool again; /* it was woken while it ran, or slept */
+	size_t at;  /* its place among the requests with a time (op_times.h), from 1 on; 0: none */
+	bl_time until; /* the time */
 
 	struct bl_member m;
 	struct bl_request request; /* an acquisition's; of a renewal: lease_ms */
 	struct bl_acquisition acquisition;
 
-	/* NOT AN ACQUISITION'S */
+	/* Of a release or a renewal. */
 	bl_time patience;   /* until when it may try again */
 	bl_time missing_at; /* bl_may_be_swapped() */
 	bool maybe;         /* a try without an answer, or a batch, may have done it */
@@ -53,30 +53,30 @@ struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struc
                         int64_t wait_ms, const char *note);
 void bl_op_free(struct bl_op *op); /* takes NULL */
 
-/* It acquires. request->note: only whether there is one counts. */
+/* Makes it an acquisition. request->note counts only as NULL or not: the text is op->note. */
 void bl_op_aim(struct bl_op *op, const struct bl_request *request);
 
-/* A thread is at work on it from here on. */
+/* A thread begins to work on the request, with a scratch of its own. */
 void bl_op_use(struct bl_op *op, struct bl_op_scratch *scratch);
 
-/* As far as it goes without a wait. BL_PARKED: until op->until at most. BL_AGAIN: it wants to go in
- * a batch. Else how it has ended, which bl_op_end() is to be told. */
+/* Takes the request as far as it goes without a wait. BL_PARKED: wait until op->until at most.
+ * BL_AGAIN: it wants to go in a batch. Else its result, for bl_op_end(). */
 int bl_op_step(struct bl_op *op);
 
-/* The same of an acquisition that was in a batch, or slept at a doorbell, with what became of that.
- */
+/* The same for an acquisition that was in a batch, or slept at a doorbell. rc: the result of
+ * that. */
 int bl_op_go_on(struct bl_op *op, int rc);
 
-/* A thread that has been at work for so long is taken to wait for a server, and another thread runs
+/* A thread that has been at work for this long is taken to wait for a server: another thread runs
  * the other requests. */
 #define BL_OP_STUCK_NS (10 * BL_NS_PER_MS)
 
-/* Those that want to go in a batch: up to BL_BATCH_MAX of them. ended: called with each, and what
- * bl_op_step() would answer now. */
+/* Runs requests that want to go in a batch, up to BL_BATCH_MAX of them. ended: called with each
+ * request, and with what bl_op_step() would answer now. */
 void bl_op_batch(struct bizlock *b, struct bl_op **ops, size_t n, struct bl_op_scratch *scratch,
                  void (*ended)(struct bl_op *op, int rc));
 
-/* By what it waits for. */
+/* Called by whatever the request waits for. */
 void bl_op_wake(struct bl_op *op);
 
 /* A release at its last level, alone: what bl_op_step() answers. */
@@ -85,7 +85,8 @@ int bl_op_release(struct bl_op *op);
 /* Acts on what bl_op_step() has answered: parks the request, or ends it with rc. */
 void bl_op_settle(struct bl_op *op, int rc);
 
-/* Keeps what it has got, or gives that back if it was cancelled. How it is answered. */
+/* Keeps the lock that it has got, or gives it back if the request was cancelled. Returns the result
+ * for `done`. */
 int bl_op_end(struct bl_op *op, int rc);
 
 #endif

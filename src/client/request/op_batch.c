@@ -1,12 +1,12 @@
-/* Requests that travel together: releases whose doorbells are on one connection, and acquisitions
- * with them. */
+/* Requests in batches: releases whose doorbells are on one connection, and acquisitions with
+ * them. */
 #include "client/conn/combine.h"
 #include "client/contest/attempt.h"
 #include "client/giveback/release.h"
 #include "client/request/op.h"
 
-/* How long to wait for a connection. Others of the client are busy meanwhile, and requests can be
- * cancelled: so they try again. */
+/* How long to wait for a connection. Other calls of the client may use all connections, and
+ * requests can be cancelled: so they try again after this. */
 #define CONN_NS (100 * BL_NS_PER_MS)
 
 typedef void bl_op_ended(struct bl_op *op, int rc);
@@ -18,7 +18,7 @@ struct op_batch {
 	bl_op_ended *ended;
 	struct bl_op *ops[BL_BATCH_MAX];
 	struct bl_job jobs[BL_BATCH_MAX];
-	struct bl_row rows[BL_BATCH_MAX]; /* in the way */
+	struct bl_row rows[BL_BATCH_MAX]; /* the rows in the way of acquisitions */
 	size_t n;
 };
 
@@ -119,8 +119,8 @@ static void run_none(struct op_batch *batch, int rc)
 	}
 }
 
-/* *ret NULL: the one with this doorbell is gone. Where a connection could not be made, the other
- * batches do not wait as long for another one. */
+/* *ret NULL: the connection with this doorbell is gone. After a connection could not be made, other
+ * batches fail at once, for as long as that took. */
 static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret)
 {
 	struct bl_patience patience = {
@@ -153,8 +153,8 @@ static bool shares(const struct bl_op *op)
 	return (op->kind == BL_OP_RELEASES ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
 }
 
-/* Takes those that go together out of the n: those that share, or all others but releases whose
- * doorbells are elsewhere. The rest comes first in `ops` then. */
+/* Takes requests that go together out of the n: sharers, or all others but releases whose doorbells
+ * are elsewhere. The rest moves to the front of `ops`; returns how many these are. */
 static size_t gather(struct op_batch *batch, struct bl_op **ops, size_t n, uint64_t *ret_bell)
 {
 	bool shared = shares(ops[0]);

@@ -1,5 +1,5 @@
-/* A balanced tree, that of tsearch(3): a walk through 20,000 requests would be as slow for each
- * that is cancelled. */
+/* A balanced tree, that of tsearch(3): with 20,000 requests, a walk through a list would be slow
+ * for each that is cancelled. */
 #include "client/request/op_number.h"
 
 #include <search.h>

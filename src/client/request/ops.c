@@ -1,15 +1,16 @@
-/* The threads that run requests. One takes those that are ready, as far as each goes without a
- * wait; what wants to go to the server together goes in batches. The others are parked: a time
- * wakes them, or who hands a lock over, or a watcher.
+/* The threads that run requests. One thread takes each request that is ready as far as it goes
+ * without a wait; requests that may go to the server together go in batches. Requests that wait are
+ * parked: a time, a hand-off or a watcher wakes them.
  *
  * A statement may take as long as a network or a locked table does. So while the first thread is at
- * work, and there are other requests, a second one stands by. When all that are at work have been
- * so for a while, it takes what is ready, and the next one stands by.
+ * work, and there are other requests, a second thread stands by. When all threads at work have been
+ * so for BL_OP_STUCK_NS, it takes the requests that are ready, and the next thread stands by.
  *
- * The server gives a doorbell in the order in which connections came to it, and those that are
- * watched come behind them all: beside processes that sleep there, a request would get a hot key
- * (conn/yields.h) once in many seconds. So one of the threads sleeps there for it, and goes for the
- * row when it is rung. While a request RUNS or SLEEPS, it is that thread's. */
+ * The server gives a doorbell to connections in the order in which they came, and requests that are
+ * watched come behind them all. Beside processes that sleep at the doorbell, a request would get a
+ * hot key (conn/yields.h) once in many seconds. So a thread sleeps at the doorbell for such a
+ * request, and goes for the row when it rings. A request that RUNS or SLEEPS belongs to its
+ * thread. */
 #include "client/request/ops.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@
 #include "client/request/op_times.h"
 #include "store/batch/batch.h"
 
-/* A thread that has had nothing to do for so long ends; but not the first one. */
+/* A thread that has had nothing to do for this long ends, but for the first one. */
 #define IDLE_NS (1000 * BL_NS_PER_MS)
 
 /* The first worker looks at least this often, whatever wakes it. */
@@ -60,7 +61,7 @@ static void make_ready(struct bl_ops *ops, struct bl_op *op)
 	bl_times_remove(ops, op);
 	op->state = BL_OP_READY;
 	bl_list_add(&ops->ready, &op->line);
-	if (ops->ready.count == 1) /* or it knows that something is */
+	if (ops->ready.count == 1) /* else the first worker knows already */
 		wake_first(ops);
 }
 
@@ -205,8 +206,8 @@ static void tell_interrupts(struct bizlock *b)
 	b->ops.wakes = wakes;
 }
 
-/* Its step may send a statement of its own, and the requests that are gathered for a batch would
- * wait for the answer. */
+/* Its step may send a statement, and requests that are gathered for a batch would wait for the
+ * answer. */
 static bool goes_alone(const struct bl_op *op)
 {
 	if (!op)
@@ -269,7 +270,7 @@ static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
 	b->ops.at_bells--;
 }
 
-/* One of those that have nothing to do looks now and then. until: when it ends. */
+/* Of the idle threads, one looks for work now and then. until: when this thread ends. */
 static void stand_by(struct bizlock *b, struct bl_ops_worker *w, bl_time until)
 {
 	bool looks = b->ops.at_work && find_idle(&b->ops, true) == w;
@@ -385,7 +386,7 @@ int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_e
 	return rc;
 }
 
-/* As in bl_op_step(). It costs the connection, for the server may be about to answer. */
+/* As in bl_op_step(). This costs the connection, because the server may be about to answer. */
 static void end_sleep(struct bl_op *op)
 {
 	op->m.call.wakes = atomic_load(&op->m.call.client->wakes) - 1;
@@ -433,7 +434,7 @@ int bl_ops_fd(struct bizlock *b)
 	return fd;
 }
 
-/* What becomes done from here on makes the descriptor readable again. */
+/* Requests that are done from here on make the descriptor readable again. */
 size_t bl_ops_dispatch(struct bizlock *b)
 {
 	size_t n;
@@ -463,7 +464,7 @@ struct bl_op *bl_ops_take_done(struct bizlock *b)
 	return op;
 }
 
-/* What it was granted at first, or NULL. */
+/* The hold of a request that was granted its first level, or NULL. */
 static struct bl_hold *hold_of(const struct bizlock *b, const struct bl_op *op)
 {
 	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
@@ -522,7 +523,7 @@ void bl_ops_forget(struct bizlock *b)
 	struct bl_op *op;
 
 	for (struct bl_link *at = ops->all.first; at; at = at->next)
-		BL_LISTED(at, struct bl_op, all)->state = BL_OP_RUNS; /* no end wakes it */
+		BL_LISTED(at, struct bl_op, all)->state = BL_OP_RUNS; /* so that nothing wakes it */
 	while ((op = BL_LISTED(ops->all.first, struct bl_op, all)) != NULL) {
 		bl_list_remove(&ops->all, &op->all);
 		bl_op_drop_number(ops, op);

@@ -1,6 +1,6 @@
-/* Requests of bizlock_async.h: started by any thread, run by threads of the client's own, which
- * they start, and answered by whoever dispatches. Functions are entered with the mutex free, unless
- * they say otherwise. */
+/* Requests of bizlock_async.h: any thread starts them, threads of the client's own run them, and a
+ * thread that dispatches answers them. Functions are entered with the mutex free, unless they say
+ * otherwise. */
 #ifndef BL_CLIENT_REQUEST_OPS_H
 #define BL_CLIENT_REQUEST_OPS_H
 
@@ -13,7 +13,7 @@
 struct bizlock;
 struct bl_op;
 
-/* The story of the request that a thread is at work on, and the row that it has seen last. */
+/* The error of the request that a thread is at work on, and the row that it has seen last. */
 struct bl_op_scratch {
 	struct bl_err err;
 	struct bl_row row;
@@ -29,16 +29,16 @@ struct bl_ops_worker {
 
 struct bl_ops {                        /* guarded by the client's mutex */
 	struct bl_ops_worker *workers; /* NULL until the first request */
-	unsigned size;                 /* of them, */
-	unsigned at_work, at_bells;    /* and how many are at work, and sleep */
+	unsigned size;                 /* how many workers */
+	unsigned at_work, at_bells;    /* workers at work, and asleep at doorbells */
 	bool stop;
 	atomic_int wake_fd;              /* readable: look. -1 until the first request */
-	bool asleep;                     /* the first worker, at that */
-	unsigned wakes;                  /* seen of the client's */
-	struct bl_err down;              /* why no connection could be had, */
-	bl_time down_until;              /* and until when that is not tried again */
+	bool asleep;                     /* the first worker sleeps on wake_fd */
+	unsigned wakes;                  /* the client's, as last seen */
+	struct bl_err down;              /* why no connection could be made */
+	bl_time down_until;              /* no other try before this */
 	struct bl_list all, ready, done; /* all: that are not done */
-	void *numbered;                  /* the same by their numbers: see op_number.h */
+	void *numbered;                  /* `all` by their numbers: see op_number.h */
 	uint64_t last_number;            /* that was given out */
 
 	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
@@ -54,11 +54,12 @@ int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_e
 /* INVALID: no request had that number. */
 int bl_ops_cancel(struct bizlock *b, uint64_t number, struct bl_err *err);
 
-/* What is readable while there is something to dispatch. -1: none can be made. */
+/* A descriptor that is readable while there is something to dispatch. -1: none can be made. */
 int bl_ops_fd(struct bizlock *b);
 
-/* Around a dispatch: how many are done. Then the first of them, out of the line, which is to be
- * answered, then told() and freed; NULL: there is none. */
+/* The parts of a dispatch. dispatch: begins, and returns how many requests are done. take_done:
+ * takes the first of them out of the line, or NULL; the caller answers it, calls told, and frees
+ * it. dispatched: ends. */
 size_t bl_ops_dispatch(struct bizlock *b);
 struct bl_op *bl_ops_take_done(struct bizlock *b);
 void bl_ops_told(struct bizlock *b, const struct bl_op *op);
@@ -67,8 +68,8 @@ void bl_ops_dispatched(struct bizlock *b);
 /* Async-signal-safe; needs no mutex. */
 void bl_ops_interrupt(struct bl_ops *ops);
 
-/* Closing: all that are under way have been interrupted. Returns when they are done. What was
- * acquired and not answered yet is given back. */
+/* For a close, which has interrupted all requests. Returns when they are done. Locks that were
+ * acquired, but not answered yet, are given back. */
 void bl_ops_stop(struct bizlock *b);
 
 /* Frees what is left; in a forked child, too. */

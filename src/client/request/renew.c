@@ -12,8 +12,8 @@ int bl_renew_in_vain(struct bl_call *call)
 	                  "a renewal of it is under way, and gets no answer");
 }
 
-/* What the renewer sent must not arrive after a shorter lease, and lengthen it
- * behind our back. */
+/* A renewal that the renewer has sent must not arrive after a shorter lease, and lengthen it
+ * unnoticed. */
 static int wait_for_renewer(struct bl_call *call, const struct bl_hold *h)
 {
 	struct bizlock *b = call->client;
@@ -60,15 +60,15 @@ int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 		bl_hold_late_renewal(call->client, h, r.lease_ms);
 	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && !r.matched))
 		return bl_hold_lost(call, h);
-	/* Refused, nothing was done, and the lease is what it was; or it is longer, by a renewal.
-	 */
+	/* If the server refused, the lease is what it was, or a renewal has made it longer. */
 	if (rc != BIZLOCK_OK && rc != BIZLOCK_UNKNOWN && !tried.repeated && h->expires == feared)
 		h->expires = before;
 	else if (rc != BIZLOCK_OK)
 		bl_hold_shorten(call->client, h, r.lease_ms);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	/* Its owner has asked for this lease by a call of its own, and so is not one that hangs. */
+	/* An owner that asks for this lease by a call does not hang, so max_hold_ms does not end it
+	 * earlier. */
 	if (h->until < tried.sent + r.lease_ms * BL_NS_PER_MS)
 		h->until = tried.sent + r.lease_ms * BL_NS_PER_MS;
 	h->lease_ms = r.lease_ms;

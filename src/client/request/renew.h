@@ -4,8 +4,8 @@
 
 #include "client/state.h"
 
-/* Of a hold that is busy and not `renewing`, with the mutex held: as a call, but for the wait for
- * the renewer. in_vain: what to answer if that does not end. */
+/* For a hold that is busy and not `renewing`, with the mutex held. hold: bl_client_renew() without
+ * its wait for the renewer. in_vain: the answer if that wait is in vain. */
 int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms);
 int bl_renew_in_vain(struct bl_call *call);
 
