@@ -1,4 +1,4 @@
-/* The public door for those who look after a server and its tables. */
+/* The public door of the calls that administer a server and its tables. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* The end of a client: gives back what it holds, and takes no longer than a server may take to
- * answer. When the holds are given back, calls, requests, renewer, janitor and watch
- * thread have ended, and only the loss watch still runs. Functions are entered with the mutex free,
- * and take it to look at the holds. */
+/* The end of a client: gives back its holds, and takes no longer than a server may take to answer.
+ * By then calls, requests, renewer, janitor and watch thread have ended, and only the loss watch
+ * still runs. Functions are entered with the mutex free, and take it to look at the holds. */
 #include <stdlib.h>
 #include <unistd.h>
 

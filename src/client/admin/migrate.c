@@ -1,4 +1,5 @@
-/* The tables: what was done to them, what is pending, and who needs which privilege. */
+/* The tables: applied and pending migrations, fences that are raised, and who needs which
+ * privilege. */
 #include "client/admin/admin.h"
 
 #include <stdlib.h>

@@ -28,7 +28,7 @@
 #define CROWD 8
 #define CROWD_NS (BL_NS_PER_MS * 2)
 
-/* ---- those that come back ------------------------------------------------------------ */
+/* ---- threads that come back to the line ---------------------------------------------- */
 
 /* A leader waits a moment for the threads of its connection's last batch. They have their answers,
  * and most often come back at once with their next call. Without this wait, the first of them would
@@ -346,7 +346,7 @@ static int job_join(struct bizlock *b, struct bl_job *job, struct bl_conn *conn,
 	return rc;
 }
 
-/* ---- what goes by any connection ----------------------------------------------------- */
+/* ---- jobs that go by any connection -------------------------------------------------- */
 
 /* Are as many connections at work as there should be? */
 static bool is_crowded(struct bizlock *b)

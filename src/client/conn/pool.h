@@ -17,7 +17,7 @@
  * MariaDB: 1.4 times with 1,000. */
 #define BL_BELLS_MAX 256
 
-/* A connection that was lost: what it sent may still arrive, until it is ended at its server. */
+/* A lost connection: its statements may still arrive, until it is ended at its server. */
 struct bl_lost_conn {
 	struct bl_mark mark;        /* "": none was lost */
 	const struct bl_host *host; /* host and server as in its session */

@@ -95,7 +95,7 @@ static int survive(struct bl_contest *c, int rc)
 	return err->code = c->unsure ? BIZLOCK_UNKNOWN : BIZLOCK_CONN;
 }
 
-/* ---- what a lost reply may have left ------------------------------------------------------- */
+/* ---- rows that a lost reply may have left -------------------------------------------------- */
 
 /* Is the row seen last ours? Not if it belongs to a hold we know of: that of a thread which
  * ended and left its number to this one. */
@@ -232,8 +232,8 @@ static int look(struct bl_contest *c)
 	return rc;
 }
 
-/* After a statement that waited in vain, no other one that may wait is sent before the table is
- * known not to be locked: so the call ends in time. OK: it is not locked. */
+/* After a statement that waited in vain, asks whether the table is locked before another statement
+ * may wait: so the call ends in time. OK: it is not locked. */
 static int ask_table(struct bl_contest *c)
 {
 	bool over = c->request->once || bl_passed(c->wait.end), reads;

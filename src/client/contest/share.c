@@ -54,7 +54,7 @@ static struct bl_ref own_row(struct bl_contest *c)
 	                       .bell = c->wait.bells ? c->call->bell : NULL};
 }
 
-/* ---- what has become of it ----------------------------------------------------------------- */
+/* ---- after an attempt: won, or back into line ---------------------------------------------- */
 
 /* A batch does not ask for the fence of slot 0 before it draws its own fences. So the client
  * remembers fences of slot 0 that it has seen. A remembered fence that is out of date, or another
@@ -64,7 +64,7 @@ static uint64_t *header_of(const struct bl_contest *c)
 	return &c->client->headers[c->call->key.hash % BL_HEADERS];
 }
 
-/* Its row is there, and nobody is in the way. */
+/* Our row is there, and nobody is in the way. */
 static int win(struct bl_contest *c)
 {
 	struct bl_goal *goal = c->goals[0];
@@ -571,7 +571,7 @@ void bl_shared_leave(struct bl_contest *c, int rc)
 		struct bl_drop drop = {
 		        .hold = h, .ref = own_row(c), .rest_us = BL_ROW_STAYS, .bell = h->bell};
 
-		/* The row may have a newer fence than the one that was seen. */
+		/* The row may have a newer fence than the last one seen. */
 		c->unsure = bl_drop(c->call, &drop) != BIZLOCK_OK ||
 		            (!drop.matched && bl_drop_unknown(c->call, h) != BIZLOCK_OK);
 		h->bell = drop.bell;

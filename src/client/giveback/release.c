@@ -105,7 +105,7 @@ int bl_client_release(struct bl_call *call, uint32_t *ret_depth)
 	return rc;
 }
 
-/* ---- several: what one statement can remove goes by one statement ----------------- */
+/* ---- several holds: by one statement where that can be ---------------------------- */
 
 struct all {
 	struct bizlock *b;

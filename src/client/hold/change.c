@@ -47,7 +47,7 @@ int bl_hold_try(struct bl_call *call, struct bl_hold *h, struct bl_conn *conn, b
 	if (!*ret_sent)
 		return rc;
 	rc = bl_try(call, conn, fn, arg, tried);
-	/* What kept a statement waiting may be a fence that nobody has told us of. */
+	/* The statement may have waited for a fence that nobody has told us of. */
 	if (rc != BIZLOCK_OK && bl_waited_in_vain(call->err) && !bl_table_locked(call->err))
 		h->fenced = true;
 	return rc;

@@ -236,8 +236,8 @@ static bl_time rest_end(const struct bl_hold *h)
 	return rest ? h->began + rest + rest / 1000 + 1000 * BL_NS_PER_MS : 0;
 }
 
-/* A row that is made to rest too late is stale at once, and does no harm; one that is
- * deleted too early lets somebody in. */
+/* A row that is made to rest too late is stale at once, and does no harm. A row that is deleted too
+ * early lets somebody in. */
 int64_t bl_hold_rest_us(const struct bl_hold *h)
 {
 	return bl_now() > rest_end(h) ? 0 : h->min_hold_ms * 1000LL;

@@ -37,7 +37,7 @@ static bl_time look_at_all(struct bizlock *b)
 	return next;
 }
 
-/* ---- the line of those that are untold ------------------------------------------------------ */
+/* ---- the line of untold losses -------------------------------------------------------------- */
 
 void bl_loss_note(struct bizlock *b, struct bl_hold *h)
 {

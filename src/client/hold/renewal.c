@@ -181,7 +181,7 @@ static void put_session(struct bizlock *b)
 		leave_own(b);
 }
 
-/* ---- what is known of the server's clock ---------------------------------------------------- */
+/* ---- the server's clock --------------------------------------------------------------------- */
 
 /* Leases go by the server's clock: if that is set, they end early or late. The server read its
  * clock at an unknown moment of the statement: so a slow answer is no step. */
@@ -209,7 +209,7 @@ static int64_t step_within(const struct bl_renewer *r, uint32_t lease_ms)
 	return bl_passed(r->stepped_at + lease_ms * BL_NS_PER_MS) ? 0 : r->step_us;
 }
 
-/* ---- what was answered ---------------------------------------------------------------------- */
+/* ---- the answers ---------------------------------------------------------------------------- */
 
 static void count_renewal(struct bizlock *b, const struct bl_hold *h)
 {

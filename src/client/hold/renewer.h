@@ -15,7 +15,7 @@
 
 struct bl_hold;
 
-struct bl_renewer { /* guarded by the client's mutex, but for what follows `room` */
+struct bl_renewer { /* guarded by the client's mutex, but for the fields behind `room` */
 	struct bl_worker worker;
 	bl_time not_before;      /* after a failure */
 	unsigned failures;       /* in a row */
@@ -27,7 +27,7 @@ struct bl_renewer { /* guarded by the client's mutex, but for what follows `room
 	struct bl_item *items;
 	size_t room;
 
-	/* Its own. */
+	/* The thread's own. */
 	struct bl_session session;
 	struct bl_conn *borrowed; /* for this round, or NULL */
 	bl_time connected_at;

@@ -6,8 +6,8 @@
  * the lock alone reads them all. A row in a slot that was used before takes the place of the
  * deleted row.
  *
- * So a client begins at a random slot, goes on from there, and uses first what was given back last.
- * If another client has a slot, it begins anew elsewhere. */
+ * So a client begins at a random slot, and goes on from there; but it first uses the slot that was
+ * given back last. If another client has a slot, it begins anew elsewhere. */
 #ifndef BL_CLIENT_HOLD_SLOTS_H
 #define BL_CLIENT_HOLD_SLOTS_H
 

@@ -39,7 +39,8 @@ struct bl_queue {
 	struct bl_queue *next; /* in its bucket */
 	struct bl_list places; /* all of one key */
 	unsigned alone;        /* places of those that want the lock alone: no sharer passes them */
-	char *holder;          /* what the first one saw last, for the others' messages; or NULL */
+	char *holder; /* the holder that the first place saw last, for the messages of the others;
+	                 or NULL */
 };
 
 struct bl_queues {
@@ -53,7 +54,7 @@ struct bl_queue *bl_queue_join(struct bl_queues *queues, struct bl_place *place)
 /* NULL: nobody waits for that key. */
 struct bl_queue *bl_queue_find(const struct bl_queues *queues, const struct bl_key *key);
 
-/* Notes what the first one has seen. Without memory nothing is noted. */
+/* Notes the holder that the first place has seen. Without memory nothing is noted. */
 void bl_queue_note(struct bl_queue *queue, const char *holder);
 
 /* Wakes the thread or request of a place. */

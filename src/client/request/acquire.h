@@ -55,7 +55,7 @@ int bl_acquisition_go_on(struct bl_acquisition *a, int rc);
 void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret);
 void bl_acquisition_forget(struct bl_acquisition *a); /* without a statement */
 
-/* ---- what an import shares ------------------------------------------------------------------ */
+/* ---- also used by imports ------------------------------------------------------------------- */
 
 /* The hold to work on, busy. An ACQUIRING hold is new. Waits while another call of this owner is at
  * work on the hold, or a row is in doubt. BUSY, TIMEOUT, CANCELLED, NOMEM. */

@@ -7,7 +7,7 @@
 #include "client/request/acquire.h"
 
 enum bl_op_state {
-	BL_OP_READY,  /* in the line of those that are to be run */
+	BL_OP_READY,  /* in the line of requests to run */
 	BL_OP_RUNS,   /* a thread is at work on it */
 	BL_OP_PARKED, /* it waits for its time, or for something that wakes it */
 	BL_OP_SLEEPS, /* at the doorbell, by a thread of its own */
@@ -19,8 +19,8 @@ enum bl_op_kind { BL_OP_ACQUIRES, BL_OP_RELEASES, BL_OP_RENEWS };
 /* Guarded by the mutex. While it RUNS or SLEEPS, it is one thread's own but for `state`,
  * `cancelled` and `again`, and the place and hold in its contest (see client/state.h). */
 struct bl_op {
-	struct bl_link line; /* of those that are READY, or DONE */
-	struct bl_link all;  /* of those that are not DONE */
+	struct bl_link line; /* of READY, or of DONE requests */
+	struct bl_link all;  /* of requests that are not DONE */
 	uint64_t number;
 	enum bl_op_state state;
 	enum bl_op_kind kind;

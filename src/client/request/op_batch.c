@@ -13,8 +13,8 @@ typedef void bl_op_ended(struct bl_op *op, int rc);
 
 struct op_batch {
 	struct bizlock *b;
-	struct bl_err *err; /* of each request, */
-	struct bl_row *row; /* and what it sees */
+	struct bl_err *err; /* of the request at hand */
+	struct bl_row *row; /* the row that it sees */
 	bl_op_ended *ended;
 	struct bl_op *ops[BL_BATCH_MAX];
 	struct bl_job jobs[BL_BATCH_MAX];

@@ -176,7 +176,7 @@ static void make_done(struct bizlock *b, struct bl_op *op)
 		bl_ops_interrupt(ops);
 }
 
-/* ---- what a thread does with what is ready -------------------------------------------------- */
+/* ---- how a thread runs requests ------------------------------------------------------------- */
 
 void bl_op_settle(struct bl_op *op, int rc)
 {
@@ -235,7 +235,7 @@ static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 	bl_op_batch(b, batch, n, scratch, bl_op_settle);
 }
 
-/* ---- the first worker, and those that stand by or sleep -------------------------------------- */
+/* ---- the first worker; workers that stand by, or sleep --------------------------------------- */
 
 /* Half of the connections are for other calls. */
 static bool may_begin(const struct bizlock *b)
@@ -255,7 +255,7 @@ static void sleep_for_request(struct bizlock *b, struct bl_ops_worker *w)
 	struct bl_op *op = w->op;
 	int rc;
 
-	if (b->ops.at_work) /* it may be this one that stood by */
+	if (b->ops.at_work) /* this thread may have stood by */
 		let_one_stand_by(&b->ops);
 	bl_op_use(op, &w->scratch);
 	bl_err_clear(&w->scratch.err);
@@ -362,7 +362,7 @@ static int start_thread(struct bizlock *b, struct bl_err *err)
 	return bl_worker_start(&ops->workers->worker, run_always, ops->workers, err);
 }
 
-/* ---- those who start them, and those who dispatch ------------------------------------------- */
+/* ---- starting, cancelling and dispatching requests ------------------------------------------ */
 
 int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_err *err)
 {

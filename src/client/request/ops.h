@@ -41,7 +41,8 @@ struct bl_ops {                        /* guarded by the client's mutex */
 	void *numbered;                  /* `all` by their numbers: see op_number.h */
 	uint64_t last_number;            /* that was given out */
 
-	/* Those that wait for a time: a heap, the earliest first. There is room for all. */
+	/* Requests that wait for a time: a heap, the earliest first. There is room for all
+	 * requests. */
 	struct bl_op **timed;
 	size_t timed_count, timed_size;
 };

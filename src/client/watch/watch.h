@@ -17,7 +17,7 @@ struct bl_conn;
 enum bl_watched_end {
 	BL_WATCH_WAITS,
 	BL_WATCH_FREE,   /* nobody holds it, or its lease is over */
-	BL_WATCH_LOOK,   /* it is time to look: what was seen last ends about now */
+	BL_WATCH_LOOK,   /* it is time to look: the lease that was seen last ends about now */
 	BL_WATCH_DIRECT, /* a connection to sleep at the doorbell can be had */
 	BL_WATCH_NO      /* it is not watched, was interrupted, or has waited to the end */
 };
@@ -43,7 +43,7 @@ struct bl_watch {
 	struct bl_worker worker;
 	atomic_int wake_fd;          /* readable: look. -1 until the first wait */
 	struct bl_list waits;        /* the oldest first */
-	struct bl_watch_wait *fresh; /* the oldest one that no watcher has */
+	struct bl_watch_wait *fresh; /* the oldest wait that no watcher has */
 	unsigned threads;            /* that wait */
 	struct bl_watcher *watchers;
 	unsigned size;      /* how many watchers there may be */
