@@ -43,8 +43,8 @@ const struct cli_option cli_exec_options[] = {
 const char cli_exec_more[] =
         "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT and _TOOK_OVER in its\n"
         "environment. If the lock cannot be renewed, it gets SIGTERM with a third of the\n"
-        "lease left, then all that it started gets SIGKILL, and bizlock exits by 80; so it\n"
-        "does when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
+        "lease left, then all that it started gets SIGKILL, and bizlock exits by 80; also\n"
+        "when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 
