@@ -1,40 +1,43 @@
 #!/usr/bin/env bash
-# The last run of .ci/full, which alone sees all, is recorded, and not long ago. tests/full-run.txt
-# has one line of each kind, in this order:
-#   date: 2026-11-27                        the day it ended, UTC
-#   commit: 678b05e...                   all 40 digits of what was run
-#   seeds: chaos 17, cuts 4, hostile 23     what repeats the part that is drawn at random; or none
-#   result: 1249 passed, 0 failed           its last line; none yet: it was never run
-# A record that is missing or malformed is a failure. An old one is none: it is said at the end of
-# the tests, beside what was skipped, for no run has seen since then what .ci/full alone sees.
+# The last run of each suite of .ci/full, which alone sees all, is recorded, and not long ago.
+# tests/full-run.txt has a line for each suite that came to its end:
+#   gcc 2026-11-27 678b05e... passed: 1249 passed, 0 failed; seeds 17 23
+# the suite, the day (UTC), all 40 digits of the commit, `passed` or `failed`, and for people how
+# many tests, and what repeats the part that is drawn at random. A line that is malformed or names
+# no suite is a failure. A suite that is missing, failed or old is none: it is said at the end of the
+# tests, beside what was skipped, for no run has seen since then what .ci/full alone sees.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 record=tests/full-run.txt
 commits_limit=50
-lines=('date: [0-9]{4}-[0-9]{2}-[0-9]{2}' 'commit: [0-9a-f]{40}' 'seeds: .*[^ ].*' 'result: .*[^ ].*')
+line='^([a-z0-9.-]+) ([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9a-f]{40}) (passed|failed)(:.*)?$'
+suites=$(sed -n '/^suites="/,/"$/p' .ci/full | sed 's/suites=//' | tr -d '"\\\n')
 
-[[ -f $record ]] || {
-	object "$record: there is none; tests/check/full.sh says what it holds"
-	verdict
-}
-mapfile -t found <"$record"
-((${#found[@]} == ${#lines[@]})) || object "$record: ${#found[@]} lines in place of ${#lines[@]}"
-for i in "${!lines[@]}"; do
-	[[ ${found[i]:-} =~ ^${lines[i]}$ ]] ||
-		object "$record:$((i + 1)): is to be \"${lines[i]%%:*}: ...\", as tests/check/full.sh says"
-done
+declare -A commits=() results=()
+while IFS= read -r text; do
+	if [[ $text =~ $line && " $suites " == *" ${BASH_REMATCH[1]} "* ]]; then
+		commits[${BASH_REMATCH[1]}]=${BASH_REMATCH[3]}
+		results[${BASH_REMATCH[1]}]=${BASH_REMATCH[4]}
+	else
+		object "$record: \"$text\" is no line of a suite of .ci/full, as tests/check/full.sh has it"
+	fi
+done <"$record"
 ((objections == 0)) || verdict
 
-commit=${found[1]#commit: }
 [[ -z $(git rev-parse --show-prefix 2>/dev/null || echo none) ]] ||
 	skip "not here: no git history, in which to look for the last run of .ci/full"
-if ! since=$(git rev-list --count --no-merges "$commit..HEAD" 2>/dev/null); then
-	echo "[SKIP] .ci/full: not here: its last run was at $commit, which this history does not have"
-elif ((since > commits_limit)); then
-	echo "[SKIP] .ci/full: not here: run it; its last run is $since commits old" \
-		"(${found[0]#date: }: ${found[3]#result: })"
-else
-	echo "the last run of .ci/full is $since commits old: ${found[3]#result: }"
-fi
+wanting=
+for suite in $suites; do
+	if [[ -z ${commits[$suite]:-} ]]; then
+		wanting+=", $suite (never run)"
+	elif [[ ${results[$suite]} != passed ]]; then
+		wanting+=", $suite (failed)"
+	elif ! since=$(git rev-list --count --no-merges "${commits[$suite]}..HEAD" 2>/dev/null); then
+		wanting+=", $suite (at a commit that this history does not have)"
+	elif ((since > commits_limit)); then
+		wanting+=", $suite ($since commits old)"
+	fi
+done
+[[ -z $wanting ]] || echo "[SKIP] .ci/full: not here: run ${wanting#, }"
 verdict

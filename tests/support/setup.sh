@@ -156,16 +156,21 @@ need() {
 
 # tell_tally FILE WORDS: what harness.sh has noted there, in short; the last line ends with WORDS.
 tell_tally() {
-	local passed failed
-	passed=$(awk '$1 == "passed" { n += $2 } END { print n + 0 }' "$1")
-	failed=$(awk '$1 == "failed" { n += $2 } END { print n + 0 }' "$1")
 	! grep -q '^skipped ' "$1" || sed -n '1i Skipped:
 		s/^skipped /  /p' "$1"
 	! grep -q '^again ' "$1" || sed -n '1i Passed only at the second try:
 		s/^again /  /p
 		s/^why /    /p' "$1"
-	echo "$passed passed, $failed failed, $(grep -c '^skipped ' "$1") skipped," \
-		"$(grep -c '^again ' "$1") at the second try, in $SECONDS s; $2"
+	echo "$(count_tally "$1"), in $SECONDS s; $2"
+}
+
+count_tally() {
+	awk '$1 == "passed" || $1 == "failed" { n[$1] += $2; next }
+		{ n[$1]++ }
+		END {
+			printf "%d passed, %d failed, %d skipped, %d at the second try\n",
+				n["passed"], n["failed"], n["skipped"], n["again"]
+		}' "$1"
 }
 
 # ---- the server --------------------------------------------------------------
