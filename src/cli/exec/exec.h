@@ -1,15 +1,18 @@
 /* bizlock exec, and the three processes that take part.
  *
- *   wrapper   this program: holds the lock, passes signals on, sends SIGTERM when the lock cannot
- * be renewed in time guard     a small process that starts the command. It sends SIGKILL to all
- * processes that the command has started, when the lease is nearly over that the wrapper last
- * reported, or the wrapper has gone. So a wrapper that is stopped, hangs or was killed by SIGKILL
- *             leaves no process at work without the lock. The guard has a name of its own, so that
- *             "pkill bizlock" does not find it.
- *   command   the program that is run, the leader of a process group. The guard is in that group,
- *             too: it gets the signals that the command gets, and reports them to the wrapper. The
- *             command dies with the guard by PR_SET_PDEATHSIG, which does not reach the command's
- *             children, and which the kernel clears for a set-user-ID program.
+ * The wrapper is this program. It holds the lock and passes signals on. It sends SIGTERM when the
+ * lock cannot be renewed in time.
+ *
+ * The guard is a small process that starts the command. It sends SIGKILL to all processes that the
+ * command has started, when the lease is nearly over that the wrapper last reported, or when the
+ * wrapper has gone. So a wrapper that is stopped, hangs or was killed by SIGKILL leaves no process
+ * at work without the lock. The guard has a name of its own, so that "pkill bizlock" does not find
+ * it.
+ *
+ * The command is the program that is run, the leader of a process group. The guard is in that
+ * group, too: it gets the signals that the command gets, and reports them to the wrapper. The
+ * command dies with the guard by PR_SET_PDEATHSIG, which does not reach the command's children, and
+ * which the kernel clears for a set-user-ID program.
  *
  * Processes whose parents have ended become children of the guard, or of the wrapper if the guard
  * has gone. So all processes of the command can be found, whatever sessions and groups they make,
@@ -141,7 +144,8 @@ struct cli_exec {
 	int life;           /* pidfd of the command; -1: its end is known, or there is no pidfd */
 	int64_t over_ms;    /* since when its end is known; 0: it is not */
 	bool ended;         /* the command has ended, and its status is known */
-	bool unguarded;     /* the guard was killed */
+	bool guard_stuck;   /* the guard was stopped, and we killed it after the command's end */
+	bool unguarded;     /* the guard was killed, by somebody else */
 	bool awaits_tty;    /* the command stays stopped, because it does not have the terminal */
 	bool ending;        /* SIGTERM was sent, because the lock could not be renewed */
 	int64_t kill_at_ms; /* if ending: when to kill, by CLOCK_BOOTTIME */

@@ -285,7 +285,7 @@ static void lose_guard(struct cli_exec *x)
 	int64_t until = cli_exec_now_ms() + PATIENCE_MS;
 	siginfo_t info = {0};
 
-	x->unguarded = !x->over_ms;
+	x->unguarded = !x->guard_stuck;
 	/* The guard closes its files a moment before the command becomes our child. */
 	while ((waitid(P_PID, (id_t)x->child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
 	        !info.si_pid) &&
@@ -303,8 +303,10 @@ static void look_at_life(struct cli_exec *x, bool is_over)
 		close(x->life);
 		x->life = -1;
 	}
-	if (x->over_ms && cli_exec_now_ms() - x->over_ms > PATIENCE_MS)
+	if (x->over_ms && cli_exec_now_ms() - x->over_ms > PATIENCE_MS) {
+		x->guard_stuck = true;
 		kill(x->guard.pid, SIGKILL);
+	}
 }
 
 void cli_exec_take_reports(struct cli_exec *x)
