@@ -477,6 +477,11 @@ static struct bl_conn *pick_to_sleep(struct bl_pool *p)
 	return NULL;
 }
 
+bool bl_pool_can_sleep_at_bell(struct bl_pool *p, bool hot)
+{
+	return bl_pool_has_room_at_bells(p, hot) && pick_to_sleep(p);
+}
+
 /* Lends c for a sleep that can last. *count: the connections that are lent so. */
 static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
                          struct bl_conn **ret, struct bl_err *err)

@@ -150,6 +150,7 @@ void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c);
 
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot);
+bool bl_pool_can_sleep_at_bell(struct bl_pool *p, bool hot); /* and a connection is idle */
 
 /* The same for the watch thread, which may have a quarter of the connections: none of fewer than 4.
  * *ret NULL: there is none now. The next one is kept for the watch thread, which has to ask

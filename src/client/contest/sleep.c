@@ -55,6 +55,7 @@ static int sleep_at_bell(struct bl_contest *c, bl_time until, bool *ret_none)
 	*ret_none = rc == BIZLOCK_OK && !c->conn;
 	if (!c->conn)
 		return rc;
+	bl_watch_promote(b);
 	rc = sleep_on(c, c->conn, until);
 	bl_pool_bell_over(&b->pool);
 	bl_pool_put(&b->pool, c->conn);

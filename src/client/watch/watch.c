@@ -117,9 +117,9 @@ void bl_watch_promote(struct bizlock *b)
 {
 	struct bl_watch_wait *wait = NULL;
 
-	if (bl_pool_has_room_at_bells(&b->pool, true))
+	if (bl_pool_can_sleep_at_bell(&b->pool, true))
 		wait = oldest_wait(b, true);
-	if (!wait && bl_pool_has_room_at_bells(&b->pool, false))
+	if (!wait && bl_pool_can_sleep_at_bell(&b->pool, false))
 		wait = oldest_wait(b, false);
 	if (wait)
 		bl_watch_answer(wait, BL_WATCH_DIRECT);

@@ -75,7 +75,6 @@ static void judge(struct bizlock *b, struct bl_watcher *w, size_t n, bl_time now
 			wait->until = now + wait->watched.left_us * 1000;
 			if (wait->watched.passed) {
 				bl_yields_note_hot(&b->yields, wait->watched.key);
-				bl_watch_promote(b);
 				if (wait->woken && bl_pool_has_room_at_bells(&b->pool, true))
 					bl_watch_answer(wait, BL_WATCH_DIRECT);
 			}
@@ -143,6 +142,7 @@ void bl_watcher_tend(struct bizlock *b, struct bl_watcher *w)
 	w->grown = false;
 	if (rc == BIZLOCK_OK && n > 0)
 		judge(b, w, n, bl_now());
+	bl_watch_promote(b); /* also where all connections were in use at an earlier look */
 	if (rc == BIZLOCK_OK)
 		rc = put_to_sleep(b, w, sort_out(w), bl_now());
 	if (rc != BIZLOCK_OK)
