@@ -6,7 +6,7 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 export LC_ALL=C.UTF-8 # a subject's length is in characters
-shopt -s nocasematch extglob
+shopt -s nocasematch
 
 subject_limit=72
 area='[a-z0-9_.-]+(/[a-z0-9_.-]+)*'
@@ -39,7 +39,7 @@ check() {
 		object "$1: a subject of ${#2} characters; it is to have fewer than $subject_limit: $2"
 	if [[ ! $2 =~ $form ]]; then
 		object "$1: a subject that is not \"area/file: what\": $2"
-	elif [[ -n $4 ]]; then
+	elif [[ -n ${4//[[:space:]]} ]]; then
 		IFS=', ' read -ra areas <<<"${BASH_REMATCH[1]}"
 		for area in "${areas[@]}"; do
 			names_one "$area" "$4" || object "$1: changes no file of \"$area\": $2"
@@ -58,6 +58,6 @@ rule=$(git log --diff-filter=A --format=%H -- tests/check/commits.sh | tail -n 1
 log=$(git -c core.quotePath=false log --no-merges --ancestry-path --name-only --no-renames \
 	--format=$'\x1e%h\x1f%s\x1f%b\x1f' "$rule..HEAD")
 while IFS=$'\x1f' read -r -d $'\x1e' hash subject body paths; do
-	[[ -z $hash ]] || check "$hash" "$subject" "$body" "${paths##*([[:space:]])}"
+	[[ -z $hash ]] || check "$hash" "$subject" "$body" "$paths"
 done <<<"$log"$'\x1e'
 verdict
