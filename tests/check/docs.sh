@@ -28,7 +28,7 @@ check_test() {
 	esac || object "$file: there is no test $2"
 }
 
-for file in ./*.md docs/*.md examples/*.md tests/bench/*.md; do
+for file in ./*.md docs/*.md examples/*.md tests/*/*.md; do
 	while read -r link; do
 		check_link "$file" "$link"
 	done < <(grep -oE '\]\([^) ]+\)' "$file" | sed 's/^](//; s/)$//' | grep -v '^https\?:' || true)
@@ -39,6 +39,14 @@ for file in ./*.md docs/*.md examples/*.md tests/bench/*.md; do
 		check_test "$file" "$test"
 	done < <(grep -oE '`([a-z_]+::[a-z_*]+|(fault|stress)\.[a-z_]+)`' "$file" | tr -d '`' || true)
 done
+# The steps of the models are functions.
+file=tests/model/README.md
+while read -r path; do
+	[[ -e src/$path ]] || object "$file: there is no src/$path"
+done < <(grep -oE '`[a-z_]+/[a-z_/]+\.[ch]`' "$file" | tr -d '`' | sort -u)
+while read -r function; do
+	grep -rqE "\b$function\(" src --include='*.[ch]' || object "$file: there is no function $function()"
+done < <(grep -oE '`[a-z_]+\(\)`' "$file" | tr -d '`()' | sort -u)
 for file in src/man/*.[1-8]; do
 	while read -r test; do
 		check_test "$file" "$test"
