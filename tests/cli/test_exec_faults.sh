@@ -182,10 +182,11 @@ test_a_server_that_is_full_is_waited_for() {
 	expect_out done
 }
 
+# A key of its own: the row that another test may have left would be taken by an UPDATE.
 test_the_servers_last_words_are_told() {
 	sql "CREATE TRIGGER refuse BEFORE UPDATE ON biz_lock FOR EACH ROW
 		SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no room for this'"
-	run "$program" exec --lease 2s job a -- sleep 60
+	run "$program" exec --lease 2s job words -- sleep 60
 	sql "DROP TRIGGER refuse"
 	expect_equal "$code" 80
 	expect_err 'no room for this \(1644\)'
