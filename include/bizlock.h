@@ -158,7 +158,8 @@ extern "C" {
  *
  * OK           done
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
- * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked
+ * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked.
+ *              With any wait_ms: the server's answer came after the lease
  * CANCELLED    bizlock_interrupt(), bizlock_stop(), bizlock_close() or bizlock_cancel()
  *              ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken

@@ -124,10 +124,17 @@ static int check_fences(struct bl_contest *c)
 	return BIZLOCK_OK;
 }
 
+/* Has the lease ended before the answer came? */
+static bool note_late(struct bl_contest *c)
+{
+	c->late = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) <= bl_now();
+	return c->late;
+}
+
 /* Are the rows still ours? They may have been broken, and we may have slept through the lease. */
 int bl_attempt_won(struct bl_contest *c)
 {
-	bool ours = bl_lease_end(c->sent, c->request->lease_ms * 1000LL) > bl_now();
+	bool ours = !note_late(c);
 
 	for (size_t i = 0; c->n > 1 && i < c->n; i++)
 		ours &= c->goals[i]->seen;
@@ -200,8 +207,12 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 	rc = bl_take_again(&conn->session, &claim, c->goals, c->n, bell_here ? c->call->bell : NULL,
 	                   &ours, c->call->err);
 	bl_lock(c->client);
-	if (rc != BIZLOCK_OK || !ours)
-		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (!ours) {
+		note_late(c);
+		return BL_AGAIN;
+	}
 	for (size_t i = 0; i < c->n && c->n > 1; i++)
 		if (c->goals[i]->shared)
 			return BL_AGAIN;

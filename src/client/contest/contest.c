@@ -9,6 +9,7 @@
  * holds, which are ACQUIRING and busy. */
 #include "client/contest/contest.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,13 +25,19 @@
  * been idle, and closed by a server that is back by now. */
 #define TRY_FAILURES 3
 
-/* BUSY or TIMEOUT, naming the holder. */
+/* BUSY or TIMEOUT, naming the holder. A server that is slower than the lease is short has no holder
+ * to blame. */
 static int refuse(struct bl_contest *c)
 {
 	int rc = c->request->once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT;
 	const struct bl_key *key = &c->blocker->call.key;
 	char holder[BL_ROW_TEXT_MAX];
 
+	if (c->late && c->row->left_us <= 0 && !c->row->locked)
+		return bl_err_set(c->call->err, BIZLOCK_TIMEOUT,
+		                  "free, but each answer of the server came after the lease of "
+		                  "%" PRIu32 " ms",
+		                  c->request->lease_ms);
 	bl_row_describe(c->row, holder, sizeof(holder));
 	bl_err_set(c->call->err, rc, "%s", holder);
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);

@@ -101,7 +101,7 @@ Test(asking, a_dead_holder_is_taken_over)
 	bizlock *b = client(NULL), *other = client(NULL);
 	struct ask a;
 
-	expect(OK, other, acquire(other, "k", .lease_ms = 100, .owner = "other"));
+	expect(OK, other, acquire(other, "k", .lease_ms = 100, .wait_ms = -1, .owner = "other"));
 	ask_for(&a, b, "k", "task", .wait_ms = -1);
 	ask_ends(OK, &a);
 	cr_assert_eq(a.grant.flags, BIZLOCK_TOOK_OVER);

@@ -163,7 +163,7 @@ Test(combining, what_is_stale_is_taken_over)
 	struct crew c;
 
 	crew_begin(&c, "on");
-	expect(OK, c.stranger, acquire(c.stranger, c.ids[3], .lease_ms = 100));
+	expect(OK, c.stranger, acquire(c.stranger, c.ids[3], .lease_ms = 100, .wait_ms = -1));
 	lease_is_over(c.ids[3]);
 	crew_all_together(&c);
 	crew_all_are(&c, BIZLOCK_OK);

@@ -343,7 +343,7 @@ Test(handover_text, what_is_lost_cannot_be_exported)
 	expect(OK, b, bizlock_break(b, KEY("broken"), grant.fence));
 	expect(LOST, a, bizlock_export(a, KEY("broken"), NULL, text, sizeof(text)));
 	expect(LOST, a, bizlock_release(a, KEY("broken"), NULL, NULL));
-	expect(OK, a, acquire(a, "over", .lease_ms = 150));
+	expect(OK, a, acquire(a, "over", .lease_ms = 150, .wait_ms = -1));
 	lease_is_over("over");
 	expect(LOST, a, bizlock_export(a, KEY("over"), NULL, text, sizeof(text)));
 	expect(LOST, a, bizlock_release(a, KEY("over"), NULL, NULL));

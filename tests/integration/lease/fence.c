@@ -11,7 +11,7 @@ static uint64_t take_for(bizlock *b, uint32_t lease_ms, uint64_t last)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire(b, "k", .lease_ms = lease_ms, .grant = &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = lease_ms, .wait_ms = -1, .grant = &grant));
 	cr_assert_gt(grant.fence, last);
 	return grant.fence;
 }

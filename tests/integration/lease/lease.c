@@ -391,3 +391,17 @@ Test(own_lease, the_servers_time_zone_does_not_matter)
 	lease_is_over("short");
 	expect(OK, stranger, acquire(stranger, "short"));
 }
+
+/* Nobody is in the way but the server. */
+Test(lease, one_that_ends_before_the_answer_is_no_other_contenders)
+{
+	bizlock *b = client(NULL);
+
+	db_run(world.admin, "CREATE TRIGGER slow BEFORE INSERT ON biz_lock FOR EACH ROW "
+	                    "SET NEW.note = SLEEP(0.15)");
+	db_run(world.admin, "CREATE TRIGGER slower BEFORE UPDATE ON biz_lock FOR EACH ROW "
+	                    "SET NEW.note = SLEEP(0.15)");
+	expect(TIMEOUT, b, acquire(b, "k", .lease_ms = 100));
+	cr_assert(strstr(bizlock_errmsg(b), "came after the lease of 100 ms"), "%s",
+	          bizlock_errmsg(b));
+}

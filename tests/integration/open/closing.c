@@ -119,7 +119,7 @@ Test(closing, does_not_release_what_others_took_over)
 	bizlock *b = client_open(&world, NULL), *stranger = client(NULL);
 	const char *before;
 
-	expect(OK, b, acquire(b, "k", .lease_ms = 300));
+	expect(OK, b, acquire(b, "k", .lease_ms = 300, .wait_ms = -1));
 	lease_is_over("k");
 	expect(OK, stranger, acquire(stranger, "k"));
 	before = row_text("k");

@@ -63,7 +63,7 @@ Test(mend, each_shows_stale_ones_too)
 {
 	struct seen s = {.b = client(NULL)};
 
-	expect(OK, s.b, acquire(s.b, "k", .lease_ms = 100));
+	expect(OK, s.b, acquire(s.b, "k", .lease_ms = 100, .wait_ms = -1));
 	lease_is_over("k");
 	expect(OK, s.b, bizlock_each(s.b, NULL, see, &s));
 	cr_assert_eq(s.rows, 1);

@@ -114,7 +114,7 @@ Test(reap, the_next_holder_of_a_purged_lock_gets_a_larger_fence)
 	bizlock_grant first = BIZLOCK_GRANT_INIT, second = BIZLOCK_GRANT_INIT;
 
 	opts.older_than_ms = 0;
-	expect(OK, a, acquire(a, "k", .lease_ms = 100, .grant = &first));
+	expect(OK, a, acquire(a, "k", .lease_ms = 100, .wait_ms = -1, .grant = &first));
 	lease_is_over("k");
 	expect_reaped(b, &opts, .leases = 1);
 	expect(OK, b, acquire(b, "k", .grant = &second));

@@ -193,7 +193,7 @@ static uint64_t take_and_lose(bizlock *b, uint64_t last)
 {
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	expect(OK, b, acquire(b, "k", .lease_ms = 100, .grant = &grant));
+	expect(OK, b, acquire(b, "k", .lease_ms = 100, .wait_ms = -1, .grant = &grant));
 	cr_assert_gt(grant.fence, last);
 	lease_is_over("k");
 	return grant.fence;

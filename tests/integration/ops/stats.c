@@ -131,8 +131,8 @@ Test(stats, a_takeover_and_what_is_lost_by_it)
 	bizlock *a = client(NULL), *b = client(NULL);
 	bizlock_numbers na, nb = numbers_of(b);
 
-	expect(OK, a, acquire(a, "k", .lease_ms = 200));
-	expect(OK, a, acquire(a, "k", .lease_ms = 200));
+	expect(OK, a, acquire(a, "k", .lease_ms = 200, .wait_ms = -1));
+	expect(OK, a, acquire(a, "k", .lease_ms = 200, .wait_ms = -1));
 	lease_is_over("k");
 	eventually(numbers_of(a).lost == 1);
 	na = numbers_of(a);

@@ -118,7 +118,7 @@ static void contend(bizlock *a, bizlock *b)
 	cr_assert_gt(call.grant.fence, first.fence);
 	expect(OK, a, bizlock_break(a, KEY("k"), call.grant.fence));
 	expect(LOST, b, bizlock_release(b, KEY("k"), "task", NULL));
-	expect(OK, a, acquire(a, "k", .lease_ms = 100, .grant = &first));
+	expect(OK, a, acquire(a, "k", .lease_ms = 100, .wait_ms = -1, .grant = &first));
 	lease_is_over("k");
 	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
 	cr_assert(grant.flags == BIZLOCK_TOOK_OVER && grant.fence > first.fence);

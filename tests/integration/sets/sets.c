@@ -345,8 +345,8 @@ static void some_are_stale(const char *queue)
 	struct keyset s;
 
 	keyset_make(&s, 6, queue);
-	expect(OK, a, acquire(a, s.ids[1], .lease_ms = 150));
-	expect(OK, a, acquire(a, s.ids[4], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[1], .lease_ms = 150, .wait_ms = -1));
+	expect(OK, a, acquire(a, s.ids[4], .lease_ms = 150, .wait_ms = -1));
 	lease_is_over(s.ids[1]);
 	lease_is_over(s.ids[4]);
 	keyset_reverse(&s);
@@ -383,7 +383,7 @@ Test(sets, a_set_that_fails_takes_nothing_over)
 	struct keyset s;
 
 	keyset_make(&s, 3, "k");
-	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150, .wait_ms = -1));
 	expect(OK, a, acquire(a, s.ids[2], .lease_ms = LEASE_MS));
 	lease_is_over(s.ids[0]);
 	expect(BUSY, b, keyset_acquire(b, &s));

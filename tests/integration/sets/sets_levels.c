@@ -183,7 +183,7 @@ Test(sets_levels, a_lease_that_is_over_is_lost_for_the_set)
 	struct keyset s;
 
 	keyset_make(&s, 1, "k");
-	expect(OK, b, acquire(b, s.ids[0], .lease_ms = 150));
+	expect(OK, b, acquire(b, s.ids[0], .lease_ms = 150, .wait_ms = -1));
 	lease_is_over(s.ids[0]);
 	one_is_lost(b, &s);
 }

@@ -158,8 +158,8 @@ Test(sets_life, what_was_taken_over_counts)
 	struct keyset s;
 
 	keyset_make(&s, 4, "k");
-	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150));
-	expect(OK, a, acquire(a, s.ids[3], .lease_ms = 150));
+	expect(OK, a, acquire(a, s.ids[0], .lease_ms = 150, .wait_ms = -1));
+	expect(OK, a, acquire(a, s.ids[3], .lease_ms = 150, .wait_ms = -1));
 	lease_is_over(s.ids[0]);
 	lease_is_over(s.ids[3]);
 	expect(OK, b, keyset_acquire(b, &s, .lease_ms = LEASE_MS));

@@ -126,7 +126,7 @@ TX_TEST(before_grant, no_way_to_get_the_lock_is_left_out)
 		MYSQL *tx = tx_of_form(form);
 		struct call next;
 
-		expect(OK, a, acquire(a, "k", .lease_ms = 300));
+		expect(OK, a, acquire(a, "k", .lease_ms = 300, .wait_ms = -1));
 		tx_begin(tx, 1 + form);
 		lease_is_over("k");
 		expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
