@@ -434,6 +434,12 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_export(bizlock *, bizlock_key, const 
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, const char *owner,
                                                   bizlock_grant *ret);
 
+/* Says of which lock `text` is, for an importer that was told no more: ret_type has
+ * BIZLOCK_TYPE_MAX + 1 bytes, ret_id has BIZLOCK_ID_MAX + 1. Asks no server, and needs no prior
+ * open, so that the text may have been imported, and the lease be over. INVALID, MISUSE. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_exported_key(bizlock *, const char *text, char *ret_type,
+                                                        char *ret_id);
+
 /* Wakes every waiting thread of this client; their calls answer CANCELLED. A call that is about to
  * wait, or starts later, waits as usual: where a signal is to end the program, use bizlock_stop().
  * Async-signal-safe. */

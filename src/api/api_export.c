@@ -1,4 +1,6 @@
 /* The public door of export and import. */
+#include <string.h>
+
 #include "api/args.h"
 #include "api/door.h"
 #include "client/request/export.h"
@@ -42,4 +44,22 @@ int bizlock_import(bizlock *b, const char *text, const char *owner, bizlock_gran
 	if (rc == BIZLOCK_OK && ret)
 		bl_args_give(ret, &grant, sizeof(grant));
 	return bl_door_called(&call, "import", rc);
+}
+
+int bizlock_exported_key(bizlock *b, const char *text, char *ret_type, char *ret_id)
+{
+	struct bl_err *err = bl_door_error();
+	struct bl_ticket ticket;
+	int rc = bl_args_given(ret_type, "ret_type", err);
+
+	if (rc == BIZLOCK_OK)
+		rc = bl_args_given(ret_id, "ret_id", err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_ticket_read(text, &ticket, err);
+	rc = bl_door_visit(b, "exported_key", err, rc);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	memcpy(ret_type, ticket.key.type, ticket.key.type_len + 1u);
+	memcpy(ret_id, ticket.key.id, ticket.key.id_len + 1u);
+	return bl_door_out(b, "exported_key", err, BIZLOCK_OK);
 }

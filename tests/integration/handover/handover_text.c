@@ -49,7 +49,7 @@ static void goes_over(bizlock *a, bizlock *b, bizlock_key key, const char *owner
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 	bizlock_grant given = BIZLOCK_GRANT_INIT, got = BIZLOCK_GRANT_INIT;
-	char text[BIZLOCK_EXPORT_MAX];
+	char text[BIZLOCK_EXPORT_MAX], type[BIZLOCK_TYPE_MAX + 1], id[BIZLOCK_ID_MAX + 1];
 
 	opts.owner = owner;
 	opts.note = key.biz_id;
@@ -58,6 +58,9 @@ static void goes_over(bizlock *a, bizlock *b, bizlock_key key, const char *owner
 	memset(text, '\xff', sizeof(text));
 	expect(OK, a, bizlock_export(a, key, owner, text, sizeof(text)));
 	expect_plain(text);
+	expect(OK, b, bizlock_exported_key(b, text, type, id));
+	cr_assert_str_eq(type, key.biz_type);
+	cr_assert_str_eq(id, key.biz_id);
 	expect(OK, b, bizlock_import(b, text, owner, &got));
 	cr_assert_eq(got.fence, given.fence);
 	cr_assert_eq(got.lease_ms, given.lease_ms);
@@ -94,6 +97,30 @@ Test(handover_text, a_short_key_has_a_short_one)
 
 	exporter(text);
 	cr_assert_lt(strlen(text), 256, "%s", text);
+}
+
+/* The text alone says of which lock it is, before a server is asked, and after. */
+Test(handover_text, its_key_can_be_read)
+{
+	char text[BIZLOCK_EXPORT_MAX], type[BIZLOCK_TYPE_MAX + 1] = "-",
+	                                                       id[BIZLOCK_ID_MAX + 1] = "-";
+	bizlock *b = client(NULL), *fresh;
+
+	exporter(text);
+	cr_assert(bizlock_new(&fresh) == BIZLOCK_OK);
+	expect(INVALID, fresh, bizlock_exported_key(fresh, "bizlock1:", type, id));
+	expect(INVALID, fresh, bizlock_exported_key(fresh, NULL, type, id));
+	expect(INVALID, fresh, bizlock_exported_key(fresh, text, NULL, id));
+	expect(INVALID, fresh, bizlock_exported_key(fresh, text, type, NULL));
+	cr_assert_str_eq(type, "-");
+	cr_assert_str_eq(id, "-");
+	expect(OK, fresh, bizlock_exported_key(fresh, text, type, id));
+	cr_assert_str_eq(id, "k");
+	bizlock_close(fresh);
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	expect(OK, b, bizlock_exported_key(b, text, type, id));
+	expect(OK, b, bizlock_release(b, (bizlock_key){type, id}, NULL, NULL));
+	cr_assert(no_row(&world, KEY("k")));
 }
 
 /* ---- a buffer that is too small --------------------------------------------------- */
