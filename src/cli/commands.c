@@ -28,6 +28,12 @@ static int help(struct cli *c)
 const struct cli_command cli_commands[] = {
         {"exec", "BIZ_TYPE BIZ_ID -- COMMAND [ARGUMENT...]", "Run a command under a lock", 0, 2,
          cli_exec_options, cli_exec_more, cli_exec},
+        {"acquire", "BIZ_TYPE BIZ_ID", "Acquire a lock for longer than a command; print a ticket",
+         2, 2, cli_acquire_options, cli_acquire_more, cli_acquire},
+        {"renew", "TICKET", "Renew that lock; print the next ticket", 1, 1, cli_renew_options,
+         cli_renew_more, cli_renew},
+        {"release", "TICKET", "Release that lock", 1, 1, cli_release_options, cli_release_more,
+         cli_release},
         {"list", "", "Show all locks", 0, 0, cli_list_options, cli_list_more, cli_list},
         {"show", "BIZ_TYPE BIZ_ID", "Show one lock, and who waits for it", 2, 2, cli_show_options,
          cli_show_more, cli_show},

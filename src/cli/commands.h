@@ -10,6 +10,9 @@
 	extern const char cli_##name##_more[];
 
 CLI_COMMAND(exec)
+CLI_COMMAND(acquire)
+CLI_COMMAND(renew)
+CLI_COMMAND(release)
 CLI_COMMAND(list)
 CLI_COMMAND(show)
 CLI_COMMAND(watch)

@@ -16,8 +16,8 @@
 	X(BUSY, 75, "somebody else holds the lock (exec: -E chooses another)")                     \
 	X(REFUSED, 76, "the server refused a statement")                                           \
 	X(CONFIG, 78, "option files, user, password, tables or the server do not fit")             \
-	X(LOST, 80, "exec: the lock was lost, the work is half done; reap: its own lock was")      \
-	X(NESTED, 81, "exec: the lock is held by the exec that runs this one")                     \
+	X(LOST, 80, "exec, renew, release: the lock was lost; reap: its own lock was")             \
+	X(NESTED, 81, "exec, acquire: the lock is held by the exec that runs this one")            \
 	X(TIMEOUT, 124, "the lock was not free in time (exec: -E chooses another)")
 
 enum cli_exit {

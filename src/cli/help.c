@@ -43,12 +43,8 @@ void cli_help_all(void)
 	       "Distributed locks in MySQL or MariaDB.\n\n");
 	for (const struct cli_command *command = cli_commands; command->name; command++)
 		printf("  %-10s %s\n", command->name, command->summary);
-	printf("\nbizlock help COMMAND     its options; also COMMAND --help\n"
-	       "bizlock help connection  where the server is; the password\n"
-	       "bizlock help exit-codes\n"
-	       "bizlock --trace COMMAND  say on standard error what it does, and why\n"
-	       "bizlock --version\n\n"
-	       "Durations are 500ms, 1.5s, 5m, 1h or 2d; without a unit, seconds.\n");
+	printf("\nbizlock help COMMAND, help connection (server, password, --trace), help\n"
+	       "exit-codes. Durations are 500ms, 1.5s, 5m, 1h or 2d; without a unit, seconds.\n");
 }
 
 void cli_help_connection(void)

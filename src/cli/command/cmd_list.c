@@ -24,8 +24,9 @@ const struct cli_option cli_list_options[] = {
 };
 
 const char cli_list_more[] =
-        "MODE is exclusive, or shared with slot and limit. OWNER is a thread's number\n"
-        "or a name, HELD the time since the lock was acquired, LEFT what remains of its\n"
+        "MODE is exclusive, or shared with slot and limit. OWNER is a thread's number,\n"
+        "a name, or (ticket): whoever has the ticket that PID made, as bizlock acquire\n"
+        "does. HELD is the time since the lock was acquired, LEFT what remains of its\n"
         "lease by the server's clock. A lock that rests was released, and nobody gets it\n"
         "yet. A row that is stale hinders nobody.\n";
 

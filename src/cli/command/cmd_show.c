@@ -52,6 +52,8 @@ static void show_lock(const struct cli_lock *lock)
 		cli_print("host      %s", o.host);
 		cli_print("pid       %s", o.pid);
 	}
+	if (cli_owner_is_ticket(&o))
+		cli_print("ticket    made by this process; whoever has the ticket has the lock");
 	cli_print("fence     %" PRIu64, lock->fence);
 	cli_print("depth     %" PRIu32, lock->depth);
 	cli_print("held      %s", cli_show_duration(llabs(lock->held_ms), time));

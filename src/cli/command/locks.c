@@ -143,3 +143,13 @@ void cli_owner_read(const char *owner, struct cli_owner *ret)
 	cut(ret->pid, sizeof(ret->pid), at + 1, strspn(at + 1, "0123456789"));
 	cut(ret->host, sizeof(ret->host), last + 1, strlen(last + 1));
 }
+
+/* As bizlock_export() names them; no other owner may have such a name. */
+bool cli_owner_is_ticket(const struct cli_owner *o)
+{
+	static const char begin[] = "export-";
+	size_t len = sizeof(begin) - 1;
+
+	return strncmp(o->name, begin, len) == 0 && strlen(o->name) == len + 16 &&
+	       strspn(o->name + len, "0123456789abcdef") == 16;
+}

@@ -45,6 +45,10 @@ struct cli_owner {
 
 void cli_owner_read(const char *owner, struct cli_owner *ret);
 
+/* The lock was exported: whoever has its ticket has the lock. Process and host are those that made
+ * the ticket. */
+bool cli_owner_is_ticket(const struct cli_owner *o);
+
 enum cli_form { CLI_FORM_TABLE, CLI_FORM_WATCH, CLI_FORM_JSON };
 
 /* The locks as a table, as a table with the number of waiters (watch), or as JSON. width: of the

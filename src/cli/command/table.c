@@ -74,7 +74,10 @@ static const char *owner_name(const struct cli_lock *lock, char buf[CELL_SIZE])
 	struct cli_owner o;
 
 	cli_owner_read(lock->owner, &o);
-	snprintf(buf, CELL_SIZE, "%s", *lock->owner ? o.name : "(resting)");
+	snprintf(buf, CELL_SIZE, "%s",
+	         !*lock->owner             ? "(resting)"
+	         : cli_owner_is_ticket(&o) ? "(ticket)"
+	                                   : o.name);
 	return buf;
 }
 

@@ -7,6 +7,8 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 _bizlock_options() {
 	case $1 in
 	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
+	acquire) echo --wait --nonblock --lease --shared --exclusive --limit --note --verbose ;;
+	renew) echo --lease ;;
 	list) echo --type --held --stale --json ;;
 	show) echo --json ;;
 	watch) echo --type --interval ;;
@@ -19,7 +21,7 @@ _bizlock_options() {
 
 _bizlock_takes_value() {
 	case $1 in
-	-n) [[ $2 != exec ]] ;; # there it is --nonblock
+	-n) [[ $2 != exec && $2 != acquire ]] ;; # there it is --nonblock
 	-[hPSuDwEt] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
 		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
@@ -67,9 +69,9 @@ _bizlock() {
 	elif [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$(_bizlock_options "$command") $_bizlock_connection" -- "$cur"))
 	elif [[ -z $command ]]; then
-		COMPREPLY=($(compgen -W 'exec list show watch break reap migrate grants doctor help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch break reap migrate grants doctor help' -- "$cur"))
 	elif [[ $command == help ]]; then
-		COMPREPLY=($(compgen -W 'exec list show watch break reap migrate grants doctor help
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch break reap migrate grants doctor help
 			connection exit-codes' -- "$cur"))
 	fi
 }

@@ -10,19 +10,18 @@
 #include "cli/commands.h"
 #include "cli/exec/exec.h"
 
-#define WAIT_MAX_MS 31622400000 /* a year */
-#define KILL_MS 2000            /* the kernel may be slow to end a process */
-#define AGAIN_MS 10             /* between two searches for processes to kill */
-#define LEASE_MIN_MS 1000       /* a shorter lease leaves too little time to end a command */
+#define KILL_MS 2000      /* the kernel may be slow to end a process */
+#define AGAIN_MS 10       /* between two searches for processes to kill */
+#define LEASE_MIN_MS 1000 /* a shorter lease leaves too little time to end a command */
 
 /* ---- options -------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct cli_exec_options, field)
 
 const struct cli_option cli_exec_options[] = {
-        {"wait", 'w', CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "DURATION|forever",
+        {"wait", 'w', CLI_WAIT, AT(wait_ms), 0, CLI_EXEC_WAIT_MAX_MS, "DURATION|forever",
          "for the lock; also --timeout. Default: forever"},
-        {"timeout", 0, CLI_WAIT, AT(wait_ms), 0, WAIT_MAX_MS, "DURATION|forever", NULL},
+        {"timeout", 0, CLI_WAIT, AT(wait_ms), 0, CLI_EXEC_WAIT_MAX_MS, "DURATION|forever", NULL},
         {"nonblock", 'n', CLI_FLAG, AT(nonblock), 0, 0, NULL, "fail rather than wait, as -w 0"},
         {"lease", 0, CLI_DURATION, AT(lease_ms), LEASE_MIN_MS, BIZLOCK_LEASE_MAX_MS, "DURATION",
          "1s to 24h, renewed while COMMAND runs; 30s"},
@@ -59,6 +58,27 @@ static int refuse_bare_command(struct cli_exec *x)
 	return code;
 }
 
+int cli_exec_check_options(struct cli_exec *x)
+{
+	const char *name = x->c->command->name;
+
+	if (x->o.shared && x->o.exclusive)
+		return cli_misused(x->c, "%s: --shared or --exclusive, not both", name);
+	if (x->o.limit && x->o.exclusive)
+		return cli_misused(x->c, "%s: --limit or --exclusive, not both", name);
+	if (x->o.nonblock && x->o.wait_ms > 0)
+		return cli_misused(x->c, "%s: --nonblock or --wait, not both", name);
+	if (x->o.nonblock)
+		x->o.wait_ms = 0;
+	return CLI_GO_ON;
+}
+
+void cli_exec_name(struct cli_exec *x, bizlock_key key)
+{
+	x->key = key;
+	snprintf(x->name, sizeof(x->name), "%s/%s", key.biz_type, key.biz_id);
+}
+
 /* Words up to the first "--" are ours. Behind "exec --", a key may begin with a '-'. */
 static int read_words(struct cli_exec *x)
 {
@@ -74,14 +94,9 @@ static int read_words(struct cli_exec *x)
 		code = cli_parse(c, &x->o);
 	if (code != CLI_GO_ON)
 		return code;
-	if (x->o.shared && x->o.exclusive)
-		return cli_misused(c, "exec: --shared or --exclusive, not both");
-	if (x->o.limit && x->o.exclusive)
-		return cli_misused(c, "exec: --limit or --exclusive, not both");
-	if (x->o.nonblock && x->o.wait_ms > 0)
-		return cli_misused(c, "exec: --nonblock or --wait, not both");
-	if (x->o.nonblock)
-		x->o.wait_ms = 0;
+	code = cli_exec_check_options(x);
+	if (code != CLI_GO_ON)
+		return code;
 	if (c->argc == 0 && own + 3 < all && strcmp(argv[own + 3], "--") == 0) {
 		c->argv = &argv[own + 1];
 		own += 3;
@@ -90,8 +105,7 @@ static int read_words(struct cli_exec *x)
 	}
 	if (own + 1 >= all)
 		return cli_misused(c, "exec: no command; it follows a \"--\"");
-	x->key = cli_key(c);
-	snprintf(x->name, sizeof(x->name), "%s/%s", x->key.biz_type, x->key.biz_id);
+	cli_exec_name(x, cli_key(c));
 	x->command = &argv[own + 1];
 	return CLI_GO_ON;
 }
@@ -133,12 +147,13 @@ static int release(struct cli_exec *x)
 
 /* The command has not run, so the lock must not rest: one machine without the program would keep
  * the job from all other machines. A release would make the lock rest. So the hold is broken first,
- * and the release finds it lost. */
+ * and the release finds it lost. An exported hold is broken, too: this client does not hold it any
+ * more. */
 static int release_unused(struct cli_exec *x)
 {
 	int rc = BIZLOCK_OK;
 
-	if (x->o.min_hold_ms > 0)
+	if (x->o.min_hold_ms > 0 || *x->ticket)
 		rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
 	return rc == BIZLOCK_OK ? release(x) : rc;
 }
@@ -242,20 +257,14 @@ static int open_client(struct cli_exec *x)
 	return cli_opened(c, rc);
 }
 
-static int prepare(struct cli_exec *x)
+int cli_exec_begin(struct cli_exec *x)
 {
-	int code = read_words(x);
-
-	if (code != CLI_GO_ON)
-		return code;
-	cli_inherited_note(&x->inherited);
 	x->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (x->wake < 0 || bizlock_set(x->c->lock, "renew", "on") != BIZLOCK_OK ||
 	    bizlock_on_lost(x->c->lock, lost, &x->wake) != BIZLOCK_OK)
 		return cli_give_up(CLI_SYSTEM, "%s",
 		                   x->wake < 0 ? strerror(errno) : bizlock_errmsg(x->c->lock));
-	code = open_client(x);
-	return code == CLI_GO_ON ? cli_exec_refuse_nested(x) : code;
+	return open_client(x);
 }
 
 static int close_client(struct cli_exec *x)
@@ -263,6 +272,14 @@ static int close_client(struct cli_exec *x)
 	bizlock_close(x->c->lock);
 	x->c->lock = NULL;
 	return BIZLOCK_OK;
+}
+
+void cli_exec_end(struct cli_exec *x)
+{
+	if (x->signals < 0)
+		return;
+	cli_exec_leave(x);
+	cli_exec_call(x, close_client);
 }
 
 int cli_exec(struct cli *c)
@@ -279,11 +296,13 @@ int cli_exec(struct cli *c)
 	int code;
 
 	x.c = c;
-	code = prepare(&x);
-	if (code == CLI_GO_ON && !cli_exec_catch(&x, false))
-		code = CLI_SYSTEM;
+	code = read_words(&x);
+	if (code == CLI_GO_ON) {
+		cli_inherited_note(&x.inherited);
+		code = cli_exec_begin(&x);
+	}
 	if (code == CLI_GO_ON)
-		code = cli_exec_acquire(&x);
+		code = cli_exec_acquire(&x, cli_exec_note_owner);
 	if (code == CLI_GO_ON && !cli_exec_catch(&x, true))
 		code = CLI_SYSTEM;
 	if (code == CLI_GO_ON) {
@@ -292,9 +311,6 @@ int cli_exec(struct cli *c)
 		cli_tty_end(&x.tty);
 	}
 	cli_guard_end(&x.guard);
-	if (x.signals >= 0) {
-		cli_exec_leave(&x);
-		cli_exec_call(&x, close_client);
-	}
+	cli_exec_end(&x);
 	return code;
 }

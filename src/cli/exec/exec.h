@@ -1,4 +1,4 @@
-/* bizlock exec, and the three processes that take part.
+/* bizlock exec, and the three processes that take part; and what other commands use of exec.
  *
  * The wrapper is this program. It holds the lock and passes signals on. It sends SIGTERM when the
  * lock cannot be renewed in time.
@@ -92,6 +92,8 @@ void cli_tty_take_back(struct cli_tty *t, bool mend_modes);
 
 /* ---- the command ----------------------------------------------------------------- */
 
+#define CLI_EXEC_WAIT_MAX_MS 31622400000 /* a year */
+
 struct cli_exec_options {
 	int64_t wait_ms, lease_ms, min_hold_ms;
 	uint64_t busy_code;
@@ -130,7 +132,10 @@ struct cli_exec {
 	int64_t began_ms; /* of cli_exec_now_ms(): the wait */
 	bizlock_acquire_opts opts;
 	bizlock_grant grant;
-	char *owner; /* as the row has it */
+	char *owner;                     /* as the row has it */
+	int (*then)(struct cli_exec *x); /* completes the acquisition, in the same call */
+	char ticket[BIZLOCK_EXPORT_MAX]; /* of the commands of tickets; "": the hold is not exported
+	                                  */
 
 	/* The call of the library that is under way, or the last one. */
 	int (*call)(struct cli_exec *x);
@@ -158,10 +163,22 @@ struct cli_exec {
 
 void cli_inherited_note(struct cli_inherited *ret);
 
-/* Both return CLI_GO_ON or an exit code. The first refuses an exec that would wait for an exec
- * around it. */
-int cli_exec_refuse_nested(struct cli_exec *x);
-int cli_exec_acquire(struct cli_exec *x);
+/* Checks the options that exclude each other. CLI_GO_ON or an exit code. */
+int cli_exec_check_options(struct cli_exec *x);
+
+void cli_exec_name(struct cli_exec *x, bizlock_key key);
+
+/* Opens the client. CLI_GO_ON or an exit code. Ended by cli_exec_end(). */
+int cli_exec_begin(struct cli_exec *x);
+
+/* Closes the client, if signals are read by x->signals; else that is left to main(). */
+void cli_exec_end(struct cli_exec *x);
+
+/* Acquires the lock, and completes that by `then`, whose error is an error of the acquisition.
+ * Refuses to wait for an exec around this process. Signals are read by x->signals from here on.
+ * CLI_GO_ON or an exit code. */
+int cli_exec_acquire(struct cli_exec *x, int (*then)(struct cli_exec *x));
+int cli_exec_note_owner(struct cli_exec *x); /* sets x->owner */
 
 /* What is left of the time to wait; -1: no limit. */
 int64_t cli_exec_wait_left_ms(const struct cli_exec *x);
@@ -179,7 +196,7 @@ int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x));
 /* Limits the time of all further calls to a few seconds from now on, in all. */
 void cli_exec_leave(struct cli_exec *x);
 
-/* Releases a lock under which the command has not run. */
+/* Releases a lock under which the command has not run, or whose ticket nobody has got. */
 void cli_exec_give_back(struct cli_exec *x);
 
 struct cli_launch {

@@ -1,4 +1,5 @@
-/* How bizlock exec acquires its lock, and refuses to wait for an exec around it. */
+/* How bizlock exec and bizlock acquire acquire their lock, and refuse to wait for an exec around
+ * them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static bool would_wait_for_itself(const struct sight *s)
 /* An exec that would wait for an exec around it is refused. It is not run under the outer lock,
  * whose lease, minimum and end may differ from what is asked for here. The rows decide, whatever
  * the database: an owner names one client of one process. */
-int cli_exec_refuse_nested(struct cli_exec *x)
+static int refuse_nested(struct cli_exec *x)
 {
 	struct sight s = {.x = x};
 	int rc;
@@ -107,13 +108,18 @@ static int keep_owner(void *arg, const bizlock_info *info)
 	return 1;
 }
 
+int cli_exec_note_owner(struct cli_exec *x)
+{
+	int rc = bizlock_look(x->c->lock, x->key, keep_owner, x);
+
+	return rc == BIZLOCK_OK && !x->owner ? BIZLOCK_LOST : rc;
+}
+
 static int acquire(struct cli_exec *x)
 {
 	int rc = bizlock_acquire(x->c->lock, x->key, &x->opts, &x->grant);
 
-	if (rc == BIZLOCK_OK)
-		rc = bizlock_look(x->c->lock, x->key, keep_owner, x);
-	return rc == BIZLOCK_OK && !x->owner ? BIZLOCK_LOST : rc;
+	return rc == BIZLOCK_OK ? x->then(x) : rc;
 }
 
 static int not_acquired(const struct cli_exec *x, int rc)
@@ -162,10 +168,15 @@ int64_t cli_exec_wait_left_ms(const struct cli_exec *x)
 	return left > 0 ? left : 1;
 }
 
-int cli_exec_acquire(struct cli_exec *x)
+int cli_exec_acquire(struct cli_exec *x, int (*then)(struct cli_exec *x))
 {
-	int rc;
+	int rc = refuse_nested(x);
 
+	if (rc != CLI_GO_ON)
+		return rc;
+	if (!cli_exec_catch(x, false))
+		return CLI_SYSTEM;
+	x->then = then;
 	x->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	x->opts = (bizlock_acquire_opts)BIZLOCK_ACQUIRE_OPTS_INIT;
 	x->opts.wait_ms = cli_exec_wait_left_ms(x);

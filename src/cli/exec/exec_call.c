@@ -1,6 +1,6 @@
-/* Calls of the library by bizlock exec that may wait for a server, and the release of its lock. A
- * server that does not answer must not keep exec from ending or from hearing signals: an init
- * system would wait for exec, and then kill it. */
+/* Calls of the library by bizlock exec, and by acquire, renew and release, that may wait for a
+ * server, and the release of the lock. A server that does not answer must not keep exec from ending
+ * or from hearing signals: an init system would wait for exec, and then kill it. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -82,6 +82,7 @@ static bool await_call(struct cli_exec *x)
 			continue;
 		hear(x);
 	}
+	hear(x); /* a signal may have come together with the answer */
 	return true;
 }
 
