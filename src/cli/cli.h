@@ -117,6 +117,11 @@ char *cli_safe(const char *text);
  * UTF-8 in every locale. */
 char *cli_json_string(const char *text);
 
+/* The same as the value of a label in Prometheus' text format, between its quotes: "\xNN", with its
+ * backslash escaped as every backslash is. UTF-8 in every locale. Texts that differ may have the
+ * same value. To be freed; NULL: out of memory. */
+char *cli_label_value(const char *text);
+
 /* How many of the `len` bytes, which cli_safe() made, fit into `columns` of a terminal. */
 size_t cli_fit(const char *text, size_t len, unsigned columns);
 

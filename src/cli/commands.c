@@ -39,6 +39,8 @@ const struct cli_command cli_commands[] = {
          cli_show_more, cli_show},
         {"watch", "", "Show all locks again and again, and how many wait", 0, 0, cli_watch_options,
          cli_watch_more, cli_watch},
+        {"metrics", "", "Print numbers about the tables for Prometheus", 0, 0, cli_metrics_options,
+         cli_metrics_more, cli_metrics},
         {"break", "BIZ_TYPE BIZ_ID", "Free a lock in place of its holder", 2, 2, cli_break_options,
          cli_break_more, cli_break},
         {"reap", "", "Purge rows that are no longer of use; also: bizlock-reaper", 0, 0,

@@ -12,7 +12,7 @@
 	X(UNREACHABLE, 69, "the database could not be reached, or no longer")                      \
 	X(INTERNAL, 70, "out of memory, or a mistake of this program")                             \
 	X(SYSTEM, 71, "the system refused a process, a terminal or the like")                      \
-	X(OUTPUT, 74, "standard output could not be written")                                      \
+	X(OUTPUT, 74, "standard output, or the file of --output, could not be written")            \
 	X(BUSY, 75, "somebody else holds the lock (exec: -E chooses another)")                     \
 	X(REFUSED, 76, "the server refused a statement")                                           \
 	X(CONFIG, 78, "option files, user, password, tables or the server do not fit")             \

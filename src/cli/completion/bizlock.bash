@@ -12,6 +12,7 @@ _bizlock_options() {
 	list) echo --type --held --stale --json ;;
 	show) echo --json ;;
 	watch) echo --type --interval ;;
+	metrics) echo --output ;;
 	break) echo --fence --yes ;;
 	reap) echo --older-than --batch --pause --max --dry-run --json --quiet ;;
 	migrate) echo --dry-run --status --raise-fences ;;
@@ -25,7 +26,7 @@ _bizlock_takes_value() {
 	-[hPSuDwEt] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
 		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
-		--fence | --older-than | --batch | --pause | --max) ;;
+		--fence | --older-than | --batch | --pause | --max | --output) ;;
 	*) return 1 ;;
 	esac
 }
@@ -51,7 +52,7 @@ _bizlock() {
 		fi
 	done
 	case $prev in
-	-S | --socket | --defaults-file | --ssl-ca | --ssl-cert | --ssl-key)
+	-S | --socket | --defaults-file | --ssl-ca | --ssl-cert | --ssl-key | --output)
 		COMPREPLY=($(compgen -f -- "$cur"))
 		return
 		;;
@@ -69,9 +70,9 @@ _bizlock() {
 	elif [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$(_bizlock_options "$command") $_bizlock_connection" -- "$cur"))
 	elif [[ -z $command ]]; then
-		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch break reap migrate grants doctor help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch metrics break reap migrate grants doctor help' -- "$cur"))
 	elif [[ $command == help ]]; then
-		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch break reap migrate grants doctor help
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch metrics break reap migrate grants doctor help
 			connection exit-codes' -- "$cur"))
 	fi
 }

@@ -1,4 +1,5 @@
-/* Makes text of strangers safe to show: escapes, JSON strings, width on a terminal. */
+/* Makes text of strangers safe to show: escapes, JSON strings, labels of metrics, width on a
+ * terminal. */
 #include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,35 @@ char *cli_json_string(const char *text)
 	}
 	*to++ = '"';
 	*to = '\0';
+	return ret;
+}
+
+/* ---- labels of metrics --------------------------------------------------------------------- */
+
+#define LABEL_ESCAPE_SIZE 5 /* of \\xNN */
+
+char *cli_label_value(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	char *ret = malloc(LABEL_ESCAPE_SIZE * strlen(text) + 1), *to = ret;
+
+	while (ret && *at) {
+		uint32_t point = 0;
+		size_t len = decode(at, &point);
+
+		if (len == 1 && (point == '"' || point == '\\'))
+			*to++ = '\\';
+		if (len > 0 && harmless(point)) {
+			memcpy(to, at, len);
+			to += len;
+			at += len;
+			continue;
+		}
+		for (len = len ? len : 1; len > 0; len--, at++, to += LABEL_ESCAPE_SIZE)
+			snprintf(to, LABEL_ESCAPE_SIZE + 1, "\\\\x%02x", *at);
+	}
+	if (ret)
+		*to = '\0';
 	return ret;
 }
 
