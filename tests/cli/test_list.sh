@@ -193,6 +193,18 @@ test_a_table_fits_the_terminal() {
 	expect_equal "$(screen | grep -c 'a long note')" 1
 }
 
+# docs/picture.sh draws it anew.
+test_the_picture_of_the_readme_shows_the_columns_of_today() {
+	local heads
+	hold job a
+	mapfile -t heads < <(sed -nE 's/.* class="head" .*>(TYPE.*)<.*/\1/p' "$root/docs/list.svg" | tr -s ' ')
+	expect 0 "$program" list
+	expect_equal "${heads[0]}" "$(head -n 1 "$out" | tr -s ' ')"
+	terminal "$program watch" 120
+	await_screen '^job'
+	expect_equal "${heads[1]}" "$(screen | grep '^TYPE' | tr -s ' ')"
+}
+
 test_tables_that_are_not_there() {
 	local command
 	for command in list "show job a" "break job a --fence 1"; do
