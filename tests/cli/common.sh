@@ -214,9 +214,9 @@ own_server() {
 	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf
 }
 
-# Removes what a test has left, whether it passed or not.
+# end_test [CODE]: removes what a test has left, whether it passed or not.
 end_test() {
-	local code=$? left
+	local code=${1:-$?} left
 	set +e
 	left="$(jobs -p) ${child:-} ${grandchild:-}"
 	{ kill -KILL $left && wait; } 2>/dev/null
