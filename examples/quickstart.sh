@@ -2,7 +2,7 @@
 # examples/quickstart.sh [arguments of inventory]
 #
 # Installs what is missing (Debian, Ubuntu; MariaDB, unless MySQL is installed),
-# builds, starts a private server in a temporary folder, applies sql/001_init.sql
+# builds, starts a private server in a temporary folder, applies the files of sql/
 # to a database bizlock_demo, lets many processes sell one stock without and with
 # a lock, and cleans up.
 #
@@ -46,7 +46,7 @@ if server_is_given; then
 fi
 begin_server
 sql -e "CREATE DATABASE IF NOT EXISTS bizlock_demo"
-sql bizlock_demo <"$root/sql/001_init.sql"
+cat "$root"/sql/*.sql | sql bizlock_demo
 
 echo "-- inventory"
 export BIZLOCK_SOCKET=${BIZLOCK_TEST_SOCKET:-}

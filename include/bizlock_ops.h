@@ -1,5 +1,5 @@
-/* bizlock for operators: list, inspect and break locks, see who waits, purge rows,
- * read counters, trace, check a server, set up tables. bizlock.h includes this file;
+/* bizlock for operators: list, inspect and break locks, see who waits, record runs of jobs, purge
+ * rows, read counters, trace, check a server, set up tables. bizlock.h includes this file;
  * the rules of bizlock.h hold here too. */
 #ifndef BIZLOCK_OPS_H
 #define BIZLOCK_OPS_H
@@ -78,6 +78,98 @@ typedef struct bizlock_waiter {
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_waiters(bizlock *, const bizlock_key *keys, size_t n,
                                                    int (*fn)(void *arg, const bizlock_waiter *),
                                                    void *arg);
+
+/* ---- runs ----------------------------------------------------------------- */
+
+/* What is remembered of a job that runs under a lock, such as a nightly one: its last run, when a
+ * run last succeeded, and counts. A key has one row of the table biz_run, which is written when a
+ * run begins and when it ends. A hold has one run. The lock must be held exclusively, because
+ * sharers would have several runs at a time.
+ *
+ *     bizlock_run_result result = BIZLOCK_RUN_RESULT_INIT;
+ *
+ *     if (bizlock_run_begin(lock, key, NULL) != BIZLOCK_OK)
+ *         fprintf(stderr, "not recorded: %s\n", bizlock_errmsg(lock)); // and go on
+ *     // ... the work; before bizlock_release():
+ *     result.outcome = BIZLOCK_RUN_DONE;
+ *     rc = bizlock_run_end(lock, key, NULL, &result);
+ *
+ * Acquisitions never wait for this table. */
+
+/* How a run ended.
+ *
+ * RUNNING  it has not: its process holds the lock
+ * DONE     it succeeded
+ * FAILED   it failed
+ * LOST     it ended, and did not hold the lock any more
+ * DIED     its process ended without a word, and its lease is over; only read, never written */
+enum bizlock_outcome {
+	BIZLOCK_RUN_RUNNING,
+	BIZLOCK_RUN_DONE,
+	BIZLOCK_RUN_FAILED,
+	BIZLOCK_RUN_LOST,
+	BIZLOCK_RUN_DIED
+};
+
+typedef struct bizlock_run_result {
+	size_t size;          /* sizeof(bizlock_run_result) */
+	uint32_t outcome;     /* BIZLOCK_RUN_DONE, BIZLOCK_RUN_FAILED or BIZLOCK_RUN_LOST */
+	int32_t exit_code;    /* of a process, 0 or more; -1: it has none */
+	uint32_t exit_signal; /* that ended a process; 0: none */
+	uint32_t reserved;    /* 0 */
+} bizlock_run_result;
+
+#define BIZLOCK_RUN_RESULT_INIT                                                                    \
+	{                                                                                          \
+		sizeof(bizlock_run_result), BIZLOCK_RUN_FAILED, -1, 0, 0                           \
+	}
+
+/* Records that a run begins now, under the hold of this owner. owner NULL: the calling thread. A
+ * second call for the same hold changes nothing. After any error the lock is held as before, and
+ * the work may go on without a record. SCHEMA: the table biz_run is missing; DB: this user may not
+ * write to it, or another session has locked it, for which this call waits for up to a second;
+ * NOT_OWNER, LOST, INVALID (the lock is shared, for example), MISUSE, NOMEM, CONN: it may have been
+ * recorded; TIMEOUT: no connection of the client was free. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_run_begin(bizlock *, bizlock_key, const char *owner);
+
+/* Records that the run ends now. To be called before bizlock_release(): the next holder may begin
+ * its run at once, and the end of an earlier run is not recorded then. If the hold has been lost,
+ * the outcome is BIZLOCK_RUN_LOST, whatever *result says. Changes nothing if the run's beginning
+ * was not recorded. NOT_OWNER: this owner has released the lock; INVALID, SCHEMA, DB, MISUSE,
+ * NOMEM, CONN, TIMEOUT: as above. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_run_end(bizlock *, bizlock_key, const char *owner,
+                                                   const bizlock_run_result *result);
+
+/* The runs of one key, as bizlock_each_run() shows them. Valid during the callback. All times are
+ * microseconds since 1970, UTC, by the server's clock. */
+typedef struct bizlock_run {
+	size_t size;                   /* set by the library */
+	const char *biz_type, *biz_id; /* the key */
+	const char *owner;             /* of the last run: name@pid.nonce@host */
+	uint64_t fence;                /* of its hold */
+	int64_t now_us;                /* when this was read */
+	int64_t began_us;              /* when the last run began */
+	int64_t ended_us;              /* when it ended; 0: RUNNING or DIED */
+	int64_t succeeded_us;          /* when a run last ended as DONE; 0: none has */
+	uint64_t runs;                 /* that have begun */
+	uint64_t failures;             /* of them: that ended, and not as DONE */
+	uint64_t failures_in_row;      /* of these: since a run last ended as DONE */
+	uint32_t outcome;              /* of the last run: enum bizlock_outcome */
+	int32_t exit_code;             /* of its process; -1: it has none, or none yet */
+	uint32_t exit_signal;          /* that ended its process; 0: none */
+	uint32_t reserved;             /* 0 */
+} bizlock_run;
+
+/* Calls fn for each key that has runs, of one biz_type or (NULL) of all; biz_id NULL: of all. They
+ * come by biz_id, then biz_type. Rows are read in pages, and each page shows another moment. During
+ * fn no connection and no lock of the library is held; fn may call bizlock functions. fn returns 0
+ * to go on; anything else ends the walk, which is then OK. SCHEMA: the table biz_run is missing;
+ * DB: this user may not read it; INVALID: biz_id without biz_type, for example; CONN, MISUSE,
+ * NOMEM, TIMEOUT: no connection of the client was free. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_each_run(bizlock *, const char *biz_type,
+                                                    const char *biz_id,
+                                                    int (*fn)(void *arg, const bizlock_run *),
+                                                    void *arg);
 
 /* ---- the reaper ---------------------------------------------------------- */
 
@@ -297,7 +389,7 @@ bizlock_doctor(bizlock *, int (*fn)(void *arg, const bizlock_finding *), void *a
  * callback. */
 typedef struct bizlock_migration {
 	size_t size;            /* set by the library */
-	const char *name;       /* of its file: "001_init.sql" */
+	const char *name;       /* of its file: "002_runs.sql" */
 	const char *sql;        /* the statements, with the option table_prefix put in */
 	const char *applied_at; /* UTC, "2026-02-28 09:30:00.123456"; "": was not applied */
 	uint32_t version;       /* the number that the file's name begins with */
@@ -306,10 +398,10 @@ typedef struct bizlock_migration {
 } bizlock_migration;
 
 /* Calls fn for each migration that this library knows, in order. It changes nothing, and needs no
- * prior open. It needs the privilege SELECT on biz_lock_schema; without a privilege on the other
- * tables it cannot see them, and shows each migration as pending. During fn no connection is held.
- * fn returns 0 to go on; anything else ends the walk. CONN, DB, INVALID, NOMEM; SCHEMA: the tables
- * need a newer library, and each migration that this library knows was shown. */
+ * prior open. It needs the privilege SELECT on biz_lock_schema; without a privilege on the tables
+ * of locks it cannot see them, and shows each migration as pending. During fn no connection is
+ * held. fn returns 0 to go on; anything else ends the walk. CONN, DB, INVALID, NOMEM; SCHEMA: the
+ * tables need a newer library, and each migration that this library knows was shown. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int
 bizlock_each_migration(bizlock *, int (*fn)(void *arg, const bizlock_migration *), void *arg);
 

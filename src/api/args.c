@@ -149,6 +149,29 @@ int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
 	return rc;
 }
 
+int bl_args_result(const bizlock_run_result *result, struct bl_err *err)
+{
+	int rc = bl_args_given(result, "result", err);
+
+	if (rc == BIZLOCK_OK)
+		rc = check_struct("bizlock_run_result", result, sizeof(*result), err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (result->outcome < BIZLOCK_RUN_DONE || result->outcome > BIZLOCK_RUN_LOST)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "outcome is %" PRIu32 ": must be BIZLOCK_RUN_DONE, "
+		                  "BIZLOCK_RUN_FAILED or BIZLOCK_RUN_LOST",
+		                  result->outcome);
+	if (result->exit_code < -1)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "exit_code is %" PRId32 ": must be -1 (none), 0 or more",
+		                  result->exit_code);
+	if (result->reserved)
+		return bl_err_set(err, BIZLOCK_INVALID, "reserved is %" PRIu32 ": must be 0",
+		                  result->reserved);
+	return BIZLOCK_OK;
+}
+
 void bl_args_give(void *ret, const void *known, size_t known_size)
 {
 	size_t size;

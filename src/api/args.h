@@ -24,6 +24,9 @@ int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
                  bizlock_reap_opts *ret_opts, struct bl_err *err);
 
+/* The result of a run. */
+int bl_args_result(const bizlock_run_result *result, struct bl_err *err);
+
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config);
 
 /* Fills a struct of the caller's, which begins with its size: copies the fields that this version

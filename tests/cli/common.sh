@@ -238,7 +238,7 @@ run_tests() {
 		[[ $name == test_${BIZLOCK_CLI_PATTERN:-*} ]] || continue
 		: >"$out"
 		: >"$err"
-		sql 'DELETE FROM biz_lock' # what killed processes have left
+		sql 'DELETE FROM biz_lock; DELETE FROM biz_run' # what killed processes have left
 		# Not in a condition, because -e would have no effect there.
 		(
 			trap end_test EXIT

@@ -19,18 +19,22 @@ test_migrate_makes_the_tables_once() {
 	empty_database a
 	expect 1 "$program" migrate --status
 	expect_out '^001_init\.sql +pending$'
+	expect_out '^002_runs\.sql +pending$'
 	expect 0 "$program" migrate --dry-run
 	expect_out '^-- 001_init\.sql$'
+	expect_out '^-- 002_runs\.sql$'
 	expect_out 'CREATE TABLE'
 	expect 1 "$program" migrate --status
 	expect 78 "$program" list
 	expect 0 "$program" migrate
 	expect_out '^applied 001_init\.sql$'
+	expect_out '^applied 002_runs\.sql$'
 	expect 0 "$program" migrate
 	expect_no_out
 	expect_err 'as they should be'
 	expect 0 "$program" migrate --status
 	expect_out '^001_init\.sql +applied 20[0-9-]+ [0-9:.]+$'
+	expect_out '^002_runs\.sql +applied 20[0-9-]+ [0-9:.]+$'
 	expect 0 "$program" exec job a -- true
 	expect 0 "$program" --table-prefix x_ migrate
 	expect 0 "$program" --table-prefix x_ exec job a -- true
@@ -42,6 +46,7 @@ test_fences_are_raised() {
 	empty_database d
 	expect 0 "$program" migrate --raise-fences
 	expect_out '^applied 001_init\.sql$'
+	expect_out '^applied 002_runs\.sql$'
 	expect_out '^fences go on above [1-9][0-9]{15}$'
 	local raised
 	raised=$(sed -n 's/^fences go on above //p' "$out")
@@ -68,7 +73,7 @@ test_a_user_with_the_grants_can_do_everything_and_no_more() {
 	[[ -n ${BIZLOCK_TEST_SOCKET:-} ]] || host=127.0.0.1
 	expect 0 "$program" migrate
 	expect 0 "$program" grants "$empty@$host"
-	expect_equal "$(wc -l <"$out")" 3
+	expect_equal "$(wc -l <"$out")" 4
 	sql "CREATE USER $empty@$host IDENTIFIED BY 'some.Word-7'; $(cat "$out")"
 	sed -e "s/^user=.*/user=$empty/" -e 's/^password=.*/password=some.Word-7/' "$work/client.cnf" >"$work/user.cnf"
 	chmod 600 "$work/user.cnf"

@@ -10,7 +10,9 @@ logged cmake -S "$root" -B "$folder/build" -DCMAKE_C_COMPILER="$CC" \
 	-DBIZLOCK_CONNECTOR="$3" -DCMAKE_INSTALL_PREFIX="$prefix"
 logged cmake --build "$folder/build" -j "$(nproc)"
 logged cmake --install "$folder/build"
-[[ -e $prefix/share/bizlock/sql/001_init.sql ]] || die "no share/bizlock/sql/001_init.sql"
+for file in "$root"/sql/*; do
+	[[ -e $prefix/share/bizlock/sql/$(basename "$file") ]] || die "no share/bizlock/sql/$(basename "$file")"
+done
 for header in "$root"/include/*; do
 	[[ -e $prefix/include/$(basename "$header") ]] || die "no include/$(basename "$header")"
 done

@@ -185,7 +185,8 @@ static void tables(const struct world *plain)
 	bizlock_close(b);
 	f = doctor_of(plain, OPTIONS("table_prefix", "new_"), BIZLOCK_OK);
 	expect_good(&f, SERVERS_OWN " inherited");
-	db_run(world.admin, "DROP TABLE new_biz_lock, new_biz_row_lock, new_biz_lock_schema");
+	db_run(world.admin, "DROP TABLE new_biz_lock, new_biz_row_lock, new_biz_lock_schema, "
+	                    "new_biz_run");
 }
 
 /* Another user's row that is locked all the time. A statement that reads more rows than those of

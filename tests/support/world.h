@@ -13,7 +13,7 @@ struct world {
 	MYSQL *admin;    /* this schema is its default */
 };
 
-#define ALL_TABLES "biz_lock, biz_row_lock, biz_lock_schema"
+#define ALL_TABLES "biz_lock, biz_row_lock, biz_lock_schema, biz_run"
 
 /* WHERE: rows of those that have a lock alone; and rows that are nobody's. */
 #define SLOT_0 "slot = 0"

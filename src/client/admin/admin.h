@@ -14,6 +14,10 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence);
 int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
                       int (*fn)(void *arg, const bizlock_waiter *), void *arg, struct bl_err *err);
 
+/* Shows the runs of biz_type and biz_id; NULL: of all. */
+int bl_client_each_run(struct bizlock *b, const char *biz_type, const char *biz_id,
+                       int (*fn)(void *arg, const bizlock_run *), void *arg, struct bl_err *err);
+
 int bl_client_reap(struct bizlock *b, const bizlock_reap_opts *opts, bizlock_reap_result *ret,
                    struct bl_err *err);
 

@@ -54,7 +54,7 @@ int bl_client_waiters(struct bizlock *b, const struct bl_key *keys, size_t n,
 
 	if (!l.asked)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	rc = bl_read_twice(b, read_waiters_on, &l, err);
+	rc = bl_run_twice(b, read_waiters_on, &l, err);
 	for (size_t i = 0; end == 0 && i < l.found.count; i++)
 		end = show_waiter(&l.found.all[i], fn, arg);
 	free(l.found.all);

@@ -49,7 +49,7 @@ int bl_client_look(struct bizlock *b, const struct bl_key *key, const char *biz_
 	bool end = false;
 
 	while (!end) {
-		int rc = bl_read_twice(b, read_page, &v, err);
+		int rc = bl_run_twice(b, read_page, &v, err);
 
 		if (rc != BIZLOCK_OK)
 			return rc;

@@ -155,7 +155,7 @@ int bl_run_once(struct bizlock *b, bl_time end, bl_statement *fn, void *arg, str
 	return rc;
 }
 
-int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err)
+int bl_run_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err)
 {
 	int64_t ms = b->config.io_timeout_ms;
 	int rc = bl_run_once(b, bl_deadline_in_ms(ms), fn, arg, err);

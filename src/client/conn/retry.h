@@ -29,10 +29,10 @@ int bl_read(struct bl_call *call, bl_statement *fn, void *arg);
 int bl_look(struct bl_call *call, struct bl_row *ret);
 
 /* For statements that belong to no call on a key; with the mutex free. once: on any connection that
- * is free by `end`. twice: for reads, and once more if the connection was closed while it was idle.
- * CONN, TIMEOUT, NOMEM, DB. */
+ * is free by `end`. twice: for what may run twice, such as a read; once more if the connection was
+ * closed while it was idle. CONN, TIMEOUT, NOMEM, DB. */
 int bl_run_once(struct bizlock *b, bl_time end, bl_statement *fn, void *arg, struct bl_err *err);
-int bl_read_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
+int bl_run_twice(struct bizlock *b, bl_statement *fn, void *arg, struct bl_err *err);
 
 /* ---- the parts, for calls that choose their connections ------------------------------- */
 

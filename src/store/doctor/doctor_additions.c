@@ -41,7 +41,8 @@ int bl_check_additions(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 	char ours[256];
 	int rc;
 
-	snprintf(ours, sizeof(ours), "('%sbiz_lock', '%sbiz_row_lock')", prefix, prefix);
+	snprintf(ours, sizeof(ours), "('%sbiz_lock', '%sbiz_row_lock', '%sbiz_run')", prefix,
+	         prefix, prefix);
 	rc = bl_doctor_query(
 	        d, 3, &rows, err,
 	        "SELECT 0, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS "

@@ -25,8 +25,8 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 	int rc = bl_doctor_query(d, 1, &rows, err,
 	                         "SELECT TABLE_NAME FROM information_schema.TABLES WHERE "
 	                         "TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', "
-	                         "'%sbiz_row_lock', '%sbiz_lock_schema')",
-	                         prefix, prefix, prefix);
+	                         "'%sbiz_row_lock', '%sbiz_lock_schema', '%sbiz_run')",
+	                         prefix, prefix, prefix, prefix);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -37,32 +37,49 @@ static int find_tables(struct bl_doctor *d, bool there[BL_NEEDS], struct bl_err 
 	return rc;
 }
 
+/* Names the tables that are missing; GOOD: none is. Without the table of runs there are locks. */
+static enum bizlock_level name_missing(const struct bl_doctor *d, struct bl_finding *f,
+                                       const bool there[BL_NEEDS])
+{
+	enum bizlock_level level = BIZLOCK_GOOD;
+
+	for (size_t i = 0; i < BL_NEEDS; i++) {
+		if (there[i])
+			continue;
+		bl_buf_addf(&f->text, "%s%s%s", comma(f), d->config->table_prefix,
+		            bl_needs[i].table);
+		if (level != BIZLOCK_BAD)
+			level = bl_needs[i].for_locks ? BIZLOCK_BAD : BIZLOCK_WARN;
+	}
+	if (level != BIZLOCK_GOOD)
+		bl_buf_adds(&f->text, ": missing, or this user may not see it");
+	return level;
+}
+
 int bl_check_tables(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	bool there[BL_NEEDS] = {false};
 	struct bl_version at = {0, 0};
 	unsigned newest = bl_schema_newest();
+	enum bizlock_level missing;
 	int rc = find_tables(d, there, err);
 
 	if (rc == BIZLOCK_OK && there[BL_TABLE_SCHEMA])
 		rc = bl_schema_version(&d->session, d->config->table_prefix, &at, err);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	for (size_t i = 0; i < BL_NEEDS; i++)
-		if (!there[i])
-			bl_buf_addf(&f->text, "%s%s%s", comma(f), d->config->table_prefix,
-			            bl_needs[i].table);
-	if (f->text.len > 0) {
-		bl_buf_adds(&f->text, ": missing, or this user may not see it");
-		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
+	missing = name_missing(d, f, there);
+	if (missing == BIZLOCK_BAD) {
+		bl_advise(f, missing, BL_SCHEMA_ADVICE);
 		return rc;
 	}
 	d->fit = at.version > 0 && at.needs_client <= newest;
-	bl_buf_addf(&f->text, "all there, of version %u; this library knows %u", at.version,
+	bl_buf_addf(&f->text, "%s there, of version %u; this library knows %u",
+	            missing ? ", so runs are not recorded; the others are" : "all", at.version,
 	            newest);
 	if (at.version == 0)
 		bl_advise(f, BIZLOCK_BAD, BL_SCHEMA_ADVICE);
-	else if (at.version < newest)
+	else if (at.version < newest || (missing && d->fit))
 		bl_advise(f, BIZLOCK_WARN, BL_SCHEMA_ADVICE);
 	else if (!d->fit)
 		bl_advise(f, BIZLOCK_BAD,
@@ -90,8 +107,11 @@ static void show_fact(void *arg, const struct bl_fact *fact)
 		return; /* all alike */
 	bl_buf_addf(&to->f->text, "%s%s", comma(to->f), fact->text);
 	if (fact->remedy[0])
-		bl_advise(to->f, fact->of == BL_FACT_INDEX ? BIZLOCK_WARN : BIZLOCK_BAD, "%s",
-		          fact->remedy);
+		bl_advise(to->f,
+		          fact->of == BL_FACT_INDEX || !bl_needs[fact->table].for_locks
+		                  ? BIZLOCK_WARN
+		                  : BIZLOCK_BAD,
+		          "%s", fact->remedy);
 }
 
 static int show_facts(struct bl_doctor *d, struct bl_finding *f, enum bl_fact_of of,

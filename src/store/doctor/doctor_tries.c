@@ -18,8 +18,7 @@ static int may(struct bl_doctor *d, const char *table, enum bl_privilege privile
 	static const char *const begin[] = {"SELECT * FROM", "INSERT INTO", "UPDATE",
 	                                    "DELETE FROM"};
 	static const char *const end[] = {"WHERE FALSE", "(biz_id, biz_type) VALUES ('', '')",
-	                                  "SET gmt_create = UTC_TIMESTAMP(6) WHERE FALSE",
-	                                  "WHERE FALSE"};
+	                                  "SET biz_id = '' WHERE FALSE", "WHERE FALSE"};
 	char text[256];
 	int rc;
 
@@ -36,7 +35,7 @@ static int may(struct bl_doctor *d, const char *table, enum bl_privilege privile
 static int try_table(struct bl_doctor *d, const struct bl_need *need, struct bl_need *ret_missing,
                      struct bl_err *err)
 {
-	struct bl_need missing = {need->table, 0};
+	struct bl_need missing = {.table = need->table};
 
 	for (unsigned i = 0; i < BL_PRIVILEGES; i++) {
 		bool allowed = true;
@@ -63,7 +62,7 @@ static void judge_table(struct bl_doctor *d, struct bl_finding *f, const struct 
 	bl_buf_addf(&f->text, " on %s%s", d->config->table_prefix, need->table);
 	if (!missing->privileges)
 		return;
-	bl_worse(f, BIZLOCK_BAD);
+	bl_worse(f, need->for_locks ? BIZLOCK_BAD : BIZLOCK_WARN);
 	bl_grants_one(&f->remedy, d->config, missing, d->account[0] ? d->account : "...");
 }
 
@@ -71,7 +70,7 @@ static void judge_table(struct bl_doctor *d, struct bl_finding *f, const struct 
 int bl_check_grants(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
 {
 	for (size_t i = 0; i < BL_NEEDS; i++) {
-		struct bl_need missing = {NULL, 0};
+		struct bl_need missing = {.table = NULL};
 		int rc = try_table(d, &bl_needs[i], &missing, err);
 
 		if (rc == BIZLOCK_OK)

@@ -183,6 +183,7 @@ int bl_sql_make(struct bl_sql *ret, const char *prefix, const char *database, bo
 	struct bl_buf buf;
 
 	snprintf(sql.table, sizeof(sql.table), "`%sbiz_lock`", prefix);
+	snprintf(sql.run_table, sizeof(sql.run_table), "`%sbiz_run`", prefix);
 	qualify(sql.lock_table, database, prefix, "biz_lock");
 	qualify(sql.row_table, database, prefix, "biz_row_lock");
 	for (size_t i = 0; i < BL_STMT_COUNT; i++) {

@@ -54,7 +54,8 @@ struct bl_sql {
 	bool compound;      /* see struct bl_server */
 	bool galera, group; /* a cluster's: see bl_lock_catch_up() */
 	char *text[BL_STMT_COUNT];
-	char table[64 + 2 + 1]; /* biz_lock with its prefix, quoted */
+	char table[64 + 2 + 1];     /* biz_lock with its prefix, quoted */
+	char run_table[64 + 2 + 1]; /* and biz_run */
 
 	/* The same, and biz_row_lock, with the database's name: for connections whose
 	 * default is another one. */
@@ -188,6 +189,35 @@ void bl_sql_reap_row_locks(const struct bl_sql *sql, struct bl_buf *ret,
 
 /* Brings gmt_create up to date, unless the row is locked. */
 void bl_sql_use_row_lock(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key);
+
+/* A run of a job, in biz_run. Both statements may be sent twice. begin: changes nothing if a run
+ * with this fence or a larger one has begun. lease_ms: 0 if `timeout` of the hold's row is the end
+ * of its lease. end: of the run that has this fence, unless it was told already. If the server has
+ * the hold no more, the outcome is "lost", whatever is told. */
+void bl_sql_begin_run(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                      const char *owner, uint64_t fence, uint32_t lease_ms);
+
+struct bl_run_end {
+	const char *outcome; /* one word, of ours */
+	int32_t exit_code;   /* -1: none */
+	uint32_t exit_signal;
+};
+
+void bl_sql_end_run(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                    const char *owner, uint64_t fence, const struct bl_run_end *end);
+
+/* The key after which a page begins: any bytes. */
+struct bl_sql_after {
+	const char *id, *type;
+	size_t id_len, type_len;
+};
+
+/* Reads BL_PAGE_ROWS runs. biz_type, biz_id, after: NULL where all are meant. Columns: id, type,
+ * owner, fence, outcome, whether the hold's lease lasts, exit_code, exit_signal; the server's time,
+ * and that of the beginning, end and last success, in microseconds since 1970, 0: none; runs,
+ * successes, since_success. */
+void bl_sql_page_runs(const struct bl_sql *sql, struct bl_buf *ret, const char *biz_type,
+                      const char *biz_id, const struct bl_sql_after *after);
 
 /* One INSERT for a set of keys, each added in turn, and the statement that reads the rows. */
 struct bl_sql_row {

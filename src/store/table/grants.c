@@ -3,11 +3,13 @@
 #include <string.h>
 
 #define ALL 15u
+#define ALL_BUT_DELETE (ALL & ~(1u << BL_PRIV_DELETE))
 
 const struct bl_need bl_needs[BL_NEEDS] = {
-        [BL_TABLE_LOCK] = {"biz_lock", ALL},
-        [BL_TABLE_ROW_LOCK] = {"biz_row_lock", ALL},
-        [BL_TABLE_SCHEMA] = {"biz_lock_schema", 1u << BL_PRIV_SELECT},
+        [BL_TABLE_LOCK] = {"biz_lock", ALL, true},
+        [BL_TABLE_ROW_LOCK] = {"biz_row_lock", ALL, true},
+        [BL_TABLE_SCHEMA] = {"biz_lock_schema", 1u << BL_PRIV_SELECT, true},
+        [BL_TABLE_RUN] = {"biz_run", ALL_BUT_DELETE, false},
 };
 
 void bl_grants_list(struct bl_buf *ret, unsigned privileges)

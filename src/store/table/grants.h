@@ -12,9 +12,10 @@ enum bl_privilege { BL_PRIV_SELECT, BL_PRIV_INSERT, BL_PRIV_UPDATE, BL_PRIV_DELE
 struct bl_need {
 	const char *table; /* without the prefix */
 	unsigned privileges;
+	bool for_locks; /* without it there are no locks; else only runs are not recorded */
 };
-enum bl_table { BL_TABLE_LOCK, BL_TABLE_ROW_LOCK, BL_TABLE_SCHEMA };
-#define BL_NEEDS 3
+enum bl_table { BL_TABLE_LOCK, BL_TABLE_ROW_LOCK, BL_TABLE_SCHEMA, BL_TABLE_RUN };
+#define BL_NEEDS 4
 extern const struct bl_need bl_needs[BL_NEEDS]; /* by bl_table */
 
 /* "SELECT, DELETE" */

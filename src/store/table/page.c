@@ -6,7 +6,7 @@
 enum { COLUMNS = 10 };
 
 /* A server may lie about lengths and NULLs. */
-static size_t copy_text(char *to, size_t size, const char *from, unsigned long len)
+size_t bl_page_text(char *to, size_t size, const char *from, unsigned long len)
 {
 	size_t end = len < size ? len : size - 1;
 
@@ -18,10 +18,10 @@ static size_t copy_text(char *to, size_t size, const char *from, unsigned long l
 /* What BL_STMT_PAGE asks for. */
 static void read_row(MYSQL_ROW from, const unsigned long *len, struct bl_page_row *ret)
 {
-	ret->id_len = copy_text(ret->id, sizeof(ret->id), from[0], len[0]);
-	ret->type_len = copy_text(ret->type, sizeof(ret->type), from[1], len[1]);
-	copy_text(ret->owner, sizeof(ret->owner), from[2], len[2]);
-	copy_text(ret->note, sizeof(ret->note), from[3], len[3]);
+	ret->id_len = bl_page_text(ret->id, sizeof(ret->id), from[0], len[0]);
+	ret->type_len = bl_page_text(ret->type, sizeof(ret->type), from[1], len[1]);
+	bl_page_text(ret->owner, sizeof(ret->owner), from[2], len[2]);
+	bl_page_text(ret->note, sizeof(ret->note), from[3], len[3]);
 	ret->fence = bl_rows_u64(from[4]);
 	ret->depth = bl_rows_u32(from[5]);
 	ret->left_us = bl_rows_number(from[6]);
@@ -30,7 +30,7 @@ static void read_row(MYSQL_ROW from, const unsigned long *len, struct bl_page_ro
 	ret->limit = bl_rows_u32(from[9]);
 }
 
-static int order_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+int bl_page_order(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	int order = memcmp(a, b, a_len < b_len ? a_len : b_len);
 
@@ -39,10 +39,10 @@ static int order_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 
 static bool comes_after(const struct bl_page_row *row, const struct bl_page_row *before)
 {
-	int order = order_bytes(row->id, row->id_len, before->id, before->id_len);
+	int order = bl_page_order(row->id, row->id_len, before->id, before->id_len);
 
 	if (order == 0)
-		order = order_bytes(row->type, row->type_len, before->type, before->type_len);
+		order = bl_page_order(row->type, row->type_len, before->type, before->type_len);
 	return order > 0 || (order == 0 && row->slot > before->slot);
 }
 

@@ -31,4 +31,11 @@ int bl_page_read_key(struct bl_session *s, const struct bl_key *key, uint64_t sl
 
 void bl_page_free(struct bl_page *page);
 
+/* A text that the server sent, as far as it fits, with a NUL. NULL counts as "". Returns its
+ * length. */
+size_t bl_page_text(char *to, size_t size, const char *from, unsigned long len);
+
+/* Compares as the server has to: byte for byte. */
+int bl_page_order(const char *a, size_t a_len, const char *b, size_t b_len);
+
 #endif

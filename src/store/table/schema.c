@@ -87,7 +87,7 @@ static void check_fact(void *arg, const struct bl_fact *fact)
 	struct checking *c = arg;
 
 	c->there[fact->table] = true;
-	if (!fact->remedy[0] || fact->of == BL_FACT_INDEX ||
+	if (!fact->remedy[0] || fact->of == BL_FACT_INDEX || !bl_needs[fact->table].for_locks ||
 	    (c->flaw.code != BIZLOCK_OK && c->of <= fact->of))
 		return;
 	c->of = fact->of;
@@ -125,7 +125,7 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
  * name begins like one. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
 {
-	static const char *const names[] = {"`biz_lock", "`biz_row_lock"};
+	static const char *const names[] = {"`biz_lock", "`biz_row_lock", "`biz_run"};
 	const size_t count = sizeof(names) / sizeof(names[0]);
 	const char *text = m->text;
 
@@ -153,6 +153,20 @@ static int apply(struct bl_session *s, const struct bl_migration *m, const char 
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "apply %s", m->name);
 }
 
+/* Asks for the table itself: information_schema does not show a table on which this user has no
+ * privilege, and a program that migrates at its start would fail then. */
+static int ask_for_runs(struct bl_session *s, const char *prefix, bool *ret_missing,
+                        struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT 1 FROM `%sbiz_run` LIMIT 0", prefix);
+	rc = bl_session_run_text(s, NULL, err);
+	*ret_missing = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_MISSING;
+	return *ret_missing || (rc == BIZLOCK_DB && bl_no_table(err)) ? BIZLOCK_OK : rc;
+}
+
 /* *ret: all migrations after this version have to be applied. A table that is missing although its
  * version says otherwise was dropped by hand. The files do not change tables that are there, so all
  * files are applied again. */
@@ -160,12 +174,16 @@ static int find_start(struct bl_session *s, const char *prefix, unsigned *ret, s
 {
 	struct bl_version at = {0, 0};
 	int rc = bl_schema_version(s, prefix, &at, err);
+	bool missing;
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	*ret = at.version;
 	rc = bl_schema_check(s, prefix, err);
-	if (rc != BIZLOCK_SCHEMA || at.needs_client > bl_schema_newest())
+	missing = rc == BIZLOCK_SCHEMA && at.needs_client <= bl_schema_newest();
+	if (rc == BIZLOCK_OK && at.version >= bl_schema_newest())
+		rc = ask_for_runs(s, prefix, &missing, err);
+	if (!missing)
 		return rc;
 	*ret = 0;
 	return BIZLOCK_OK;

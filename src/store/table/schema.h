@@ -24,7 +24,7 @@ struct bl_version {
 int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
                       struct bl_err *err);
 
-/* SCHEMA, with advice: tables are missing, need a newer library, or are not as tables.h
+/* SCHEMA, with advice: tables of locks are missing, need a newer library, or are not as tables.h
  * requires. */
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err);
 

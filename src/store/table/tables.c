@@ -12,7 +12,8 @@
 /* One statement, because opening a client should not take longer than it must. Columns of this
  * schema have different collations on MySQL, which a UNION would refuse: hence the casts. */
 #define OF_OURS                                                                                    \
-	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock') "
+	"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('%sbiz_lock', '%sbiz_row_lock', "      \
+	"'%sbiz_run') "
 /* clang-format off */
 static const char question[] =
 	"SELECT CAST(TABLE_NAME AS CHAR) AS name, 1 AS what, "
@@ -144,7 +145,7 @@ static void judge_column(struct looking *l, const char *column, const char *type
 		l->slot = true;
 	else if (strcasecmp(column, "fence") != 0)
 		judge_collation(l, column, type, *more ? more : "none");
-	else if (l->fact.table != BL_TABLE_ROW_LOCK)
+	else if (l->fact.table == BL_TABLE_LOCK)
 		judge_counter(l, type, more);
 }
 
@@ -162,7 +163,7 @@ static void judge_index(struct looking *l, const char *index, const char *column
 		begin(l, BL_FACT_KEY, "%s: PRIMARY KEY (%s)", l->name, columns);
 		tell(l);
 	} else if (strcmp(index, "PRIMARY") != 0 &&
-	           !(l->fact.table != BL_TABLE_ROW_LOCK && duplicates &&
+	           !(l->fact.table == BL_TABLE_LOCK && duplicates &&
 	             strcmp(columns, "fence") == 0)) {
 		begin(l, BL_FACT_INDEX, "%s: one more index, %s (%s)", l->name, index, columns);
 		mend(l, "drop it: with more indexes statements may deadlock");
@@ -239,7 +240,8 @@ int bl_tables_look(struct bl_session *s, const char *prefix,
 	int rc;
 
 	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, question, prefix, prefix, prefix, prefix, prefix, prefix);
+	bl_buf_addf(&s->text, question, prefix, prefix, prefix, prefix, prefix, prefix, prefix,
+	            prefix, prefix);
 	rc = bl_session_query_text(s, COLUMNS, &rows, err);
 	if (rc != BIZLOCK_OK)
 		return rc;

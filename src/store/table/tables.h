@@ -1,5 +1,5 @@
 /* What bizlock requires of its tables, as information_schema shows them: bizlock_open() refuses
- * tables that are otherwise, and the doctor shows the flaw. */
+ * tables of locks that are otherwise, and the doctor shows the flaw. */
 #ifndef BL_STORE_TABLE_TABLES_H
 #define BL_STORE_TABLE_TABLES_H
 
@@ -17,7 +17,7 @@ struct bl_fact {
 	                     nevertheless */
 };
 
-/* Calls fn for each fact of the tables that are there and hold locks, in the order of their names.
+/* Calls fn for each fact of the tables that are there and have keys, in the order of their names.
  * CONN, DB. */
 int bl_tables_look(struct bl_session *s, const char *prefix,
                    void (*fn)(void *arg, const struct bl_fact *fact), void *arg,

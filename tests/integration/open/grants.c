@@ -70,6 +70,24 @@ static int count_migration(void *arg, const bizlock_migration *m)
 	return 0;
 }
 
+static int count_run(void *arg, const bizlock_run *run)
+{
+	(void)run;
+	++*(int *)arg;
+	return 0;
+}
+
+static void records_a_run(bizlock *b)
+{
+	bizlock_run_result result = BIZLOCK_RUN_RESULT_INIT;
+	int rows = 0;
+
+	expect(OK, b, bizlock_run_begin(b, KEY("k"), NULL));
+	expect(OK, b, bizlock_run_end(b, KEY("k"), NULL, &result));
+	expect(OK, b, bizlock_each_run(b, NULL, NULL, count_run, &rows));
+	cr_assert_eq(rows, 1);
+}
+
 static void uses_locks(bizlock *b)
 {
 	bizlock_key keys[] = {KEY("a"), KEY("b")};
@@ -83,6 +101,7 @@ static void uses_locks(bizlock *b)
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_each(b, NULL, count_row, &rows));
 	cr_assert_eq(rows, 1);
+	records_a_run(b);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	expect(OK, b, bizlock_export(b, KEY("k"), NULL, ticket, sizeof(ticket)));
 	expect(OK, b, bizlock_import(b, ticket, "task-1", NULL));
@@ -118,7 +137,7 @@ static void uses_everything(bizlock *b)
 	uses_locks(b);
 	uses_transactions(b);
 	expect(OK, b, bizlock_each_migration(b, count_migration, &migrations));
-	cr_assert_eq(migrations, 1);
+	cr_assert_eq(migrations, 2);
 	expect(OK, admin, acquire_as(admin, "k", "task-1"));
 	call_start(&call, b, "k", .wait_ms = -1, .owner = "task-2");
 	call_blocks(&call);
@@ -146,6 +165,7 @@ Test(grants, they_are_for_nothing_else)
 	        "SELECT * FROM ledger",
 	        "SELECT * FROM mysql.user",
 	        "TRUNCATE TABLE biz_row_lock",
+	        "DELETE FROM biz_run",
 	};
 	struct server at = world.at;
 	MYSQL *db;
@@ -179,7 +199,9 @@ Test(grants, the_text_is_this)
 	                       " `shop_app`@`%`;\n"
 	                       "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`biz_row_lock` TO"
 	                       " `shop_app`@`%`;\n"
-	                       "GRANT SELECT ON `shop`.`biz_lock_schema` TO `shop_app`@`%`;\n");
+	                       "GRANT SELECT ON `shop`.`biz_lock_schema` TO `shop_app`@`%`;\n"
+	                       "GRANT SELECT, INSERT, UPDATE ON `shop`.`biz_run` TO"
+	                       " `shop_app`@`%`;\n");
 	free(text);
 }
 
@@ -224,7 +246,7 @@ static void is_granted_to(const char *user, const char *host)
 		db_run(world.admin, "SET sql_mode = '%s'", modes[i]);
 		db_run(world.admin, "CREATE USER %s@%s", quoted(user), quoted(host));
 		db_run(world.admin, "%s", text);
-		cr_assert_eq(tables_of(user, host, world.schema), 3, "%s", account);
+		cr_assert_eq(tables_of(user, host, world.schema), 4, "%s", account);
 		db_run(world.admin, "DROP USER %s@%s", quoted(user), quoted(host));
 	}
 	free(text);
@@ -258,14 +280,15 @@ Test(grants, databases_are_names_too)
 	snprintf(schema, sizeof(schema), "%s`\\'\"%%_", world.schema);
 	db_run(world.admin, "CREATE DATABASE %s; CREATE USER '%s'@'%%'", quoted(schema),
 	       world.schema);
-	for (int i = 0; i < 3; i++) {
-		static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_lock_schema"};
+	for (int i = 0; i < 4; i++) {
+		static const char *const tables[] = {"biz_lock", "biz_row_lock", "biz_lock_schema",
+		                                     "biz_run"};
 
 		db_run(world.admin, "CREATE TABLE %s.%s (a INT)", quoted(schema), tables[i]);
 	}
 	text = grants_for(OPTIONS("database", schema), world.schema);
 	db_run(world.admin, "%s", text);
-	cr_assert_eq(tables_of(world.schema, "%", schema), 3);
+	cr_assert_eq(tables_of(world.schema, "%", schema), 4);
 	db_run(world.admin, "DROP DATABASE %s", quoted(schema));
 	free(text);
 }

@@ -45,11 +45,11 @@ static struct shown look(int want, const char *const *options, unsigned count)
 
 Test(migrations, before_any_was_applied)
 {
-	struct shown s = look(BIZLOCK_OK, NULL, 1);
+	struct shown s = look(BIZLOCK_OK, NULL, 2);
 
 	cr_assert_geq(s.last.size, sizeof(bizlock_migration));
-	cr_assert_eq(s.last.version, 1);
-	cr_assert_str_eq(s.name, "001_init.sql");
+	cr_assert_eq(s.last.version, 2);
+	cr_assert_str_eq(s.name, "002_runs.sql");
 	cr_assert_str_eq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 1);
 	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.TABLES"
@@ -65,9 +65,9 @@ Test(migrations, after_all_were_applied)
 
 	world_migrate(&world);
 	db_run(world.admin, "SET time_zone = '+00:00'");
-	at = db_text(world.admin, "SELECT applied_at FROM biz_lock_schema");
+	at = db_text(world.admin, "SELECT applied_at FROM biz_lock_schema WHERE version = 2");
 	at[strcspn(at, "\n")] = '\0';
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_str_eq(s.applied_at, at);
 	cr_assert_eq(strlen(s.applied_at), strlen("2026-02-28 09:30:00.123456"));
 	cr_assert_eq(s.last.pending, 0);
@@ -78,27 +78,27 @@ Test(migrations, after_all_were_applied)
 /* The text that is shown is the one that would be run. */
 Test(migrations, the_text_makes_the_tables)
 {
-	struct shown s = look(BIZLOCK_OK, NULL, 1);
+	struct shown s = look(BIZLOCK_OK, NULL, 2);
 
 	db_run(world.admin, "%s", s.sql);
 	works(client(NULL));
 	free(s.sql);
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);
 }
 
 Test(migrations, the_text_has_the_prefix)
 {
-	struct shown s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 1);
+	struct shown s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 2);
 
 	db_run(world.admin, "%s", s.sql);
 	works(client(OPTIONS("table_prefix", "Zz_9")));
 	free(s.sql);
-	s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 1);
+	s = look(BIZLOCK_OK, OPTIONS("table_prefix", "Zz_9"), 2);
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_eq(s.last.pending, 1);
 	free(s.sql);
 }
@@ -110,10 +110,39 @@ Test(migrations, a_dropped_table_makes_it_pending_again)
 
 	world_migrate(&world);
 	db_run(world.admin, "DROP TABLE biz_row_lock");
-	s = look(BIZLOCK_OK, NULL, 1);
+	s = look(BIZLOCK_OK, NULL, 2);
 	cr_assert_str_neq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 1);
 	free(s.sql);
+	world_migrate(&world);
+	db_run(world.admin, "DROP TABLE biz_run");
+	s = look(BIZLOCK_OK, NULL, 2);
+	cr_assert_eq(s.last.pending, 1);
+	free(s.sql);
+	world_migrate(&world);
+	s = look(BIZLOCK_OK, NULL, 2);
+	cr_assert_eq(s.last.pending, 0);
+	free(s.sql);
+}
+
+static int count_pending(void *arg, const bizlock_migration *m)
+{
+	*(int *)arg += m->pending;
+	return 0;
+}
+
+/* And only those are pending that are missing. */
+Test(migrations, a_later_migration_is_pending_where_the_first_was_applied)
+{
+	bizlock *b = client_new(&world, NULL);
+	int pending = 0;
+
+	world_migrate(&world);
+	db_run(world.admin, "DROP TABLE biz_run; DELETE FROM biz_lock_schema WHERE version = 2");
+	works(client(NULL));
+	expect(OK, b, bizlock_each_migration(b, count_pending, &pending));
+	cr_assert_eq(pending, 1);
+	bizlock_close(b);
 }
 
 Test(migrations, newer_tables_are_shown_and_complained_of)
@@ -122,7 +151,7 @@ Test(migrations, newer_tables_are_shown_and_complained_of)
 
 	world_migrate(&world);
 	db_run(world.admin, "INSERT INTO biz_lock_schema VALUES (999, 999, UTC_TIMESTAMP(6))");
-	s = look(BIZLOCK_SCHEMA, NULL, 1);
+	s = look(BIZLOCK_SCHEMA, NULL, 2);
 	cr_assert_str_neq(s.applied_at, "");
 	cr_assert_eq(s.last.pending, 0);
 	free(s.sql);

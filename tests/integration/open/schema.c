@@ -24,8 +24,8 @@ static void migrate_on(const char *change, unsigned version, unsigned needs_clie
 /* As biz_type and depth of a lock were of another size from then on. */
 Test(schema, tables_that_need_a_newer_client_are_refused)
 {
-	migrate_on("ALTER TABLE biz_lock MODIFY reentrant BIGINT UNSIGNED NOT NULL", 2, 2);
-	expect_open(SCHEMA, &world, NULL, "version 2");
+	migrate_on("ALTER TABLE biz_lock MODIFY reentrant BIGINT UNSIGNED NOT NULL", 3, 3);
+	expect_open(SCHEMA, &world, NULL, "version 3");
 	expect_open(SCHEMA, &world, NULL, "upgrade bizlock");
 }
 
@@ -33,10 +33,10 @@ Test(schema, additions_of_a_newer_client_are_let_be)
 {
 	migrate_on("ALTER TABLE biz_lock ADD COLUMN hue INT NOT NULL DEFAULT 0;"
 	           "CREATE TABLE biz_lock_hue (a INT)",
-	           2, 1);
+	           3, 1);
 	works(client(NULL));
 	world_migrate(&world);
-	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 2);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 3);
 	works(client(NULL));
 }
 
@@ -48,7 +48,7 @@ Test(schema, clients_go_on_while_more_is_added)
 	world_migrate(&world);
 	b = client(NULL);
 	expect(OK, b, acquire_as(b, "held", "task-1"));
-	migrate_on("ALTER TABLE biz_lock ADD COLUMN hue INT NOT NULL DEFAULT 0", 2, 1);
+	migrate_on("ALTER TABLE biz_lock ADD COLUMN hue INT NOT NULL DEFAULT 0", 3, 1);
 	works(b);
 	expect(OK, b, bizlock_verify(b, KEY("held"), "task-1"));
 	expect(OK, b, bizlock_release(b, KEY("held"), "task-1", NULL));
@@ -56,7 +56,7 @@ Test(schema, clients_go_on_while_more_is_added)
 
 Test(schema, a_table_that_is_missing_is_made_again_whatever_was_added)
 {
-	migrate_on("DROP TABLE biz_row_lock", 2, 1);
+	migrate_on("DROP TABLE biz_row_lock", 3, 1);
 	expect_open(SCHEMA, &world, NULL, "bizlock_migrate");
 	world_migrate(&world);
 	works(client(NULL));
@@ -80,6 +80,32 @@ Test(schema, a_missing_table_is_noticed)
 	expect_open(SCHEMA, &world, NULL, "bizlock_migrate");
 	world_migrate(&world);
 	works(client(NULL));
+}
+
+/* Clients that know the first version alone are asked for no more. */
+Test(schema, the_table_of_runs_needs_no_newer_client)
+{
+	world_migrate(&world);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(version) FROM biz_lock_schema"), 2);
+	cr_assert_eq(db_number(world.admin, "SELECT MAX(needs_client) FROM biz_lock_schema"), 1);
+}
+
+Test(schema, locks_need_no_table_of_runs)
+{
+	static const char *const changes[] = {
+	        "ALTER TABLE biz_run ENGINE=MyISAM",
+	        "ALTER TABLE biz_run DROP PRIMARY KEY",
+	        "ALTER TABLE biz_run MODIFY owner VARCHAR(191) CHARACTER SET latin1",
+	        "DROP TABLE biz_run",
+	};
+
+	world_migrate(&world);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		db_run(world.admin, "%s", changes[i]);
+		works(client(NULL));
+	}
+	world_migrate(&world);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_run"), 0);
 }
 
 Test(schema, another_engine_is_refused)
@@ -238,8 +264,10 @@ Test(schema, the_file_and_migrate_make_the_same_tables)
 
 	skip_unless(folder, "BIZLOCK_SQL_DIR is not set");
 	world_make(&by_file, &world.at);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		apply_file(&by_file, folder, "001_init.sql");
+		apply_file(&by_file, folder, "002_runs.sql");
+	}
 	world_migrate(&world);
 	same(tables, by_file.schema, world.schema);
 	same(columns, by_file.schema, world.schema);
@@ -286,7 +314,7 @@ Test(schema, migrating_again_changes_nothing)
 	expect(OK, b, bizlock_migrate(b));
 	after = db_text(world.admin, "SELECT * FROM biz_lock");
 	cr_assert_str_eq(after, before);
-	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock_schema"), 1);
+	cr_assert_eq(db_number(world.admin, "SELECT COUNT(*) FROM biz_lock_schema"), 2);
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 	free(before);
 	free(after);

@@ -127,6 +127,34 @@ Test(users, rows_that_another_has_locked_are_waited_for_in_time)
 	expect(OK, b, acquire(b, "k", PATIENCE_MS, 0, NULL));
 }
 
+static int ignore_run(void *arg, const bizlock_run *run)
+{
+	(void)arg;
+	(void)run;
+	return 0;
+}
+
+/* A program that migrates at its start goes on after the tables got one more, which nobody has
+ * granted to it yet. */
+Test(users, a_table_of_runs_that_is_not_granted_is_done_without)
+{
+	bizlock_run_result result = BIZLOCK_RUN_RESULT_INIT;
+	bizlock *b;
+
+	make_user("", OWN_TABLES);
+	b = client_new(&world, OPTIONS("user", world.schema, "password", PASSWORD));
+	expect(OK, b, bizlock_migrate(b));
+	expect(OK, b, bizlock_open(b));
+	works(b);
+	expect(OK, b, acquire(b, "k"));
+	expect(DB, b, bizlock_run_begin(b, KEY("k"), NULL));
+	expect_message(b, "denied");
+	expect(DB, b, bizlock_run_end(b, KEY("k"), NULL, &result));
+	expect(DB, b, bizlock_each_run(b, NULL, NULL, ignore_run, NULL));
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	bizlock_close(b);
+}
+
 Test(users, migrating_needs_more)
 {
 	bizlock *b;

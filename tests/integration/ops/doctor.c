@@ -36,7 +36,7 @@ Test(doctor, a_server_that_is_fit)
 		cr_assert_str_eq(f.all[i].name, names[i]);
 	expect_good(&f, SERVERS_OWN);
 	expect_finding(&f, "database", BIZLOCK_GOOD, world.schema);
-	expect_finding(&f, "tables", BIZLOCK_GOOD, "version 1");
+	expect_finding(&f, "tables", BIZLOCK_GOOD, "version 2");
 	expect_finding(&f, "engine", BIZLOCK_GOOD, "biz_row_lock: InnoDB");
 	expect_finding(&f, "primary_key", BIZLOCK_GOOD, "(biz_id,biz_type)");
 	expect_finding(&f, "sql_mode", BIZLOCK_GOOD, "STRICT_ALL_TABLES");
@@ -103,6 +103,28 @@ Test(doctor, one_table_is_missing)
 	f = look(NULL);
 	expect_finding(&f, "tables", BIZLOCK_BAD, "biz_row_lock: missing");
 	expect_good(&f, SERVERS_OWN " tables");
+}
+
+/* Locks work without it. */
+Test(doctor, the_table_of_runs_is_missing_or_wrong)
+{
+	struct findings f;
+
+	db_run(world.admin, "ALTER TABLE biz_run MODIFY owner VARCHAR(191) CHARACTER SET latin1 "
+	                    "NOT NULL");
+	f = look(NULL);
+	expect_finding(&f, "collation", BIZLOCK_WARN, "biz_run.owner: latin1");
+	expect_good(&f, SERVERS_OWN " collation");
+	heal(&f, "collation");
+	f = look(NULL);
+	expect_good(&f, SERVERS_OWN);
+	db_run(world.admin, "DROP TABLE biz_run");
+	f = look(NULL);
+	expect_finding(&f, "tables", BIZLOCK_WARN, "biz_run: missing");
+	expect_good(&f, SERVERS_OWN " tables");
+	world_migrate(&world);
+	f = look(NULL);
+	expect_good(&f, SERVERS_OWN);
 }
 
 Test(doctor, tables_of_another_version)

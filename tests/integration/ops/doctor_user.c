@@ -82,6 +82,7 @@ Test(doctor_user, each_privilege_that_is_missing_is_named)
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_lock");
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_row_lock");
 	grant("SELECT", "biz_lock_schema");
+	grant("SELECT, INSERT, UPDATE", "biz_run");
 	for (int i = 0; i < 8; i++) {
 		const char *table = tables[i / 4], *privilege = privileges[i % 4];
 		char word[64];
@@ -99,6 +100,23 @@ Test(doctor_user, each_privilege_that_is_missing_is_named)
 	}
 }
 
+/* Locks work without the table of runs. */
+Test(doctor_user, privileges_on_the_table_of_runs_are_a_warning)
+{
+	struct findings f;
+
+	make_user();
+	grant("SELECT, INSERT, UPDATE, DELETE", "biz_lock");
+	grant("SELECT, INSERT, UPDATE, DELETE", "biz_row_lock");
+	grant("SELECT", "biz_lock_schema");
+	f = look(AS_USER);
+	expect_finding(&f, "tables", BIZLOCK_WARN, "biz_run: missing, or this user may not see it");
+	expect_finding(&f, "grants", BIZLOCK_WARN, "missing: SELECT, INSERT, UPDATE on biz_run");
+	heal(&f, "grants");
+	f = look(AS_USER);
+	expect_good(&f, SERVERS_OWN);
+}
+
 /* A privilege on one column is not one on the table. */
 Test(doctor_user, privileges_on_columns_are_not_enough)
 {
@@ -108,6 +126,7 @@ Test(doctor_user, privileges_on_columns_are_not_enough)
 	grant("SELECT (biz_id), INSERT, UPDATE (owner), DELETE", "biz_lock");
 	grant("SELECT, INSERT, UPDATE, DELETE", "biz_row_lock");
 	grant("SELECT", "biz_lock_schema");
+	grant("SELECT, INSERT, UPDATE", "biz_run");
 	f = look(AS_USER);
 	expect_finding(&f, "grants", BIZLOCK_BAD, "missing: SELECT, UPDATE on biz_lock");
 }
