@@ -1,10 +1,4 @@
 /* bizlock list: shows all locks, or a selection. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include "cli/command/locks.h"
 #include "cli/commands.h"
 
@@ -29,29 +23,6 @@ const char cli_list_more[] =
         "does. HELD is the time since the lock was acquired, LEFT what remains of its\n"
         "lease by the server's clock. A lock that rests was released, and nobody gets it\n"
         "yet. A row that is stale hinders nobody.\n";
-
-static size_t width_of_output(void)
-{
-	struct winsize size;
-
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
-		return 0;
-	return size.ws_col;
-}
-
-int cli_print_locks(const struct cli_locks *locks, bool json)
-{
-	char *text = locks->failed ? NULL
-	                           : cli_locks_text(locks, json ? CLI_FORM_JSON : CLI_FORM_TABLE,
-	                                            json ? 0 : width_of_output());
-
-	if (!text)
-		return cli_give_up(CLI_INTERNAL, "out of memory");
-	if (*text)
-		printf("%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
-	free(text);
-	return CLI_DONE;
-}
 
 int cli_list(struct cli *c)
 {
