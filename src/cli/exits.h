@@ -7,7 +7,7 @@
 
 #define CLI_EXITS(X)                                                                               \
 	X(DONE, 0, "done; exec: the command's own status, 128 + n if signal n ended it")           \
-	X(NO, 1, "show, break: not held; doctor, migrate --status: something is amiss")            \
+	X(NO, 1, "not held (show, break), overdue, or amiss (doctor, migrate --status)")           \
 	X(USAGE, 64, "wrong options or arguments")                                                 \
 	X(UNREACHABLE, 69, "the database could not be reached, or no longer")                      \
 	X(INTERNAL, 70, "out of memory, or a mistake of this program")                             \
@@ -18,6 +18,7 @@
 	X(CONFIG, 78, "option files, user, password, tables or the server do not fit")             \
 	X(LOST, 80, "exec, renew, release: the lock was lost; reap: its own lock was")             \
 	X(NESTED, 81, "exec, acquire: the lock is held by the exec that runs this one")            \
+	X(OVERRUN, 82, "exec: the command was ended, because --max-hold was over")                 \
 	X(TIMEOUT, 124, "the lock was not free in time (exec: -E chooses another)")
 
 enum cli_exit {

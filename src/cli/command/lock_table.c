@@ -88,7 +88,10 @@ static const char *owner_name(const void *item, char buf[CLI_CELL_SIZE])
 	struct cli_owner o;
 
 	cli_owner_read(lock->owner, &o);
-	snprintf(buf, CLI_CELL_SIZE, "%s", *lock->owner ? o.name : "(resting)");
+	snprintf(buf, CLI_CELL_SIZE, "%s",
+	         !*lock->owner             ? "(resting)"
+	         : cli_owner_is_ticket(&o) ? "(ticket)"
+	                                   : o.name);
 	return buf;
 }
 

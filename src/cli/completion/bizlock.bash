@@ -6,11 +6,14 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 # The options of a command.
 _bizlock_options() {
 	case $1 in
-	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --conflict-exit-code --verbose ;;
+	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --retry-failed --max-hold --record \
+		--conflict-exit-code --verbose ;;
 	acquire) echo --wait --nonblock --lease --shared --exclusive --limit --note --verbose ;;
 	renew) echo --lease ;;
 	list) echo --type --held --stale --json ;;
 	show) echo --json ;;
+	runs) echo --json ;;
+	overdue) echo --within ;;
 	watch) echo --type --interval ;;
 	metrics) echo --output ;;
 	break) echo --fence --yes ;;
@@ -25,8 +28,8 @@ _bizlock_takes_value() {
 	-n) [[ $2 != exec && $2 != acquire ]] ;; # there it is --nonblock
 	-[hPSuDwEt] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
-		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --conflict-exit-code | --type | --interval | \
-		--fence | --older-than | --batch | --pause | --max | --output) ;;
+		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --max-hold | --conflict-exit-code | --type | --interval | \
+		--within | --fence | --older-than | --batch | --pause | --max | --output) ;;
 	*) return 1 ;;
 	esac
 }
@@ -70,9 +73,9 @@ _bizlock() {
 	elif [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$(_bizlock_options "$command") $_bizlock_connection" -- "$cur"))
 	elif [[ -z $command ]]; then
-		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch metrics break reap migrate grants doctor help' -- "$cur"))
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch runs overdue metrics break reap migrate grants doctor help' -- "$cur"))
 	elif [[ $command == help ]]; then
-		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch metrics break reap migrate grants doctor help
+		COMPREPLY=($(compgen -W 'exec acquire renew release list show watch runs overdue metrics break reap migrate grants doctor help
 			connection exit-codes' -- "$cur"))
 	fi
 }

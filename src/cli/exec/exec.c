@@ -31,8 +31,14 @@ const struct cli_option cli_exec_options[] = {
         {"limit", 0, CLI_NUMBER, AT(limit), 1, BIZLOCK_LIMIT_MAX, "N",
          "as -s, for N at a time; all name the same N"},
         {"note", 0, CLI_TEXT, AT(note), 0, 0, "TEXT", "why, for people who look"},
-        {"at-most-once-per", 0, CLI_DURATION, AT(min_hold_ms), 0, UINT32_MAX, "DURATION",
+        {"at-most-once-per", 0, CLI_DURATION, AT(min_hold_ms), 0, UINT32_MAX, "TIME",
          "nobody else gets the lock within it"},
+        {"retry-failed", 0, CLI_FLAG, AT(retry_failed), 0, 0, NULL,
+         "but at once after COMMAND has failed"},
+        {"max-hold", 0, CLI_DURATION, AT(max_hold_ms), 1, UINT32_MAX, "DURATION",
+         "then COMMAND is ended; exit code 82"},
+        {"record", 0, CLI_FLAG, AT(record), 0, 0, NULL,
+         "for bizlock runs; implied by --at-most-once-per"},
         {"conflict-exit-code", 'E', CLI_NUMBER, AT(busy_code), 0, 255, "N",
          "when it is not free (75; after a wait 124)"},
         {"verbose", 'v', CLI_FLAG, AT(verbose), 0, 0, NULL, "who holds it, how long it took"},
@@ -40,10 +46,9 @@ const struct cli_option cli_exec_options[] = {
 };
 
 const char cli_exec_more[] =
-        "COMMAND finds BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT and _TOOK_OVER in its\n"
-        "environment. If the lock cannot be renewed, it gets SIGTERM with a third of the\n"
-        "lease left, then all that it started gets SIGKILL, and bizlock exits by 80; also\n"
-        "when bizlock is stopped (Ctrl-Z). All exit codes: bizlock help exit-codes\n";
+        "COMMAND's environment has BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT, _TOOK_OVER.\n"
+        "If the lock cannot be renewed, as while bizlock is stopped (Ctrl-Z), it gets\n"
+        "SIGTERM, then all it started SIGKILL: exit code 80; see bizlock help exit-codes\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 
@@ -97,6 +102,10 @@ static int read_words(struct cli_exec *x)
 	code = cli_exec_check_options(x);
 	if (code != CLI_GO_ON)
 		return code;
+	if (x->o.record && (x->o.shared || x->o.limit))
+		return cli_misused(c, "exec: --record needs an exclusive lock");
+	if (x->o.retry_failed && !x->o.min_hold_ms)
+		return cli_misused(c, "exec: --retry-failed goes with --at-most-once-per");
 	if (c->argc == 0 && own + 3 < all && strcmp(argv[own + 3], "--") == 0) {
 		c->argv = &argv[own + 1];
 		own += 3;
@@ -128,9 +137,9 @@ static void kill_rest(const struct cli_exec *x)
  * the lease. Its reports are read: it may have heard a signal before the command ended. */
 static bool bury(struct cli_exec *x)
 {
-	bool is_lost = x->ending || cli_exec_rest_ms(x) <= 0;
+	bool is_lost = x->ending == CLI_LEASE_ENDS || cli_exec_lease_ms(x) <= 0;
 
-	if (is_lost || x->unguarded)
+	if (is_lost || x->ending || x->unguarded)
 		kill_rest(x);
 	if (cli_guard_end(&x->guard))
 		is_lost = true;
@@ -145,22 +154,26 @@ static int release(struct cli_exec *x)
 	return bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
 }
 
-/* The command has not run, so the lock must not rest: one machine without the program would keep
- * the job from all other machines. A release would make the lock rest. So the hold is broken first,
- * and the release finds it lost. An exported hold is broken, too: this client does not hold it any
- * more. */
-static int release_unused(struct cli_exec *x)
-{
-	int rc = BIZLOCK_OK;
-
-	if (x->o.min_hold_ms > 0 || *x->ticket)
-		rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
-	return rc == BIZLOCK_OK ? release(x) : rc;
-}
-
 static bool was_lost(int rc)
 {
 	return rc == BIZLOCK_LOST || rc == BIZLOCK_NOT_OWNER;
+}
+
+/* The command has not run, or has failed and may be tried again, so the lock must not rest: one
+ * machine without the program would keep the job from all other machines. A release would make the
+ * lock rest. So the hold is broken first, and the release finds it lost. An exported hold is
+ * broken, too: this client does not hold it any more. */
+static int release_without_rest(struct cli_exec *x)
+{
+	int rc;
+
+	if (x->o.min_hold_ms == 0 && !*x->ticket)
+		return release(x);
+	rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = release(x);
+	return was_lost(rc) ? BIZLOCK_OK : rc;
 }
 
 /* A lock that could not be released changes no exit code: the work is done, or has not begun. */
@@ -169,6 +182,7 @@ static int give_back(struct cli_exec *x, int (*how)(struct cli_exec *x))
 	int rc;
 
 	cli_exec_leave(x);
+	cli_exec_record_end(x);
 	rc = cli_exec_call(x, how);
 	if (rc == CLI_EXEC_LEFT)
 		cli_say("%s: the server does not answer; the lock stays until its lease ends",
@@ -180,16 +194,33 @@ static int give_back(struct cli_exec *x, int (*how)(struct cli_exec *x))
 
 void cli_exec_give_back(struct cli_exec *x)
 {
-	give_back(x, release_unused);
+	give_back(x, release_without_rest);
+}
+
+static void note_result(struct cli_exec *x, bool is_lost)
+{
+	if (is_lost)
+		x->result.outcome = BIZLOCK_RUN_LOST;
+	else if (*x->ran && x->status == 0 && !x->ending)
+		x->result.outcome = BIZLOCK_RUN_DONE;
+	x->result.exit_code = x->signalled ? -1 : x->status;
+	x->result.exit_signal = (uint32_t)x->signalled;
 }
 
 static int end_work(struct cli_exec *x, bool is_lost)
 {
-	if (was_lost(give_back(x, release)) || is_lost)
+	bool again = x->o.retry_failed && x->result.outcome != BIZLOCK_RUN_DONE;
+
+	if (was_lost(give_back(x, again ? release_without_rest : release)) || is_lost)
 		return cli_give_up(CLI_LOST,
 		                   "%s was not safely held to the end (fence %" PRIu64
 		                   "): its work may be half done",
 		                   x->name, x->grant.fence);
+	if (x->ending)
+		return cli_give_up(CLI_OVERRUN,
+		                   "%s: the command was ended, because --max-hold "
+		                   "was over: its work may be half done",
+		                   x->name);
 	return x->status;
 }
 
@@ -206,6 +237,7 @@ static int run_command(struct cli_exec *x)
 	is_lost = bury(x);
 	cli_tty_take_back(&x->tty, x->signalled != 0);
 	cli_exec_catch(x, false);
+	note_result(x, is_lost);
 	if (*x->ran) {
 		code = end_work(x, is_lost);
 	} else {
@@ -214,7 +246,7 @@ static int run_command(struct cli_exec *x)
 	}
 	/* Dies by SIGINT, as the command did: a shell script stops after a program that SIGINT has
 	 * ended, but goes on after a program that exits with 130. */
-	if (x->signalled == SIGINT && code != CLI_LOST)
+	if (x->signalled == SIGINT && code == x->status)
 		x->c->die_by = SIGINT;
 	return code;
 }

@@ -95,11 +95,11 @@ void cli_tty_take_back(struct cli_tty *t, bool mend_modes);
 #define CLI_EXEC_WAIT_MAX_MS 31622400000 /* a year */
 
 struct cli_exec_options {
-	int64_t wait_ms, lease_ms, min_hold_ms;
+	int64_t wait_ms, lease_ms, min_hold_ms, max_hold_ms;
 	uint64_t busy_code;
 	uint64_t limit;
 	const char *note;
-	bool verbose, shared, exclusive, nonblock;
+	bool verbose, shared, exclusive, nonblock, record, retry_failed;
 };
 
 #define EXEC_FILES_MAX 256
@@ -117,6 +117,13 @@ struct cli_passing {
 	pid_t due_from, heard_from;
 };
 
+/* Why the command got SIGTERM, and gets SIGKILL at kill_at_ms. */
+enum cli_ending {
+	CLI_GOES_ON,
+	CLI_HOLD_ENDS, /* --max-hold is over. The lock is held until the command is dead */
+	CLI_LEASE_ENDS /* the lock could not be renewed */
+};
+
 struct cli_exec {
 	struct cli *c;
 	bizlock_key key;
@@ -129,7 +136,8 @@ struct cli_exec {
 	int signals; /* signalfd */
 	int wake;    /* eventfd: something has happened in another thread */
 
-	int64_t began_ms; /* of cli_exec_now_ms(): the wait */
+	int64_t began_ms; /* of cli_exec_now_ms(): the wait, */
+	int64_t held_ms;  /* and the hold */
 	bizlock_acquire_opts opts;
 	bizlock_grant grant;
 	char *owner;                     /* as the row has it */
@@ -145,17 +153,19 @@ struct cli_exec {
 	int came;            /* the signal that ended the acquisition; 0: none */
 	int64_t leave_by_ms; /* when all calls have to be done; 0: not limited */
 
-	pid_t child;        /* the command, and its group */
-	int life;           /* pidfd of the command; -1: its end is known, or there is no pidfd */
-	int64_t over_ms;    /* since when its end is known; 0: it is not */
-	bool ended;         /* the command has ended, and its status is known */
-	bool guard_stuck;   /* the guard was stopped, and we killed it after the command's end */
-	bool unguarded;     /* the guard was killed, by somebody else */
-	bool awaits_tty;    /* the command stays stopped, because it does not have the terminal */
-	bool ending;        /* SIGTERM was sent, because the lock could not be renewed */
-	int64_t kill_at_ms; /* if ending: when to kill, by CLOCK_BOOTTIME */
+	pid_t child;      /* the command, and its group */
+	int life;         /* pidfd of the command; -1: its end is known, or there is no pidfd */
+	int64_t over_ms;  /* since when its end is known; 0: it is not */
+	bool ended;       /* the command has ended, and its status is known */
+	bool guard_stuck; /* the guard was stopped, and we killed it after the command's end */
+	bool unguarded;   /* the guard was killed, by somebody else */
+	bool awaits_tty;  /* the command stays stopped, because it does not have the terminal */
+	enum cli_ending ending;
+	int64_t kill_at_ms; /* if ending: by CLOCK_BOOTTIME */
 	int signalled;      /* the signal that ended the command, 0: none */
 	int status;         /* its exit code, 128 + signal */
+	bool recorded;      /* the run's beginning is */
+	bizlock_run_result result;
 	struct cli_passing passing[NSIG];
 	bool *ran; /* in shared memory: whether exec() succeeded; false if there is no such program
 	            */
@@ -196,6 +206,11 @@ int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x));
 /* Limits the time of all further calls to a few seconds from now on, in all. */
 void cli_exec_leave(struct cli_exec *x);
 
+/* Both record the run of which x->result tells the end, unless there is nothing to record; the end
+ * comes before the release. They print why not, if asked to, and fail nothing. */
+void cli_exec_record_begin(struct cli_exec *x);
+void cli_exec_record_end(struct cli_exec *x);
+
 /* Releases a lock under which the command has not run, or whose ticket nobody has got. */
 void cli_exec_give_back(struct cli_exec *x);
 
@@ -228,7 +243,9 @@ void cli_exec_take_reports(struct cli_exec *x);
 /* The signals that are passed on to the command. */
 void cli_exec_passed(sigset_t *ret);
 
-/* Milliseconds until the command is to be killed, unless the lease is renewed. */
+/* Milliseconds until the command is to be killed, unless the lease is renewed; and, of these, how
+ * long the lease lets it live. */
 int64_t cli_exec_rest_ms(const struct cli_exec *x);
+int64_t cli_exec_lease_ms(const struct cli_exec *x);
 
 #endif

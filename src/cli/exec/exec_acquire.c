@@ -133,22 +133,22 @@ static int not_acquired(const struct cli_exec *x, int rc)
 	return cli_exit_of(rc);
 }
 
-static int acquired(const struct cli_exec *x)
+static void tell_acquired(const struct cli_exec *x)
 {
 	char waited[CLI_DURATION_SIZE];
 
 	if (x->o.verbose)
 		cli_say("%s acquired after %s, fence %" PRIu64, x->name,
-		        cli_show_duration(cli_exec_now_ms() - x->began_ms, waited), x->grant.fence);
+		        cli_show_duration(x->held_ms - x->began_ms, waited), x->grant.fence);
 	if (x->grant.flags & BIZLOCK_TOOK_OVER)
 		cli_say("%s was taken over: its last holder never released it", x->name);
-	return CLI_GO_ON;
 }
 
 /* A signal has ended the wait. The lock may have been acquired nevertheless. */
 static int not_wanted(struct cli_exec *x, int rc)
 {
 	x->c->die_by = x->came;
+	x->result.exit_signal = (uint32_t)x->came;
 	if (rc == CLI_EXEC_LEFT)
 		cli_say("%s: the server does not answer; if the lock was acquired, it stays locked "
 		        "until its lease ends",
@@ -187,7 +187,12 @@ int cli_exec_acquire(struct cli_exec *x, int (*then)(struct cli_exec *x))
 	x->opts.owner = EXEC_OWNER;
 	x->opts.note = x->o.note;
 	rc = cli_exec_call(x, acquire);
+	x->held_ms = cli_exec_now_ms();
 	if (x->came)
 		return not_wanted(x, rc);
-	return rc == BIZLOCK_OK ? acquired(x) : not_acquired(x, rc);
+	if (rc != BIZLOCK_OK)
+		return not_acquired(x, rc);
+	tell_acquired(x);
+	cli_exec_record_begin(x);
+	return x->came ? not_wanted(x, rc) : CLI_GO_ON;
 }

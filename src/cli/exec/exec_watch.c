@@ -26,6 +26,10 @@
 #define PATIENCE_MS 1000 /* how long to wait for the guard, and for the kernel */
 #define AGAIN_MS 10
 
+#define GRACE_MS                                                                                   \
+	10000 /* from SIGTERM to SIGKILL after --max-hold: the lock is renewed meanwhile           \
+	       */
+
 #define MOMENT_MS 300 /* after it, the guard has got a signal that was sent to all of us */
 
 static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -85,15 +89,23 @@ static int64_t kill_margin(const struct cli_exec *x)
 	return part < KILL_MS ? part : KILL_MS;
 }
 
-int64_t cli_exec_rest_ms(const struct cli_exec *x)
+/* The guard kills by the lease alone: what it has killed had lost the lock. */
+int64_t cli_exec_lease_ms(const struct cli_exec *x)
 {
 	int64_t now = cli_exec_now_ms(); /* read first: an end that is too early does no harm */
 	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
 
-	if (x->ending && rest > x->kill_at_ms - now)
+	if (x->ending == CLI_LEASE_ENDS && rest > x->kill_at_ms - now)
 		rest = x->kill_at_ms - now; /* a late renewal changes nothing: SIGTERM was sent */
 	cli_guard_order(&x->guard, now + (rest > 0 ? rest : 0));
 	return rest;
+}
+
+int64_t cli_exec_rest_ms(const struct cli_exec *x)
+{
+	int64_t rest = cli_exec_lease_ms(x), left = x->kill_at_ms - cli_exec_now_ms();
+
+	return x->ending && left < rest ? left : rest;
 }
 
 /* The guard is in the group, too, and can always be reached. */
@@ -111,10 +123,16 @@ bool cli_exec_kill(const struct cli_exec *x)
 	return x->unguarded ? cli_tree_kill(getpid(), getpgrp()) : cli_tree_kill(x->guard.pid, 0);
 }
 
-static void tell_to_end(struct cli_exec *x, int64_t rest)
+static void tell_to_end(struct cli_exec *x, enum cli_ending why, int64_t ms)
 {
-	x->ending = true;
-	x->kill_at_ms = cli_exec_now_ms() + rest;
+	x->ending = why;
+	x->kill_at_ms = cli_exec_now_ms() + ms;
+	send(x, SIGTERM);
+	send(x, SIGCONT); /* a process that is stopped cannot obey */
+}
+
+static void end_by_lease(struct cli_exec *x, int64_t rest)
+{
 	if (bizlock_last_renewal(x->c->lock, x->key, EXEC_OWNER) != BIZLOCK_OK)
 		cli_say("%s", bizlock_errmsg(x->c->lock));
 	if (rest > 0)
@@ -122,22 +140,43 @@ static void tell_to_end(struct cli_exec *x, int64_t rest)
 		        x->name, rest);
 	else
 		cli_say("%s: the lock is lost; the command is killed", x->name);
-	send(x, SIGTERM);
-	send(x, SIGCONT); /* a process that is stopped cannot obey */
+	tell_to_end(x, CLI_LEASE_ENDS, rest);
 }
 
-/* Does what the lease asks for; returns how long to sleep, in milliseconds. */
+/* What is left of --max-hold. */
+static int64_t hold_left_ms(const struct cli_exec *x)
+{
+	if (!x->o.max_hold_ms)
+		return INT64_MAX;
+	return x->held_ms + x->o.max_hold_ms - cli_exec_now_ms();
+}
+
+static void end_by_max_hold(struct cli_exec *x)
+{
+	cli_say("%s: --max-hold is over; the command has %d s to end", x->name, GRACE_MS / 1000);
+	tell_to_end(x, CLI_HOLD_ENDS, GRACE_MS);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Does what the lease and --max-hold ask for; returns how long to sleep, in milliseconds. */
 static int mind_lease(struct cli_exec *x)
 {
-	int64_t rest = cli_exec_rest_ms(x);
+	int64_t rest = cli_exec_lease_ms(x), hold_left = hold_left_ms(x);
 	int64_t before_term = rest + kill_margin(x) - x->grant.lease_ms / TERM_PART;
 	int64_t tick = x->grant.lease_ms / TICK_PART, next;
 
-	if (before_term <= 0 && !x->ending)
-		tell_to_end(x, rest);
+	if (before_term <= 0 && x->ending != CLI_LEASE_ENDS)
+		end_by_lease(x, rest);
+	else if (hold_left <= 0 && !x->ending)
+		end_by_max_hold(x);
+	rest = cli_exec_rest_ms(x);
 	if (rest <= 0)
 		cli_exec_kill(x);
-	next = x->ending ? rest : before_term;
+	next = x->ending ? rest : earlier(before_term, hold_left);
 	tick = tick < TICK_MIN_MS ? TICK_MIN_MS : tick > TICK_MAX_MS ? TICK_MAX_MS : tick;
 	return (int)(next < 1 ? TICK_MIN_MS : next < tick ? next : tick);
 }

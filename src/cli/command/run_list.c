@@ -1,0 +1,92 @@
+#include "cli/command/run_list.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool make_room(struct cli_runs *runs)
+{
+	size_t room = runs->room ? 2 * runs->room : 64;
+	struct cli_run *list;
+
+	if (runs->count < runs->room)
+		return true;
+	list = reallocarray(runs->list, room, sizeof(*list));
+	if (!list)
+		return false;
+	runs->list = list;
+	runs->room = room;
+	return true;
+}
+
+static bool copy(struct cli_run *to, const bizlock_run *run)
+{
+	*to = (struct cli_run){
+	        .run = *run,
+	        .biz_type = strdup(run->biz_type),
+	        .biz_id = strdup(run->biz_id),
+	        .owner = strdup(run->owner),
+	};
+	to->run.biz_type = to->biz_type;
+	to->run.biz_id = to->biz_id;
+	to->run.owner = to->owner;
+	return to->biz_type && to->biz_id && to->owner;
+}
+
+int cli_runs_keep(void *arg, const bizlock_run *run)
+{
+	struct cli_runs *runs = arg;
+
+	if (make_room(runs) && copy(&runs->list[runs->count++], run))
+		return 0;
+	runs->failed = true;
+	return 1;
+}
+
+void cli_runs_free(struct cli_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++) {
+		free(runs->list[i].biz_type);
+		free(runs->list[i].biz_id);
+		free(runs->list[i].owner);
+	}
+	free(runs->list);
+	*runs = (struct cli_runs){0};
+}
+
+const char *cli_run_outcome(const bizlock_run *run)
+{
+	switch ((enum bizlock_outcome)run->outcome) {
+	case BIZLOCK_RUN_RUNNING:
+		return "running";
+	case BIZLOCK_RUN_DONE:
+		return "done";
+	case BIZLOCK_RUN_FAILED:
+		return "failed";
+	case BIZLOCK_RUN_LOST:
+		return "lost";
+	case BIZLOCK_RUN_DIED:
+		break;
+	}
+	return "died";
+}
+
+/* The server's clock may have been set back. */
+const char *cli_run_since(const bizlock_run *run, int64_t then_us, char buf[CLI_DURATION_SIZE])
+{
+	int64_t us = run->now_us - then_us;
+
+	return cli_show_duration(us > 0 ? us / 1000 : 0, buf);
+}
+
+const char *cli_run_signal(const bizlock_run *run, char buf[CLI_SIGNAL_SIZE])
+{
+	const char *name = run->exit_signal < 128 ? sigabbrev_np((int)run->exit_signal) : NULL;
+
+	if (name)
+		snprintf(buf, CLI_SIGNAL_SIZE, "SIG%s", name);
+	else
+		snprintf(buf, CLI_SIGNAL_SIZE, "signal %" PRIu32, run->exit_signal);
+	return buf;
+}

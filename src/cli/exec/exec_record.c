@@ -1,0 +1,36 @@
+/* What bizlock exec records of its run: that it begins, and how it ends. The work goes on without a
+ * record if there is no table for it, or the server does not take it. */
+#include "cli/exec/exec.h"
+
+static int begin(struct cli_exec *x)
+{
+	return bizlock_run_begin(x->c->lock, x->key, EXEC_OWNER);
+}
+
+static int end(struct cli_exec *x)
+{
+	return bizlock_run_end(x->c->lock, x->key, EXEC_OWNER, &x->result);
+}
+
+static bool is_recorded(struct cli_exec *x, int (*how)(struct cli_exec *x))
+{
+	int rc = cli_exec_call(x, how);
+
+	if (rc != BIZLOCK_OK && rc != CLI_EXEC_LEFT && x->o.verbose)
+		cli_say("%s: the run is not recorded: %s", x->name, x->call_message);
+	return rc == BIZLOCK_OK;
+}
+
+/* Of commands that share the lock, several run at a time. */
+void cli_exec_record_begin(struct cli_exec *x)
+{
+	x->result = (bizlock_run_result)BIZLOCK_RUN_RESULT_INIT;
+	if ((x->o.record || x->o.min_hold_ms > 0) && !(x->opts.flags & BIZLOCK_SHARED))
+		x->recorded = is_recorded(x, begin);
+}
+
+void cli_exec_record_end(struct cli_exec *x)
+{
+	if (x->recorded)
+		is_recorded(x, end);
+}
