@@ -278,20 +278,38 @@ test_without_a_privilege_everything_goes_on() {
 	sql "DROP USER '$database'@'%', '$database'@'localhost'"
 }
 
-# Somebody has locked the row, and does not let go of it.
-test_a_run_that_cannot_be_written_keeps_nobody_waiting_for_long() {
-	local began
+# Somebody has locked the row of job/a, and does not let go of it.
+lock_run() {
 	expect 0 "$program" exec --record job a -- true
 	{
 		echo "BEGIN; SELECT 1 FROM biz_run FOR UPDATE; SELECT 'locked';"
 		exec sleep 1000
 	} | "$(sql_client)" --defaults-file="$work/client.cnf" -N -n "$database" >"$work/locked" &
 	await file_says "$work/locked" locked
+}
+
+test_a_run_that_cannot_be_written_keeps_nobody_waiting_for_long() {
+	local began
+	lock_run
 	began=$(now_us)
 	expect 7 "$program" exec --record job a -- sh -c 'exit 7'
 	expect_no_err
 	free job a || fail "still held"
 	(($(now_us) < began + 10000000)) || fail "it took $((($(now_us) - began) / 1000)) ms"
+}
+
+# The signal comes while the beginning is written: the command must not start.
+test_a_signal_before_the_command_has_begun() {
+	lock_run
+	"$program" exec --record job a -- echo ran >"$out" 2>"$err" &
+	wrapper=$!
+	await held job a
+	kill "$wrapper"
+	exit_of "$wrapper"
+	if ((code == 143)); then
+		expect_no_out
+	fi
+	free job a || fail "still held"
 }
 
 test_a_server_that_hangs_at_the_end_of_a_run_is_left() {

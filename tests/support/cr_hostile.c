@@ -154,6 +154,28 @@ static int count(void *arg, const bizlock_info *info)
 	return 0;
 }
 
+static int see_run(void *arg, const bizlock_run *run)
+{
+	*(bizlock_run *)arg = *run;
+	return 0;
+}
+
+static void recording(bizlock *b)
+{
+	bizlock_run_result done = BIZLOCK_RUN_RESULT_INIT;
+	bizlock_run seen = {.runs = 0};
+
+	done.outcome = BIZLOCK_RUN_DONE;
+	answers(OK, b, bizlock_run_begin(b, KEY("a"), "task"));
+	answers(OK, b, bizlock_each_run(b, "test", "a", see_run, &seen));
+	holds(seen.outcome == BIZLOCK_RUN_RUNNING && seen.began_us > 0 && !seen.ended_us);
+	answers(OK, b, bizlock_run_end(b, KEY("a"), "task", &done));
+	answers(OK, b, bizlock_each_run(b, NULL, NULL, see_run, &seen));
+	holds(seen.outcome == BIZLOCK_RUN_DONE && seen.succeeded_us == seen.ended_us);
+	holds(seen.runs == 1 && seen.failures == 0 && seen.failures_in_row == 0);
+	db_run(world.admin, "DELETE FROM biz_run WHERE biz_type = 'test' AND biz_id = 'a'");
+}
+
 static void looking_after(bizlock *b)
 {
 	bizlock_reap_opts opts = BIZLOCK_REAP_OPTS_INIT;
@@ -166,6 +188,7 @@ static void looking_after(bizlock *b)
 	answers(OK, b, acquire_as(b, "c", "task"));
 	answers(OK, b, bizlock_each(b, "test", count, &seen));
 	holds(seen == 3);
+	recording(b);
 	db_run(world.admin, "UPDATE biz_lock SET timeout = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND"
 	                    " WHERE biz_type = 'test' AND biz_id IN ('b', 'c')");
 	answers(OK, b, bizlock_reap(b, &opts, &reaped));
@@ -196,7 +219,10 @@ static void lock_a_row(void)
 	other = db_open(&world.at, world.schema);
 	db_run(other, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;"
 	              "START TRANSACTION;"
-	              "SELECT 1 FROM biz_lock WHERE biz_type = 'locked' FOR UPDATE");
+	              "SELECT 1 FROM biz_lock WHERE biz_type = 'locked' FOR UPDATE;"
+	              "INSERT INTO biz_run (biz_id, biz_type, fence, owner, outcome, began_at, "
+	              "runs, since_success) VALUES ('a', 'locked', 1, '', 'done', "
+	              "UTC_TIMESTAMP(6), 1, 1)");
 }
 
 void hostile_works(const struct world *plain, const char *what, bool interrupts)

@@ -90,7 +90,7 @@ static int keep_rows(struct bl_rows *rows, const struct bl_run_row *before, stru
 {
 	MYSQL_ROW row;
 
-	while (ret->count < BL_PAGE_ROWS && (row = bl_rows_next(rows)) != NULL) {
+	while ((row = bl_rows_next(rows)) != NULL) {
 		struct bl_run_row *kept = &ret->rows[ret->count++];
 
 		read_row(row, rows->lengths, kept);
@@ -117,7 +117,9 @@ int bl_runs_read(struct bl_session *s, const char *biz_type, const char *biz_id,
 	bl_sql_page_runs(s->sql, &s->text, biz_type, biz_id, after ? &key : NULL);
 	rc = bl_session_query_text(s, COLUMNS, &rows, err);
 	if (rc == BIZLOCK_OK)
-		rc = keep_rows(rows, after, &page, err);
+		rc = rows->count > BL_PAGE_ROWS
+		             ? bl_session_refuse(s, err, "more rows than were asked for")
+		             : keep_rows(rows, after, &page, err);
 	bl_rows_free(rows);
 	if (rc == BIZLOCK_OK)
 		*ret = page;

@@ -208,6 +208,7 @@ void stranger_releases(struct run *r, const char *owner);
 
 int do_each(struct run *r); /* looks.c */
 int do_each_of_type(struct run *r);
+int do_each_run(struct run *r);
 int do_look(struct run *r);
 int do_waiters(struct run *r);
 int do_doctor(struct run *r);
@@ -236,6 +237,8 @@ bool one_was_seen(struct run *r);
 bool sharer_was_seen(struct run *r);
 bool sharer_is_gone(struct run *r);
 bool migrations_were_seen(struct run *r);
+bool run_has_begun(struct run *r);
+bool run_is_done(struct run *r);
 bool stale_are_gone(struct run *r);
 bool tables_work(struct run *r);
 bool row_is_exported(struct run *r);

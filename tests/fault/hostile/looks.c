@@ -48,6 +48,20 @@ int do_each_of_type(struct run *r)
 	return bizlock_each(r->b, "test", see_info, r);
 }
 
+static int see_run(void *arg, const bizlock_run *run)
+{
+	struct run *r = arg;
+
+	r->read += strlen(run->biz_type) + strlen(run->owner);
+	r->shown += strcmp(run->biz_id, r->id) == 0;
+	return 0;
+}
+
+int do_each_run(struct run *r)
+{
+	return bizlock_each_run(r->b, NULL, NULL, see_run, r);
+}
+
 int do_look(struct run *r)
 {
 	return bizlock_look(r->b, KEY(r->id), see_info, r);

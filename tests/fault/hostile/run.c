@@ -100,7 +100,8 @@ static void end_run(struct run *r)
 	if (bizlock_release(bench->stranger, KEY(r->id), ME, NULL) == BIZLOCK_CONN)
 		die("the stranger: %s", bizlock_errmsg(bench->stranger));
 	db_run(bench->world.admin,
-	       "DELETE FROM biz_lock; DELETE FROM biz_row_lock; DELETE FROM ledger");
+	       "DELETE FROM biz_lock; DELETE FROM biz_row_lock; DELETE FROM biz_run; "
+	       "DELETE FROM ledger");
 }
 
 void run_plan(struct bench *bench, const struct scenario *s, const struct plan *plan,

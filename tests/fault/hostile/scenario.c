@@ -78,6 +78,12 @@ static void i_want_to_know(struct run *r)
 	bizlock_on_lost(r->b, lost, r);
 }
 
+static void i_run(struct run *r)
+{
+	i_hold(r);
+	must_work(r->b, bizlock_run_begin(r->b, KEY(r->id), ME), "the run");
+}
+
 static void i_hold_twice(struct run *r)
 {
 	i_hold(r);
@@ -277,6 +283,19 @@ static int do_release_set(struct run *r)
 	return keyset_release(r->b, &r->set, ME);
 }
 
+static int do_run_begin(struct run *r)
+{
+	return bizlock_run_begin(r->b, KEY(r->id), ME);
+}
+
+static int do_run_end(struct run *r)
+{
+	bizlock_run_result done = BIZLOCK_RUN_RESULT_INIT;
+
+	done.outcome = BIZLOCK_RUN_DONE;
+	return bizlock_run_end(r->b, KEY(r->id), ME, &done);
+}
+
 static int do_break(struct run *r)
 {
 	return bizlock_break(r->b, KEY(r->id), r->grant.fence);
@@ -361,6 +380,9 @@ const struct scenario scenarios[] = {
         {"waiters", stranger_holds, do_waiters, one_was_seen, PLAIN, BIZLOCK_OK, 0, 0},
         {"break", stranger_holds, do_break, row_is_gone, PLAIN, BIZLOCK_OK, 0, 0},
         {"reap", dead_ones_hold, do_reap, stale_are_gone, PLAIN, BIZLOCK_OK, 0, 0},
+        {"run-begin", i_hold, do_run_begin, run_has_begun, PLAIN, BIZLOCK_OK, 0, 0},
+        {"run-end", i_run, do_run_end, run_is_done, PLAIN, BIZLOCK_OK, 0, 0},
+        {"each-run", i_run, do_each_run, one_was_seen, PLAIN, BIZLOCK_OK, 0, 0},
         {"doctor", nothing, do_doctor, nothing_is_said, CLOSED, BIZLOCK_OK, 0, 0},
         {"migrate", nothing, do_migrate, tables_work, CLOSED, BIZLOCK_OK, 0, 0},
         {"each-migration", nothing, do_each_migration, migrations_were_seen, CLOSED, BIZLOCK_OK, 0,

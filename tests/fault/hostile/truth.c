@@ -145,7 +145,7 @@ bool sharer_is_gone(struct run *r)
 	return hides_sharers(r) || row_is_gone(r);
 }
 
-#define MIGRATIONS 1 /* in sql/ */
+#define MIGRATIONS 2 /* in sql/ */
 
 bool migrations_were_seen(struct run *r)
 {
@@ -170,6 +170,25 @@ bool stale_are_gone(struct run *r)
 	must(count(r, "biz_lock") == 0);
 	must(count(r, "biz_row_lock") == 0);
 	return true;
+}
+
+static bool run_is(struct run *r, const char *condition)
+{
+	must(db_number(r->bench->world.admin,
+	               "SELECT COUNT(*) FROM biz_run WHERE biz_id = '%s' AND fence = %llu AND "
+	               "runs = 1 AND %s",
+	               r->id, (unsigned long long)r->grant.fence, condition) == 1);
+	return true;
+}
+
+bool run_has_begun(struct run *r)
+{
+	return run_is(r, "outcome = 'running' AND ended_at IS NULL");
+}
+
+bool run_is_done(struct run *r)
+{
+	return run_is(r, "outcome = 'done' AND succeeded_at = ended_at AND successes = 1");
 }
 
 bool client_works(struct run *r)
