@@ -21,11 +21,10 @@ static bool is_recorded(struct cli_exec *x, int (*how)(struct cli_exec *x))
 	return rc == BIZLOCK_OK;
 }
 
-/* Of commands that share the lock, several run at a time. */
 void cli_exec_record_begin(struct cli_exec *x)
 {
 	x->result = (bizlock_run_result)BIZLOCK_RUN_RESULT_INIT;
-	if ((x->o.record || x->o.min_hold_ms > 0) && !(x->opts.flags & BIZLOCK_SHARED))
+	if (x->o.record || x->o.min_hold_ms > 0)
 		x->recorded = is_recorded(x, begin);
 }
 
