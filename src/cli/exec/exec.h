@@ -164,7 +164,7 @@ struct cli_exec {
 	int64_t kill_at_ms; /* if ending: by CLOCK_BOOTTIME */
 	int signalled;      /* the signal that ended the command, 0: none */
 	int status;         /* its exit code, 128 + signal */
-	bool recorded;      /* the run's beginning is */
+	bool recorded;      /* the run's beginning is, or may be */
 	bizlock_run_result result;
 	struct cli_passing passing[NSIG];
 	bool *ran; /* in shared memory: whether exec() succeeded; false if there is no such program

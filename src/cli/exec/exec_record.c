@@ -12,24 +12,29 @@ static int end(struct cli_exec *x)
 	return bizlock_run_end(x->c->lock, x->key, EXEC_OWNER, &x->result);
 }
 
-static bool is_recorded(struct cli_exec *x, int (*how)(struct cli_exec *x))
+static int record(struct cli_exec *x, int (*how)(struct cli_exec *x))
 {
 	int rc = cli_exec_call(x, how);
 
 	if (rc != BIZLOCK_OK && rc != CLI_EXEC_LEFT && x->o.verbose)
 		cli_say("%s: the run is not recorded: %s", x->name, x->call_message);
-	return rc == BIZLOCK_OK;
+	return rc;
 }
 
+/* A beginning whose reply was lost may be there: without an end it would look like a death. */
 void cli_exec_record_begin(struct cli_exec *x)
 {
+	int rc;
+
 	x->result = (bizlock_run_result)BIZLOCK_RUN_RESULT_INIT;
-	if (x->o.record || x->o.min_hold_ms > 0)
-		x->recorded = is_recorded(x, begin);
+	if (!x->o.record && !x->o.min_hold_ms)
+		return;
+	rc = record(x, begin);
+	x->recorded = rc == BIZLOCK_OK || rc == BIZLOCK_CONN;
 }
 
 void cli_exec_record_end(struct cli_exec *x)
 {
 	if (x->recorded)
-		is_recorded(x, end);
+		record(x, end);
 }

@@ -26,9 +26,8 @@
 #define PATIENCE_MS 1000 /* how long to wait for the guard, and for the kernel */
 #define AGAIN_MS 10
 
-#define GRACE_MS                                                                                   \
-	10000 /* from SIGTERM to SIGKILL after --max-hold: the lock is renewed meanwhile           \
-	       */
+/* From SIGTERM to SIGKILL after --max-hold: the lock is renewed meanwhile. */
+#define GRACE_MS 10000
 
 #define MOMENT_MS 300 /* after it, the guard has got a signal that was sent to all of us */
 

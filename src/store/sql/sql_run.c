@@ -65,7 +65,22 @@ void bl_sql_end_run(const struct bl_sql *sql, struct bl_buf *ret, const struct b
 	bl_buf_addf(ret, " AND fence = %" PRIu64 " AND outcome = 'running'", fence);
 }
 
-#define MICROSECONDS(column) "IFNULL(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " column "), 0)"
+/* A condition on the hold's row `l` of a run `r`. While a lock is to rest, `timeout` is the end of
+ * the rest. But each renewal writes gmt_modified, from which the lease counts. */
+#define LEASE_LASTS                                                                                \
+	"IFNULL(l.owner <> '' AND l.timeout > " NOW                                                \
+	" AND (r.lease_ms = 0 OR l.gmt_modified > " NOW                                            \
+	" - INTERVAL 1000 * r.lease_ms MICROSECOND), 0)"
+
+#define MICROSECONDS(time) "IFNULL(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', " time "), 0)"
+
+/* clang-format off */
+#define RUN_READ                                                                                   \
+	"r.biz_id, r.biz_type, r.owner, r.fence, r.outcome, " LEASE_LASTS                          \
+	", r.exit_code, r.exit_signal, " MICROSECONDS(NOW) ", " MICROSECONDS("r.began_at")         \
+	", " MICROSECONDS("r.ended_at") ", " MICROSECONDS("r.succeeded_at")                        \
+	", r.runs, r.successes, r.since_success"
+/* clang-format on */
 
 /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
 static void add_behind(struct bl_buf *ret, const struct bl_sql_after *after)
@@ -79,43 +94,14 @@ static void add_behind(struct bl_buf *ret, const struct bl_sql_after *after)
 	bl_buf_adds(ret, ")");
 }
 
-/* While a lock is to rest, `timeout` of its row is the end of the rest. But each renewal writes
- * gmt_modified, from which the lease counts. */
+/* A join: an optimizer_switch of MySQL refuses a subquery with these conditions (3973). */
 void bl_sql_page_runs(const struct bl_sql *sql, struct bl_buf *ret, const char *biz_type,
                       const char *biz_id, const struct bl_sql_after *after)
 {
-	bl_buf_addf(
-	        ret,
-	        "SELECT r.biz_id, r.biz_type, r.owner, r.fence, r.outcome, EXISTS(SELECT 1 FROM %s "
-	        "AS l WHERE l.biz_id = r.biz_id AND l.biz_type = r.biz_type AND l.slot = 0 AND "
-	        "l.fence = r.fence AND l.owner <> '' AND l.timeout > " NOW
-	        " AND (r.lease_ms = 0 OR l.gmt_modified > " NOW
-	        " - INTERVAL 1000 * r.lease_ms MICROSECOND)), r.exit_code, "
-	        "r.exit_signal, " MICROSECONDS(NOW) ", " MICROSECONDS(
-	                "r.began_at") ", " MICROSECONDS("r.ended_at") ", " MICROSECONDS("r."
-	                                                                                "succeeded_"
-	                                                                                "at") ", "
-	                                                                                      "r."
-	                                                                                      "runs"
-	                                                                                      ", "
-	                                                                                      "r."
-	                                                                                      "succ"
-	                                                                                      "esse"
-	                                                                                      "s, "
-	                                                                                      "r."
-	                                                                                      "sinc"
-	                                                                                      "e_"
-	                                                                                      "succ"
-	                                                                                      "ess "
-	                                                                                      "FROM"
-	                                                                                      " %s "
-	                                                                                      "AS "
-	                                                                                      "r "
-	                                                                                      "WHER"
-	                                                                                      "E "
-	                                                                                      "TRU"
-	                                                                                      "E",
-	        sql->table, sql->run_table);
+	bl_buf_addf(ret,
+	            "SELECT " RUN_READ " FROM %s AS r LEFT JOIN %s AS l ON l.biz_id = r.biz_id AND "
+	            "l.biz_type = r.biz_type AND l.slot = 0 AND l.fence = r.fence WHERE TRUE",
+	            sql->run_table, sql->table);
 	if (biz_type) {
 		bl_buf_adds(ret, " AND r.biz_type = ");
 		bl_sql_literal(ret, "_utf8mb4", biz_type, strlen(biz_type));
