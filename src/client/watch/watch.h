@@ -76,8 +76,8 @@ bl_time bl_watch_look_at(const struct bl_watch_wait *wait, bl_time end);
 void bl_watch_answer(struct bl_watch_wait *wait, enum bl_watched_end answer);
 void bl_watch_let_go(struct bl_watch_wait *wait);
 
-/* If one more connection may sleep at a doorbell, and one is idle, the oldest wait gets it, first of
- * those for hot keys; its thread then promotes the next wait. */
+/* If one more connection may sleep at a doorbell, and one is idle, the oldest wait gets it, first
+ * of those for hot keys; its thread then promotes the next wait. */
 void bl_watch_promote(struct bizlock *b);
 
 /* Async-signal-safe; needs no mutex. */
