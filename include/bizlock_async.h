@@ -41,10 +41,14 @@ typedef struct bizlock_result {
 	int rc;                /* what the call that waits would have answered */
 	uint32_t server_error; /* the error number of the server or connector; 0: none */
 	const char *message;   /* why rc is not BIZLOCK_OK, as bizlock_errmsg() tells it; else "" */
-	bizlock_key key;
+	bizlock_key key;       /* the first key */
 	const char *owner;
-	const bizlock_grant *grant; /* what was granted; NULL unless rc is BIZLOCK_OK and the
-	                               request is an acquisition */
+	const bizlock_grant *grant;         /* what was granted of the first key; NULL unless rc is
+	                                       BIZLOCK_OK and the request is an acquisition */
+	size_t count;                       /* how many keys: 1 but for a request of several */
+	const bizlock_key *keys;            /* all of them, in the order in which they were given */
+	const bizlock_grant *const *grants; /* what was granted of each key, or NULL as `grant`;
+	                                       pointers, because a grant may grow */
 } bizlock_result;
 
 /* Called exactly once for each request that was started: by bizlock_dispatch() or
@@ -88,6 +92,32 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_start(bizlock *, bizlock_key,
                                                          bizlock_done *done, void *arg,
                                                          uint64_t *ret);
 
+/* Starts to acquire all of the keys, or none, as bizlock_acquire_all() does: 1 to 256 keys, each
+ * once, exclusively. opts.owner must be a name; opts.wait_ms is for all keys together. The keys are
+ * copied. While the request waits, it holds none of the keys; after a cancel, at whatever time,
+ * nothing is held that was not held before, unless `done` is told OK. result->grants: a grant for
+ * each key, in the order of the keys.
+ *
+ * INVALID: an argument, a key that is there twice, the flag BIZLOCK_SHARED, or no owner. MISUSE,
+ * NOMEM. After these nothing is under way. To `done`: the answers of bizlock_acquire_all(). */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_acquire_all_start(bizlock *, const bizlock_key *keys,
+                                                             size_t n,
+                                                             const bizlock_acquire_opts *opts,
+                                                             bizlock_done *done, void *arg,
+                                                             uint64_t *ret);
+
+/* Starts to release one level of each key, as bizlock_release_all() does, even if the release of
+ * another key fails. The keys need not have been acquired together. `done` is called once, when the
+ * last of the keys is done; result->rc is the first error in the order of the keys, or OK. It
+ * cannot be cancelled; start nothing else for these keys and this owner before it is done.
+ *
+ * INVALID: an argument, a key that is there twice, or no owner. MISUSE, NOMEM. After these nothing
+ * is under way. To `done`: the answers of bizlock_release_start(). */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_release_all_start(bizlock *, const bizlock_key *keys,
+                                                             size_t n, const char *owner,
+                                                             bizlock_done *done, void *arg,
+                                                             uint64_t *ret);
+
 /* Starts to renew the lock that `owner`, a name, holds, as bizlock_renew() does. lease_ms: its
  * length from now on; 0: the length it has. It cannot be cancelled. done and ret: as above.
  *
@@ -98,10 +128,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew_start(bizlock *, bizlock_key, c
                                                        uint32_t lease_ms, bizlock_done *done,
                                                        void *arg, uint64_t *ret);
 
-/* Ends the wait of an acquisition. Its `done` is called soon, with CANCELLED; or with another
- * answer, if the request was done before this call and only its `done` not called yet. A lock that
- * the server grants later is released. Any thread may call it at any time, also from within a
- * `done`.
+/* Ends the wait of an acquisition, of one key or several. Its `done` is called soon, with
+ * CANCELLED; or with another answer, if the request was done before this call and only its `done`
+ * not called yet. A lock that the server grants later is released. Any thread may call it at any
+ * time, also from within a `done`.
  *
  * OK: also for a request that has ended or is no acquisition; such a request stays as it is.
  * INVALID: this client has never given out that number; 0 is such a number. MISUSE: the client is

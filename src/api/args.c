@@ -5,6 +5,7 @@
 
 #include "core/key.h"
 #include "core/lease.h"
+#include "store/row/take.h"
 
 #define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | BIZLOCK_SHARED)
 /* The sizes of this struct in earlier versions. */
@@ -43,6 +44,13 @@ static int check_struct(const char *name, const void *opts, size_t known, struct
 int bl_args_given(bool given, const char *name, struct bl_err *err)
 {
 	return given ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "%s is NULL", name);
+}
+
+int bl_args_keys(const bizlock_key *keys, size_t n, struct bl_err *err)
+{
+	if (n < 1 || n > BL_TAKE_MAX)
+		return bl_err_set(err, BIZLOCK_INVALID, "n is %zu: 1 to %d keys", n, BL_TAKE_MAX);
+	return bl_args_given(keys, "keys", err);
 }
 
 int bl_args_lease(uint32_t lease_ms, struct bl_err *err)

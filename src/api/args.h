@@ -11,6 +11,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 /* INVALID if the flags have BIZLOCK_SHARED. what: says what cannot be done with that flag. */
 int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_err *err);
 
+int bl_args_keys(const bizlock_key *keys, size_t n, struct bl_err *err);
+
 /* INVALID unless `given`: the argument `name` is NULL, and must not be. */
 int bl_args_given(bool given, const char *name, struct bl_err *err);
 

@@ -184,6 +184,35 @@ int bl_door_called(struct bl_call *call, const char *what, int rc)
 	return bl_door_out(call->client, what, call->err, rc);
 }
 
+static int check_member(struct bl_member *m, bizlock_key key, struct bl_err *err)
+{
+	int rc = bl_key_make(&m->call.key, key, err);
+
+	return rc == BIZLOCK_OK ? bl_key_check_taken(&m->call.key, err) : rc;
+}
+
+int bl_door_members(struct bl_member *members, bizlock *b, const bizlock_key *keys, size_t n,
+                    const char *owner, int64_t wait_ms, struct bl_err *err)
+{
+	struct bl_owner who;
+	int rc = bl_owner_make(&who, owner, err);
+
+	for (size_t i = 0; i < n && rc == BIZLOCK_OK; i++) {
+		rc = check_member(&members[i], keys[i], err);
+		if (rc != BIZLOCK_OK && n > 1)
+			bl_err_wrap(err, "keys[%zu]", i);
+	}
+	if (rc == BIZLOCK_OK)
+		rc = bl_door_enter(b, err);
+	for (size_t i = 0; i < n && rc == BIZLOCK_OK; i++) {
+		struct bl_key key = members[i].call.key;
+
+		members[i].index = i;
+		bl_call_begin(&members[i].call, b, &key, &who, wait_ms, err);
+	}
+	return rc;
+}
+
 const char *bizlock_errmsg(const bizlock *b)
 {
 	return last.client == (b ? b->serial : 0) ? last.err.msg : "";

@@ -2,7 +2,7 @@
 #ifndef BL_API_DOOR_H
 #define BL_API_DOOR_H
 
-#include "client/state.h"
+#include "client/contest/member.h"
 
 /* The error struct of the calling thread, for its current call. A call that runs a callback has an
  * error struct of its own: the callback may call the library, which would overwrite this one. */
@@ -50,6 +50,11 @@ int bl_door_begin(struct bl_call *call, bizlock *b, const struct bl_key *key,
 int bl_door_call(struct bl_call *call, bizlock *b, bizlock_key key, const char *owner,
                  const char *what);
 int bl_door_called(struct bl_call *call, const char *what, int rc);
+
+/* Checks n keys and their owner, enters the client, and begins a call for each key. members: n, all
+ * zero. Every OK needs a leave. */
+int bl_door_members(struct bl_member *members, bizlock *b, const bizlock_key *keys, size_t n,
+                    const char *owner, int64_t wait_ms, struct bl_err *err);
 
 /* Calls the `done` of a request, and frees the request. */
 struct bl_op;

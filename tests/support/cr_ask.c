@@ -3,12 +3,12 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "cr_keyset.h"
+
 static int turns;
 
-static void answered(void *arg, const bizlock_result *result)
+static void note(struct ask *a, const bizlock_result *result)
 {
-	struct ask *a = arg;
-
 	cr_assert_eq(result->size, sizeof(*result));
 	cr_assert_eq(result->request, a->request);
 	cr_assert_str_eq(result->key.biz_type, KEY("").biz_type);
@@ -27,15 +27,74 @@ static void answered(void *arg, const bizlock_result *result)
 		cr_assert_str_eq(a->errmsg, bizlock_errmsg(a->b));
 }
 
-void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
-              bizlock_acquire_opts opts)
+static void answered(void *arg, const bizlock_result *result)
+{
+	cr_assert_eq(result->count, 1);
+	cr_assert_eq(result->keys[0].biz_id, result->key.biz_id);
+	cr_assert_eq(result->grants ? result->grants[0] : NULL, result->grant);
+	note(arg, result);
+}
+
+static void all_answered(void *arg, const bizlock_result *result)
+{
+	struct ask_all *a = arg;
+
+	cr_assert_eq(result->count, a->keys.n);
+	cr_assert_eq(result->grants ? result->grants[0] : NULL, result->grant);
+	for (size_t i = 0; i < result->count; i++) {
+		cr_assert_str_eq(result->keys[i].biz_type, a->keys.keys[i].biz_type);
+		cr_assert_str_eq(result->keys[i].biz_id, a->keys.keys[i].biz_id);
+		if (result->grants)
+			a->keys.grants[i] = *result->grants[i];
+	}
+	note(&a->ask, result);
+}
+
+static void begin(struct ask *a, bizlock *b, const char *id, const char *owner,
+                  bizlock_acquire_opts *opts)
 {
 	*a = (struct ask){.b = b};
 	snprintf(a->id, sizeof(a->id), "%s", id);
 	snprintf(a->owner, sizeof(a->owner), "%s", owner);
-	opts.owner = a->owner;
-	if (!opts.lease_ms)
-		opts.lease_ms = 20 * PATIENCE_MS;
+	opts->owner = a->owner;
+	if (!opts->lease_ms)
+		opts->lease_ms = 20 * PATIENCE_MS;
+}
+
+void ask_all_with(struct ask_all *a, bizlock *b, const char *owner, bizlock_acquire_opts opts)
+{
+	begin(&a->ask, b, a->keys.keys[0].biz_id, owner, &opts);
+	keyset_forget(&a->keys);
+	expect(OK, b,
+	       bizlock_acquire_all_start(b, a->keys.keys, a->keys.n, &opts, all_answered, a,
+	                                 &a->ask.request));
+}
+
+void ask_all_release(struct ask_all *a)
+{
+	a->ask.calls = 0;
+	expect(OK, a->ask.b,
+	       bizlock_release_all_start(a->ask.b, a->keys.keys, a->keys.n, a->ask.owner,
+	                                 all_answered, a, &a->ask.request));
+}
+
+void ask_all_has(const struct ask_all *a)
+{
+	expect_granted(&a->keys, 0);
+	expect_held(a->ask.b, &a->keys, a->ask.owner, 1);
+}
+
+void ask_all_gives_back(struct ask_all *a)
+{
+	ask_all_release(a);
+	ask_ends(OK, &a->ask);
+	expect_none(a->ask.b, &a->keys, a->ask.owner);
+}
+
+void ask_with(struct ask *a, bizlock *b, const char *id, const char *owner,
+              bizlock_acquire_opts opts)
+{
+	begin(a, b, id, owner, &opts);
 	expect(OK, b, bizlock_acquire_start(b, KEY(a->id), &opts, answered, a, &a->request));
 }
 

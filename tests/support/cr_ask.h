@@ -5,6 +5,7 @@
 #include <bizlock_async.h>
 
 #include "cr_test.h"
+#include "keyset.h"
 
 struct ask {
 	bizlock *b;
@@ -35,6 +36,22 @@ void ask_release(struct ask *a);
 void ask_renew(struct ask *a, uint32_t lease_ms);
 
 void ask_cancel(const struct ask *a);
+
+/* A request of several keys; `ask` has the id of the first. */
+struct ask_all {
+	struct ask ask;
+	struct keyset keys; /* gets the grants */
+};
+
+/* ask_all_for(&a, b, "task-1", .wait_ms = -1): the same for a->keys, which were made before. */
+void ask_all_with(struct ask_all *a, bizlock *b, const char *owner, bizlock_acquire_opts opts);
+#define ask_all_for(a, b, owner, ...) ask_all_with((a), (b), (owner), OPTS(__VA_ARGS__))
+
+void ask_all_release(struct ask_all *a);
+
+/* All keys are held, as they were granted. Gives them all back; none is held afterwards. */
+void ask_all_has(const struct ask_all *a);
+void ask_all_gives_back(struct ask_all *a);
 
 /* Dispatches for a moment, by the descriptor. */
 void dispatch_once(bizlock *b);

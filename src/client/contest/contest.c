@@ -43,11 +43,12 @@ static int refuse(struct bl_contest *c)
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
 }
 
-/* Does anybody wait behind us in the wait queue? Then our refusal or holder is noted there, for
- * their messages. A request without such waiters saves the memory. */
+/* Does anybody wait behind us for the key in the way? Then our refusal or holder is noted in the
+ * wait queue, for their messages. A request without such waiters saves the memory. */
 static bool leads_others(const struct bl_contest *c)
 {
-	return c->queue && (!c->op || c->queue->places.count > 1);
+	return c->queue && c->place.key == &c->blocker->call.key &&
+	       (!c->op || c->queue->places.count > 1);
 }
 
 /* DB, or TIMEOUT after a wait: not a holder of the lock is in the way, but another session, which
@@ -153,6 +154,47 @@ static void trace_turn(const struct bl_contest *c, const struct bl_seen *seen, e
 	BL_TRACE_WAIT(c, "row: %s; doorbell: %s; %s", row, bell, does[next]);
 }
 
+static void leave_queue(struct bl_contest *c)
+{
+	if (c->queue)
+		bl_queue_leave(&c->client->queues, c->queue, &c->place);
+	c->queue = NULL;
+}
+
+/* A request for several keys stands in the wait queue of the key in its way. Otherwise a release
+ * would wake thousands of requests, and one of them could have the key. It leaves that queue when
+ * another key is in its way: nobody waits for a set that waits. It stands in no queue while a
+ * sharer is in its way: that sharer may wait for an owner that wants to share the lock, too. */
+static void move_to_queue(struct bl_contest *c)
+{
+	const struct bl_row *row = c->row;
+
+	if (!c->op || c->n == 1 || (row->left_us <= 0 && !row->locked && !row->bell_by))
+		return;
+	if (c->place.key != &c->blocker->call.key || row->shares)
+		leave_queue(c);
+	if (c->queue || row->left_us <= 0 || row->shares)
+		return;
+	c->place.key = &c->blocker->call.key;
+	c->queue = bl_queue_join(&c->client->queues, &c->place);
+}
+
+/* Waits for `next`, at most until `until`. */
+static int wait_for(struct bl_contest *c, enum bl_next next, bl_time until)
+{
+	move_to_queue(c);
+	if (c->n > 1 && c->queue && bl_queue_first(c->queue) != &c->place) {
+		c->parked_until = c->wait.end;
+		return BL_PARKED;
+	}
+	if (c->among && next == BL_NEXT_POLL)
+		return bl_shared_outwait(c, until);
+	/* A set that waits for a sharer has no place in line to sleep at. */
+	if (next == BL_NEXT_POLL || (c->n > 1 && c->row->shares))
+		return bl_contest_pause(c, until);
+	return bl_contest_sleep(c, until);
+}
+
 static int act(struct bl_contest *c)
 {
 	struct bl_seen seen = {
@@ -181,11 +223,9 @@ static int act(struct bl_contest *c)
 		return bl_attempt(c, c->wait.bells);
 	case BL_NEXT_TRY_PAST:
 		return c->among ? bl_shared_go_past(c) : bl_attempt(c, false);
-	case BL_NEXT_SLEEP: /* a set that waits for a sharer has no place in line to sleep at */
-		return c->n > 1 && c->row->shares ? bl_contest_pause(c, until)
-		                                  : bl_contest_sleep(c, until);
+	case BL_NEXT_SLEEP:
 	case BL_NEXT_POLL:
-		return c->among ? bl_shared_outwait(c, until) : bl_contest_pause(c, until);
+		return wait_for(c, next, until);
 	case BL_NEXT_REFUSE:
 		break;
 	}
@@ -286,16 +326,28 @@ static int turn(struct bl_contest *c)
 	return c->n == 1 && owns(c) ? adopt(c) : act(c);
 }
 
-/* If another owner of this client holds the key, a request trusts that, and asks the server only
- * once it hears that the key is free: that owner may have lost the lock and not know it. */
-static void look_at_home(struct bl_contest *c)
+static const struct bl_hold *hold_at_home(const struct bl_contest *c, const struct bl_key *key,
+                                          bl_time now)
 {
-	const struct bl_hold *h = bl_held_of_key(&c->client->held, &c->call->key);
-	bl_time now = bl_now();
-	uint64_t bell = 0;
+	const struct bl_hold *h = bl_held_of_key(&c->client->held, key);
 
 	while (h && (h->state != BL_HOLD_HELD || h->key.slot > 0 || h->expires <= now))
 		h = bl_held_next_of_key(h);
+	return h;
+}
+
+/* If another owner of this client holds a key, a request trusts that, and asks the server only
+ * once it hears that the key is free: that owner may have lost the lock and not know it. */
+static void look_at_home(struct bl_contest *c)
+{
+	const struct bl_hold *h = NULL;
+	bl_time now = bl_now();
+	uint64_t bell = 0;
+
+	for (size_t i = 0; i < c->n && !h; i++) {
+		h = hold_at_home(c, &c->members[i]->call.key, now);
+		c->blocker = h ? c->members[i] : c->blocker;
+	}
 	if (!h)
 		return;
 	if (bl_pool_find(&c->client->pool, h->bell)) /* or it has gone with its connection */
@@ -314,18 +366,19 @@ bool bl_contest_wants_batch(const struct bl_contest *c)
 {
 	bool suits = !c->among || (c->phase == BL_CONTEST_PASSES && bl_shared_may_pass(c));
 
-	return suits && c->op && !c->seen && !c->alone && !c->in_vain && c->wait.bells &&
-	       c->client->config.combine && !c->unsure && !c->members[0]->hold->bell;
+	return suits && c->n == 1 && c->op && !c->seen && !c->alone && !c->in_vain &&
+	       c->wait.bells && c->client->config.combine && !c->unsure &&
+	       !c->members[0]->hold->bell;
 }
 
 static int join_queue(struct bl_contest *c)
 {
 	c->place.whose = c;
+	c->place.state = c->wait.bells && c->n == 1 ? BL_PLACE_WAITS : BL_PLACE_ASKS;
+	c->place.alone = !c->among;
 	if (!c->in_queue)
 		return BIZLOCK_OK;
-	c->place.state = c->wait.bells ? BL_PLACE_WAITS : BL_PLACE_ASKS;
 	c->place.key = &c->call->key;
-	c->place.alone = !c->among;
 	c->place.along = c->unsure; /* it must look for a row that may be there */
 	c->queue = bl_queue_join(&c->client->queues, &c->place);
 	if (c->queue && bl_queue_first(c->queue) != &c->place)
@@ -483,9 +536,7 @@ void bl_contest_forget(struct bl_contest *c)
 	if (c->watched)
 		bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
-	if (c->queue)
-		bl_queue_leave(&c->client->queues, c->queue, &c->place);
-	c->queue = NULL;
+	leave_queue(c);
 }
 
 /* When the first waiter shares without a limit, wakes the sharers behind it to go in one batch. One

@@ -22,7 +22,7 @@ struct bl_contest {
 	struct bizlock *client;
 	struct bl_call *call; /* on the first key; used for what concerns all keys */
 	const struct bl_request *request;
-	bool in_queue;    /* a single key is waited for in its wait queue */
+	bool in_queue;    /* a single key is waited for in its wait queue, from the beginning on */
 	struct bl_op *op; /* the request that contends: no thread waits for it, so it is BL_PARKED
 	                     where a thread would wait. NULL: a thread contends */
 
@@ -33,9 +33,10 @@ struct bl_contest {
 	struct bl_goal **goals;
 	size_t n;
 
-	/* A single key's wait: its place, and what a request waits for. */
+	/* Its wait: its place, and what a request waits for. */
 	enum bl_contest_phase phase;
-	struct bl_queue *queue; /* NULL: not in one */
+	struct bl_queue *queue; /* of a single key, or of the blocker of a request for several.
+	                           NULL: not in one */
 	struct bl_place place;
 	struct bl_watch_wait *watched; /* by a watcher, or NULL */
 	struct bl_conn *conn;          /* on which it sleeps at a doorbell, or NULL */

@@ -175,7 +175,7 @@ static void wake_request(struct bl_watch_wait *wait)
 
 static bool may_sleep_at_bell(const struct bl_contest *c)
 {
-	return bl_yields_is_hot(&c->client->yields, &c->call->key) &&
+	return bl_yields_is_hot(&c->client->yields, &c->blocker->call.key) &&
 	       bl_pool_has_room_at_bells(&c->client->pool, true);
 }
 

@@ -219,9 +219,20 @@ static void contend(struct bl_acquisition *a)
 	a->contest.in_queue = a->n == 1 && !a->request->once;
 }
 
-/* How long a request may take to give back what it has, because it keeps a thread meanwhile: the
- * janitor does the rest. */
 #define LEAVE_NS (2 * BL_MOMENT_NS)
+
+/* A request keeps a thread while it gives back what it has, so it gives up soon: the janitor does
+ * the rest. */
+static void leave_soon(struct bl_acquisition *a)
+{
+	bl_time end = bl_now() + LEAVE_NS;
+
+	for (size_t i = 0; i < a->n && a->contest.op; i++) {
+		struct bl_call *call = &a->members[i].call;
+
+		call->io_deadline = bl_earlier(call->io_deadline, end);
+	}
+}
 
 static int end_contest(struct bl_acquisition *a, int rc)
 {
@@ -231,8 +242,8 @@ static int end_contest(struct bl_acquisition *a, int rc)
 		return park(a, c->parked_until, &c->place.first);
 	if (rc == BL_AGAIN)
 		return rc;
-	if (c->op)
-		c->call->io_deadline = bl_earlier(c->call->io_deadline, bl_now() + LEAVE_NS);
+	if (rc != BIZLOCK_OK || a->n == 1) /* else other keys may have to be re-entered */
+		leave_soon(a);
 	bl_contest_leave(c, rc);
 	a->taken = rc == BIZLOCK_OK;
 	a->phase = BL_ACQUIRE_DEEPENS;
@@ -409,6 +420,7 @@ void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret)
 {
 	if (rc != BIZLOCK_OK)
 		count_refused(&a->client->numbers, rc);
+	leave_soon(a);
 	if (a->taken && rc == BIZLOCK_OK)
 		settle_all(a);
 	else if (a->taken)
@@ -436,6 +448,8 @@ void bl_acquisition_forget(struct bl_acquisition *a)
 	if (a->n > 1) {
 		free(a->contest.members);
 		free(a->contest.goals);
+		a->contest.members = NULL;
+		a->contest.goals = NULL;
 	}
 }
 

@@ -53,7 +53,7 @@ int bl_acquisition_go_on(struct bl_acquisition *a, int rc);
 
 /* Grants all, or gives back what it has. */
 void bl_acquisition_end(struct bl_acquisition *a, int rc, bizlock_grant *ret);
-void bl_acquisition_forget(struct bl_acquisition *a); /* without a statement */
+void bl_acquisition_forget(struct bl_acquisition *a); /* without a statement; may be repeated */
 
 /* ---- also used by imports ------------------------------------------------------------------- */
 

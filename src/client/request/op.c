@@ -17,23 +17,41 @@
  * on as long as those of a call would. */
 #define TRY_NS (2 * BL_MOMENT_NS)
 
-struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                        int64_t wait_ms, const char *note)
+struct bl_op *bl_op_new(size_t n, const char *note)
 {
 	size_t size = note ? strlen(note) + 1 : 0;
-	struct bl_op *op = calloc(1, sizeof(*op) + size);
+	struct bl_op *op =
+	        calloc(1, sizeof(*op) + n * (sizeof(*op->members) + sizeof(*op->grants)) + size);
 
 	if (!op)
 		return NULL;
-	bl_call_begin(&op->m.call, b, key, owner, wait_ms, NULL);
+	op->n = n;
+	op->grants = (bizlock_grant *)(void *)(op->members + n);
+	op->note = (char *)(op->grants + n);
 	if (note)
 		memcpy(op->note, note, size);
 	return op;
 }
 
+void bl_op_free(struct bl_op *op)
+{
+	struct bl_op *part;
+
+	if (!op)
+		return;
+	while ((part = BL_LISTED(op->parts.first, struct bl_op, line)) != NULL) {
+		bl_list_remove(&op->parts, &part->line);
+		free(part);
+	}
+	bl_acquisition_forget(&op->acquisition);
+	free(op->why);
+	free(op);
+}
+
 void bl_op_use(struct bl_op *op, struct bl_op_scratch *scratch)
 {
-	op->m.call.err = &scratch->err;
+	for (size_t i = 0; i < op->n; i++)
+		op->members[i].call.err = &scratch->err;
 	op->acquisition.contest.row = &scratch->row;
 }
 
@@ -42,31 +60,64 @@ static void on_place(struct bl_place *place)
 	bl_op_wake(place->whose->op);
 }
 
-void bl_op_aim(struct bl_op *op, const struct bl_request *request)
+int bl_op_aim_acquire(struct bl_op *op, const struct bl_request *request)
 {
+	int rc;
+
 	op->request = *request;
 	op->request.note = op->request.note ? op->note : NULL;
-	bl_acquisition_begin(&op->acquisition, &op->m, 1, &op->request);
+	rc = bl_acquisition_begin(&op->acquisition, op->members, op->n, &op->request);
 	op->acquisition.contest.op = op;
 	op->acquisition.contest.place.woken = on_place;
+	return rc;
 }
 
-void bl_op_free(struct bl_op *op)
+static void aim_at_hold(struct bl_op *op, enum bl_op_kind kind)
 {
-	if (op)
-		free(op->why);
-	free(op);
+	op->kind = kind;
+	op->patience = op->members->call.io_deadline;
+}
+
+static int add_part(struct bl_op *whole, const struct bl_member *m)
+{
+	struct bl_op *part = bl_op_new(1, NULL);
+
+	if (!part)
+		return bl_err_set(m->call.err, BIZLOCK_NOMEM, "out of memory");
+	*part->members = *m;
+	part->whole = whole;
+	aim_at_hold(part, BL_OP_RELEASES);
+	bl_list_add(&whole->parts, &part->line);
+	return BIZLOCK_OK;
+}
+
+int bl_op_aim_release(struct bl_op *op)
+{
+	int rc = bl_members_sort(op->members, op->n);
+
+	aim_at_hold(op, BL_OP_RELEASES);
+	for (size_t i = 0; rc == BIZLOCK_OK && op->n > 1 && i < op->n; i++)
+		rc = add_part(op, &op->members[i]);
+	op->parts_left = op->parts.count;
+	return rc;
+}
+
+int bl_op_aim_renew(struct bl_op *op, uint32_t lease_ms)
+{
+	aim_at_hold(op, BL_OP_RENEWS);
+	op->request.lease_ms = lease_ms;
+	return BIZLOCK_OK;
 }
 
 /* ---- work on a hold that is there ------------------------------------------------------------ */
 
 static int begin_held(struct bl_op *op)
 {
-	struct bl_call *call = &op->m.call;
+	struct bl_call *call = &op->members->call;
 	bool busy;
 
-	op->m.hold = bl_hold_begin_now(call, &busy);
-	if (op->m.hold)
+	op->members->hold = bl_hold_begin_now(call, &busy);
+	if (op->members->hold)
 		return BIZLOCK_OK;
 	if (!busy)
 		return bl_hold_none(call);
@@ -79,13 +130,13 @@ static int begin_held(struct bl_op *op)
 
 static void begin_try(struct bl_op *op)
 {
-	op->m.call.io_deadline = bl_earlier(op->patience, bl_now() + TRY_NS);
+	op->members->call.io_deadline = bl_earlier(op->patience, bl_now() + TRY_NS);
 }
 
 /* BL_PARKED: the next try may do better. */
 static int end_try(struct bl_op *op, int rc)
 {
-	struct bl_call *call = &op->m.call;
+	struct bl_call *call = &op->members->call;
 	bool may_heal;
 
 	op->maybe |= rc == BIZLOCK_UNKNOWN;
@@ -114,37 +165,37 @@ static bool release_suits_batch(const struct bl_call *call, const struct bl_hold
 
 static int release_ended(struct bl_op *op, bool last, int rc)
 {
-	rc = bl_release_end(&op->m.call, op->m.hold, last, rc);
-	op->m.hold = NULL;
+	rc = bl_release_end(&op->members->call, op->members->hold, last, rc);
+	op->members->hold = NULL;
 	return rc;
 }
 
-int bl_op_release(struct bl_op *op)
+int bl_op_release_last(struct bl_op *op)
 {
 	int rc;
 
 	begin_try(op);
-	rc = end_try(op, bl_release_last(&op->m.call, op->m.hold, op->maybe));
+	rc = end_try(op, bl_release_last(&op->members->call, op->members->hold, op->maybe));
 	return rc == BL_PARKED ? rc : release_ended(op, true, rc);
 }
 
 static int release_step(struct bl_op *op)
 {
-	struct bl_call *call = &op->m.call;
+	struct bl_call *call = &op->members->call;
 	bool last;
 	int rc;
 
-	if (op->m.hold) /* it has tried before */
-		return bl_op_release(op);
+	if (op->members->hold) /* it has tried before */
+		return bl_op_release_last(op);
 	rc = begin_held(op);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (release_suits_batch(call, op->m.hold))
+	if (release_suits_batch(call, op->members->hold))
 		return BL_AGAIN;
-	last = op->m.hold->depth == 1;
-	if (op->m.hold->state == BL_HOLD_HELD && last)
-		return bl_op_release(op);
-	return release_ended(op, last, bl_release_level(call, op->m.hold));
+	last = op->members->hold->depth == 1;
+	if (op->members->hold->state == BL_HOLD_HELD && last)
+		return bl_op_release_last(op);
+	return release_ended(op, last, bl_release_level(call, op->members->hold));
 }
 
 /* ---- a renewal ------------------------------------------------------------------------------- */
@@ -152,9 +203,9 @@ static int release_step(struct bl_op *op)
 /* Waits for the renewer, as a call does; but not when the client is closed. */
 static int wait_for_renewer(struct bl_op *op)
 {
-	struct bl_call *call = &op->m.call;
+	struct bl_call *call = &op->members->call;
 
-	if (!op->m.hold->renewing)
+	if (!op->members->hold->renewing)
 		return BIZLOCK_OK;
 	op->until = bl_now() + BUSY_NS;
 	return bl_passed(op->patience) || call->client->state != BL_CLIENT_OPEN
@@ -164,21 +215,21 @@ static int wait_for_renewer(struct bl_op *op)
 
 static int renew_step(struct bl_op *op)
 {
-	struct bl_call *call = &op->m.call;
-	int rc = op->m.hold ? BIZLOCK_OK : begin_held(op);
+	struct bl_call *call = &op->members->call;
+	int rc = op->members->hold ? BIZLOCK_OK : begin_held(op);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = wait_for_renewer(op);
 	if (rc == BIZLOCK_OK) {
 		begin_try(op);
-		rc = bl_renew_hold(call, op->m.hold, op->request.lease_ms);
+		rc = bl_renew_hold(call, op->members->hold, op->request.lease_ms);
 		rc = rc == BIZLOCK_LOST ? rc : end_try(op, rc);
 	}
 	if (rc == BL_PARKED)
 		return rc;
-	bl_hold_done(call->client, op->m.hold);
-	op->m.hold = NULL;
+	bl_hold_done(call->client, op->members->hold);
+	op->members->hold = NULL;
 	return rc;
 }
 
@@ -201,39 +252,67 @@ int bl_op_go_on(struct bl_op *op, int rc)
 
 int bl_op_step(struct bl_op *op)
 {
-	struct bl_call *call = &op->m.call;
+	struct bl_call *call = &op->members->call;
 
 	bl_err_clear(call->err);
 	*op->acquisition.contest.row = (struct bl_row){.found = false};
-	/* As if an interrupt had come. The interrupt of a close may have come just before the
-	 * request was started. */
+	/* The interrupt of a close may have come just before the request was started. */
 	if (op->cancelled || call->client->state == BL_CLIENT_CLOSING)
-		call->wakes = atomic_load(&call->client->wakes) - 1;
+		bl_op_interrupt(op);
 	if (op->kind == BL_OP_RELEASES)
 		return release_step(op);
 	return op->kind == BL_OP_RENEWS ? renew_step(op) : acquire_step(op);
+}
+
+void bl_op_interrupt(struct bl_op *op)
+{
+	for (size_t i = 0; i < op->n; i++) {
+		struct bl_call *call = &op->members[i].call;
+
+		call->wakes = atomic_load(&call->client->wakes) - 1;
+	}
 }
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
 static int acquire_end(struct bl_op *op, int rc)
 {
-	/* What it has to give back may take a while, and keeps a thread. */
-	op->m.call.io_deadline = bl_earlier(op->m.call.io_deadline, bl_now() + TRY_NS);
 	if (rc == BIZLOCK_OK && op->cancelled) /* nobody wants it any more */
-		rc = bl_err_set(op->m.call.err, BIZLOCK_CANCELLED, "the wait was interrupted");
-	bl_acquisition_end(&op->acquisition, rc, &op->grant);
+		rc = bl_err_set(op->members->call.err, BIZLOCK_CANCELLED,
+		                "the wait was interrupted");
+	bl_acquisition_end(&op->acquisition, rc, op->grants);
 	return rc;
 }
 
-int bl_op_end(struct bl_op *op, int rc)
+void bl_op_end(struct bl_op *op, int rc)
 {
+	const struct bl_call *call = &op->members->call;
+
 	if (op->kind == BL_OP_ACQUIRES)
 		rc = acquire_end(op, rc);
-	op->rc = rc = bl_err_missing(op->m.call.err, rc);
-	if (rc != BIZLOCK_OK) {
-		op->native = op->m.call.err->native;
-		op->why = strdup(op->m.call.err->msg);
+	op->rc = bl_err_missing(call->err, rc);
+	if (rc == BIZLOCK_OK)
+		return;
+	op->native = call->err->native;
+	if (op->n == 1) /* else the error names the key that it is about */
+		bl_err_wrap(call->err, "%s/%s", call->key.type, call->key.id);
+	op->why = strdup(call->err->msg);
+}
+
+/* Of several errors, the first in the caller's order counts. */
+struct bl_op *bl_op_end_part(struct bl_op *part)
+{
+	struct bl_op *whole = part->whole;
+	size_t index = part->members->index;
+
+	if (part->rc != BIZLOCK_OK && (whole->rc == BIZLOCK_OK || index < whole->failed)) {
+		free(whole->why);
+		whole->rc = part->rc;
+		whole->failed = index;
+		whole->native = part->native;
+		whole->why = part->why;
+		part->why = NULL;
 	}
-	return rc;
+	bl_op_free(part);
+	return --whole->parts_left == 0 ? whole : NULL;
 }

@@ -29,11 +29,16 @@ struct bl_op {
 	size_t at;  /* its place among the requests with a time (op_times.h), from 1 on; 0: none */
 	bl_time until; /* the time */
 
-	struct bl_member m;
 	struct bl_request request; /* an acquisition's; of a renewal: lease_ms */
 	struct bl_acquisition acquisition;
 
-	/* Of a release or a renewal. */
+	/* A release of several keys is done in parts, a request for each key: so the parts go in
+	 * batches, and each as far as it can. While they are under way, the release itself RUNS. */
+	struct bl_list parts; /* that are not started yet */
+	size_t parts_left;
+	struct bl_op *whole; /* of a part */
+
+	/* Of a release of one key, or a renewal. */
 	bl_time patience;   /* until when it may try again */
 	bl_time missing_at; /* bl_may_be_swapped() */
 	bool maybe;         /* a try without an answer, or a batch, may have done it */
@@ -42,19 +47,27 @@ struct bl_op {
 	bizlock_done *done;
 	void *arg;
 	int rc;
+	size_t failed;   /* of a release in parts: the index of the key that has failed */
 	unsigned native; /* see bl_err; */
-	char *why;       /* NULL: no memory for it, or OK */
-	bizlock_grant grant;
-	char note[];
+	char *why;       /* with the key; NULL: no memory for it, or OK */
+
+	/* All in one allocation. */
+	char *note;
+	bizlock_grant *grants; /* in the caller's order */
+	size_t n;
+	struct bl_member members[];
 };
 
-/* NULL: no memory. note: NULL or text. The rest is the caller's. */
-struct bl_op *bl_op_new(struct bizlock *b, const struct bl_key *key, const struct bl_owner *owner,
-                        int64_t wait_ms, const char *note);
+/* The members are for the caller to fill. NULL: no memory. note: NULL or text. */
+struct bl_op *bl_op_new(size_t n, const char *note);
 void bl_op_free(struct bl_op *op); /* takes NULL */
 
-/* Makes it an acquisition. request->note counts only as NULL or not: the text is op->note. */
-void bl_op_aim(struct bl_op *op, const struct bl_request *request);
+/* Makes it an acquisition, a release, or a renewal of one key. The calls of its members have
+ * begun. request->note counts only as NULL or not: the text is op->note. INVALID: a key is there
+ * twice; NOMEM. */
+int bl_op_aim_acquire(struct bl_op *op, const struct bl_request *request);
+int bl_op_aim_release(struct bl_op *op);
+int bl_op_aim_renew(struct bl_op *op, uint32_t lease_ms);
 
 /* A thread begins to work on the request, with a scratch of its own. */
 void bl_op_use(struct bl_op *op, struct bl_op_scratch *scratch);
@@ -80,13 +93,19 @@ void bl_op_batch(struct bizlock *b, struct bl_op **ops, size_t n, struct bl_op_s
 void bl_op_wake(struct bl_op *op);
 
 /* A release at its last level, alone: what bl_op_step() answers. */
-int bl_op_release(struct bl_op *op);
+int bl_op_release_last(struct bl_op *op);
 
 /* Acts on what bl_op_step() has answered: parks the request, or ends it with rc. */
 void bl_op_settle(struct bl_op *op, int rc);
 
-/* Keeps the lock that it has got, or gives it back if the request was cancelled. Returns the result
+/* Keeps the locks that it has got, or gives them back if the request was cancelled. Sets the result
  * for `done`. */
-int bl_op_end(struct bl_op *op, int rc);
+void bl_op_end(struct bl_op *op, int rc);
+
+/* Frees a part that has ended, and returns the whole; NULL: other parts have yet to end. */
+struct bl_op *bl_op_end_part(struct bl_op *part);
+
+/* Ends what the request waits for, as an interrupt does. */
+void bl_op_interrupt(struct bl_op *op);
 
 #endif

@@ -31,7 +31,7 @@ static void go_alone(struct op_batch *batch, struct bl_op *op)
 	bl_err_clear(batch->err);
 	*batch->row = (struct bl_row){.found = false};
 	if (op->kind == BL_OP_RELEASES)
-		batch->ended(op, bl_op_release(op));
+		batch->ended(op, bl_op_release_last(op));
 	else
 		batch->ended(op,
 		             bl_op_go_on(op, bl_attempt_answer(&op->acquisition.contest, &none)));
@@ -41,8 +41,8 @@ static void go_alone(struct op_batch *batch, struct bl_op *op)
 
 static struct bl_job release_job(const struct bl_op *op)
 {
-	return (struct bl_job){
-	        .entry = {.hold = bl_hold_ref(&op->m.call, op->m.hold), .bell = op->m.call.bell}};
+	return (struct bl_job){.entry = {.hold = bl_hold_ref(&op->members->call, op->members->hold),
+	                                 .bell = op->members->call.bell}};
 }
 
 /* Requests that have won are answered first, because their leases run while the others send.
@@ -69,9 +69,9 @@ static void answer(struct op_batch *batch, bool won)
 			op->acquisition.contest.alone = true;
 			batch->ended(op, BL_AGAIN);
 		} else if (done) {
-			op->m.hold->bell = 0;
-			bl_slots_give_back(batch->b, op->m.hold->key.slot);
-			bl_release_end(&op->m.call, op->m.hold, true, BIZLOCK_OK);
+			op->members->hold->bell = 0;
+			bl_slots_give_back(batch->b, op->members->hold->key.slot);
+			bl_release_end(&op->members->call, op->members->hold, true, BIZLOCK_OK);
 			batch->ended(op, BIZLOCK_OK);
 		} else {
 			op->maybe |= job->entry.maybe;
@@ -108,7 +108,7 @@ static void run_none(struct op_batch *batch, int rc)
 
 	for (size_t i = 0; i < batch->n; i++) {
 		struct bl_op *op = batch->ops[i];
-		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->m.call.deadline);
+		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->members->call.deadline);
 
 		*batch->err = err;
 		*batch->row = (struct bl_row){.found = false};
@@ -145,12 +145,13 @@ static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret
 
 static uint64_t bell_of(const struct bl_op *op)
 {
-	return op->kind == BL_OP_RELEASES ? op->m.hold->bell : 0;
+	return op->kind == BL_OP_RELEASES ? op->members->hold->bell : 0;
 }
 
 static bool shares(const struct bl_op *op)
 {
-	return (op->kind == BL_OP_RELEASES ? op->m.hold->key.slot : op->m.call.key.slot) > 0;
+	return (op->kind == BL_OP_RELEASES ? op->members->hold->key.slot
+	                                   : op->members->call.key.slot) > 0;
 }
 
 /* Takes requests that go together out of the n: sharers, or all others but releases whose doorbells

@@ -94,7 +94,7 @@ static struct bl_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratc
 void bl_op_wake(struct bl_op *op)
 {
 	if (op->state == BL_OP_PARKED)
-		make_ready(&op->m.call.client->ops, op);
+		make_ready(&op->members->call.client->ops, op);
 	else
 		op->again = true;
 }
@@ -134,7 +134,7 @@ static void let_one_stand_by(struct bl_ops *ops)
 
 static bool let_one_sleep(struct bl_ops *ops, struct bl_op *op)
 {
-	bool room = ops->at_bells < op->m.call.client->pool.size / 2;
+	bool room = ops->at_bells < op->members->call.client->pool.size / 2;
 	struct bl_ops_worker *w = room && !ops->stop ? have_idle(ops) : NULL;
 
 	if (!w)
@@ -168,6 +168,12 @@ static void make_done(struct bizlock *b, struct bl_op *op)
 	struct bl_ops *ops = &b->ops;
 
 	bl_list_remove(&ops->all, &op->all);
+	if (op->whole) {
+		op = bl_op_end_part(op);
+		if (!op)
+			return;
+		bl_list_remove(&ops->all, &op->all);
+	}
 	bl_op_drop_number(ops, op);
 	op->state = BL_OP_DONE;
 	bl_list_add(&ops->done, &op->line);
@@ -180,7 +186,7 @@ static void make_done(struct bizlock *b, struct bl_op *op)
 
 void bl_op_settle(struct bl_op *op, int rc)
 {
-	struct bizlock *b = op->m.call.client;
+	struct bizlock *b = op->members->call.client;
 
 	op->again |= rc == BL_AGAIN;
 	if (rc == BL_PARKED || rc == BL_AGAIN) {
@@ -213,9 +219,10 @@ static bool goes_alone(const struct bl_op *op)
 	if (!op)
 		return false;
 	if (op->kind == BL_OP_RELEASES)
-		return op->m.hold != NULL;
-	return op->kind == BL_OP_RENEWS || (op->acquisition.phase == BL_ACQUIRE_CONTENDS &&
-	                                    !bl_contest_wants_batch(&op->acquisition.contest));
+		return op->members->hold != NULL;
+	return op->kind == BL_OP_RENEWS || op->n > 1 ||
+	       (op->acquisition.phase == BL_ACQUIRE_CONTENDS &&
+	        !bl_contest_wants_batch(&op->acquisition.contest));
 }
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
@@ -364,19 +371,34 @@ static int start_thread(struct bizlock *b, struct bl_err *err)
 
 /* ---- starting, cancelling and dispatching requests ------------------------------------------ */
 
+static void begin(struct bl_ops *ops, struct bl_op *op)
+{
+	struct bl_op *part;
+
+	bl_list_add(&ops->all, &op->all);
+	if (op->parts_left == 0)
+		make_ready(ops, op);
+	else
+		op->state = BL_OP_RUNS;
+	while ((part = take_first(&op->parts)) != NULL) {
+		bl_list_add(&ops->all, &part->all);
+		make_ready(ops, part);
+	}
+}
+
 int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_err *err)
 {
 	struct bl_ops *ops = &b->ops;
+	size_t count;
 	int rc;
 
 	bl_lock(b);
+	count = ops->all.count + 1 + op->parts.count;
 	rc = start_thread(b, err);
-	if (rc == BIZLOCK_OK &&
-	    !(bl_times_reserve(ops, ops->all.count + 1) && bl_op_give_number(ops, op)))
+	if (rc == BIZLOCK_OK && !(bl_times_reserve(ops, count) && bl_op_give_number(ops, op)))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK) {
-		bl_list_add(&ops->all, &op->all);
-		make_ready(ops, op);
+		begin(ops, op);
 		if (ops->at_work)
 			let_one_stand_by(ops);
 		if (ret)
@@ -386,10 +408,10 @@ int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_e
 	return rc;
 }
 
-/* As in bl_op_step(). This costs the connection, because the server may be about to answer. */
+/* This costs the connection, because the server may be about to answer. */
 static void end_sleep(struct bl_op *op)
 {
-	op->m.call.wakes = atomic_load(&op->m.call.client->wakes) - 1;
+	bl_op_interrupt(op);
 	if (op->acquisition.contest.conn)
 		bl_conn_wake(op->acquisition.contest.conn);
 }
@@ -464,26 +486,29 @@ struct bl_op *bl_ops_take_done(struct bizlock *b)
 	return op;
 }
 
-/* The hold of a request that was granted its first level, or NULL. */
-static struct bl_hold *hold_of(const struct bizlock *b, const struct bl_op *op)
+/* The hold of a key for which the request was granted the first level, or NULL. */
+static struct bl_hold *hold_of(const struct bizlock *b, const struct bl_op *op, size_t i)
 {
-	struct bl_hold *h = bl_held_find(&b->held, &op->m.call.key, &op->m.call.owner);
-	bool granted = op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK && op->grant.depth == 1;
+	const struct bl_member *m = &op->members[i];
+	const bizlock_grant *grant = &op->grants[m->index];
+	struct bl_hold *h = bl_held_find(&b->held, &m->call.key, &m->call.owner);
+	bool granted = op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK && grant->depth == 1;
 
-	return granted && h && h->fence == op->grant.fence ? h : NULL;
+	return granted && h && h->fence == grant->fence ? h : NULL;
 }
 
 /* A program that was told of the loss before the grant would believe in the grant. */
 void bl_ops_told(struct bizlock *b, const struct bl_op *op)
 {
-	struct bl_hold *h;
-
 	bl_lock(b);
-	h = hold_of(b, op);
-	if (h && h->promised && h->state == BL_HOLD_LOST)
-		bl_loss_note(b, h);
-	if (h)
-		h->promised = false;
+	for (size_t i = 0; i < op->n; i++) {
+		struct bl_hold *h = hold_of(b, op, i);
+
+		if (h && h->promised && h->state == BL_HOLD_LOST)
+			bl_loss_note(b, h);
+		if (h)
+			h->promised = false;
+	}
 	bl_unlock(b);
 }
 
@@ -492,10 +517,12 @@ void bl_ops_told(struct bizlock *b, const struct bl_op *op)
 /* It was granted, but nobody was told: so nobody works under the lock. */
 static void withdraw(struct bizlock *b, struct bl_op *op)
 {
-	struct bl_hold *h = hold_of(b, op);
+	for (size_t i = 0; i < op->n; i++) {
+		struct bl_hold *h = hold_of(b, op, i);
 
-	if (h && h->state == BL_HOLD_HELD && !h->busy)
-		bl_hold_orphan(b, h, true);
+		if (h && h->state == BL_HOLD_HELD && !h->busy)
+			bl_hold_orphan(b, h, true);
+	}
 	if (op->kind == BL_OP_ACQUIRES && op->rc == BIZLOCK_OK)
 		op->rc = BIZLOCK_CANCELLED;
 }
@@ -527,7 +554,6 @@ void bl_ops_forget(struct bizlock *b)
 	while ((op = BL_LISTED(ops->all.first, struct bl_op, all)) != NULL) {
 		bl_list_remove(&ops->all, &op->all);
 		bl_op_drop_number(ops, op);
-		bl_acquisition_forget(&op->acquisition);
 		bl_op_free(op);
 	}
 	while ((op = take_first(&ops->done)) != NULL)

@@ -7,7 +7,7 @@
 TestSuite(asking_results, .init = world_begin, .fini = world_end, .timeout = 240);
 
 /* A compiler leaves garbage in a hole at the end, and the next field would be read from there. */
-_Static_assert(offsetof(bizlock_result, grant) + sizeof(void *) == sizeof(bizlock_result),
+_Static_assert(offsetof(bizlock_result, grants) + sizeof(void *) == sizeof(bizlock_result),
                "a struct that grows has no hole at its end");
 
 Test(asking_results, of_a_grant_and_its_release)

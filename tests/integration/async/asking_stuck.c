@@ -54,6 +54,29 @@ Test(asking_stuck, free_keys_are_granted_and_given_back)
 	end_stuck(&s, &hangs);
 }
 
+Test(asking_stuck, sets_are_granted_and_given_back)
+{
+	enum { SETS = 20 };
+	static struct ask_all sets[SETS];
+	static struct ask hangs;
+	struct stuck s = begin_stuck(&hangs);
+
+	for (int i = 0; i < SETS; i++) {
+		char prefix[16];
+
+		snprintf(prefix, sizeof(prefix), "k-%d", i);
+		keyset_make(&sets[i].keys, 5, prefix);
+		ask_all_for(&sets[i], s.b, "task", .wait_ms = -1);
+	}
+	for (int i = 0; i < SETS; i++)
+		ask_ends(OK, &sets[i].ask);
+	for (int i = 0; i < SETS; i++)
+		ask_all_release(&sets[i]);
+	for (int i = 0; i < SETS; i++)
+		ask_ends(OK, &sets[i].ask);
+	end_stuck(&s, &hangs);
+}
+
 /* Beside it another request waits for "k", which `other` holds. */
 static struct stuck begin_waiting(struct ask *hangs, struct ask *waits, bizlock *other,
                                   int64_t wait_ms)
