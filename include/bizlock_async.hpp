@@ -36,49 +36,51 @@ public:
 	/* Requests of this client. The client may move, and must outlive each call. */
 	explicit requests(const client &of) noexcept : b_(of.get()) {}
 
-	/* Waits for ever. Calls done(const bizlock_result &, bizlock::guard): the guard is empty
-	 * unless the lock was acquired. `how` has to name an owner. */
+	/* One key, or several, all or none. Waits for ever. Calls done(const bizlock_result &,
+	 * bizlock::guard): the guard is empty unless the lock was acquired. `how` has to name an
+	 * owner. */
 	template <class F>
-	std::uint64_t acquire(bizlock_key key, const options &how, F done, std::error_code &ec)
+	std::uint64_t acquire(const keys &which, const options &how, F done, std::error_code &ec)
 	{
-		return take(key, how, -1, std::move(done), ec);
+		return take(which, how, -1, std::move(done), ec);
 	}
-	template <class F> std::uint64_t acquire(bizlock_key key, const options &how, F done)
+	template <class F> std::uint64_t acquire(const keys &which, const options &how, F done)
 	{
 		std::error_code ec;
 
-		return checked(acquire(key, how, std::move(done), ec), ec);
+		return checked(acquire(which, how, std::move(done), ec), ec);
 	}
 
 	/* Waits for d at most; zero: tries once. */
 	template <class Rep, class Period, class F>
-	std::uint64_t try_acquire_for(bizlock_key key, std::chrono::duration<Rep, Period> d,
+	std::uint64_t try_acquire_for(const keys &which, std::chrono::duration<Rep, Period> d,
 	                              const options &how, F done, std::error_code &ec)
 	{
-		return take(key, how, to_ms<std::int64_t>(d, 0), std::move(done), ec);
+		return take(which, how, to_ms<std::int64_t>(d, 0), std::move(done), ec);
 	}
 	template <class Rep, class Period, class F>
-	std::uint64_t try_acquire_for(bizlock_key key, std::chrono::duration<Rep, Period> d,
+	std::uint64_t try_acquire_for(const keys &which, std::chrono::duration<Rep, Period> d,
 	                              const options &how, F done)
 	{
 		std::error_code ec;
 
-		return checked(try_acquire_for(key, d, how, std::move(done), ec), ec);
+		return checked(try_acquire_for(which, d, how, std::move(done), ec), ec);
 	}
 
-	/* Releases the lock of a guard of one key, and calls done(const bizlock_result &). The
-	 * guard is empty when this returns, unless the request was not started. */
+	/* Releases what the guard has, and calls done(const bizlock_result &). The guard is empty
+	 * when this returns, unless the request was not started. */
 	template <class F> std::uint64_t release(guard &&given, F done, std::error_code &ec)
 	{
 		std::unique_ptr<asked<F>> a(new (std::nothrow) asked<F>(std::move(done)));
 		std::uint64_t request = 0;
 		int rc = a ? BIZLOCK_OK : BIZLOCK_NOMEM;
 
-		if (rc == BIZLOCK_OK && given.size() != 1)
-			rc = given ? BIZLOCK_INVALID : BIZLOCK_NOT_OWNER;
+		if (rc == BIZLOCK_OK && !given)
+			rc = BIZLOCK_NOT_OWNER;
 		if (rc == BIZLOCK_OK)
-			rc = bizlock_release_start(b_, given.key(), given.owner(),
-			                           asked<F>::released, a.get(), &request);
+			rc = bizlock_release_all_start(b_, given.held_->keys, given.size(),
+			                               given.owner(), asked<F>::released, a.get(),
+			                               &request);
 		ec.assign(rc, category());
 		if (rc != BIZLOCK_OK)
 			return 0;
@@ -89,7 +91,7 @@ public:
 	}
 	template <class F> std::uint64_t release(guard &&given, F done)
 	{
-		const bool asks_c = given.size() == 1;
+		const bool asks_c = static_cast<bool>(given);
 		std::error_code ec;
 		const std::uint64_t request = release(std::move(given), std::move(done), ec);
 
@@ -114,9 +116,12 @@ private:
 				return;
 			}
 			/* The linked library may know more or fewer fields. */
-			std::memcpy(h->grants, result->grant,
-			            std::min(sizeof(bizlock_grant), result->grant->size));
-			h->grants->size = sizeof(bizlock_grant);
+			for (std::size_t i = 0; i < h->count; i++) {
+				std::memcpy(
+				        &h->grants[i], result->grants[i],
+				        std::min(sizeof(bizlock_grant), result->grants[i]->size));
+				h->grants[i].size = sizeof(bizlock_grant);
+			}
 			a->grants = nullptr;
 			a->done(*result, guard(h));
 		}
@@ -133,7 +138,7 @@ private:
 	};
 
 	template <class F>
-	std::uint64_t take(bizlock_key key, const options &how, std::int64_t wait_ms, F done,
+	std::uint64_t take(const keys &which, const options &how, std::int64_t wait_ms, F done,
 	                   std::error_code &ec)
 	{
 		std::unique_ptr<asked<F>> a(new (std::nothrow) asked<F>(std::move(done)));
@@ -143,10 +148,13 @@ private:
 
 		opts.wait_ms = wait_ms;
 		if (a)
-			a->grants = held::make(b_, &key, 1, how.owner);
-		if (a && a->grants)
-			rc = bizlock_acquire_start(b_, key, &opts, asked<F>::acquired, a.get(),
-			                           &request);
+			a->grants = held::make(b_, which.data(), which.size(), how.owner);
+		if (a && a->grants && which.size() == 1)
+			rc = bizlock_acquire_start(b_, *which.data(), &opts, asked<F>::acquired,
+			                           a.get(), &request);
+		else if (a && a->grants)
+			rc = bizlock_acquire_all_start(b_, which.data(), which.size(), &opts,
+			                               asked<F>::acquired, a.get(), &request);
 		ec.assign(rc, category());
 		if (rc == BIZLOCK_OK)
 			a.release();

@@ -103,13 +103,43 @@ Test(requests, a_guard_is_given_back_by_one)
 	cr_assert(no_row("k"));
 }
 
+Test(requests, several_keys_are_one_guard)
+{
+	static const bizlock_key keys[] = {{"test", "b"}, {"test", "a"}, {"test", "c"}};
+	bizlock::client b = new_client();
+	bizlock::requests requests(b);
+	told acquired, busy, released;
+	note done(acquired), back(released);
+
+	requests.acquire({keys, 3}, bizlock::options("task"), done);
+	dispatch_until_told(b, acquired);
+	cr_assert_eq(acquired.rc, BIZLOCK_OK);
+	cr_assert_eq(acquired.got.size(), 3);
+	for (std::size_t i = 0; i < 3; i++) {
+		cr_assert_str_eq(acquired.got.key(i).biz_id, keys[i].biz_id);
+		cr_assert_eq(acquired.got.grant(i).fence, row_of(keys[i].biz_id).fence);
+	}
+	requests.try_acquire_for({{"test", "d"}, {"test", "a"}}, std::chrono::seconds(0),
+	                         bizlock::options("other"), note(busy));
+	dispatch_until_told(b, busy);
+	cr_assert_eq(busy.rc, BIZLOCK_BUSY);
+	cr_assert_not(busy.got);
+	cr_assert(no_row("d"));
+	requests.release(std::move(acquired.got), back);
+	cr_assert_not(acquired.got);
+	dispatch_until_told(b, released);
+	cr_assert_eq(released.rc, BIZLOCK_OK);
+	cr_assert_eq(back.alive_.use_count(), 1);
+	cr_assert_eq(all_rows(&world), 0);
+}
+
 /* The guard keeps its lock, and the callable is gone. */
 Test(requests, what_cannot_be_started_says_so)
 {
 	bizlock::client b = new_client();
 	bizlock::requests requests(b);
 	bizlock::guard threads = b.acquire(key_of("k")), none;
-	bizlock::guard two = b.acquire({{"test", "a"}, {"test", "b"}}, bizlock::options("task"));
+	bizlock::guard two = b.acquire({{"test", "a"}, {"test", "b"}});
 	std::error_code ec;
 	told t;
 	note done(t);
@@ -117,9 +147,11 @@ Test(requests, what_cannot_be_started_says_so)
 	expect_throw(INVALID, "owner", requests.acquire(key_of("x"), bizlock::options(), done));
 	expect_throw(INVALID, "owner", requests.release(std::move(threads), done));
 	cr_assert(threads);
-	expect_throw(INVALID, bizlock_strerror(BIZLOCK_INVALID),
-	             requests.release(std::move(two), done));
+	expect_throw(INVALID, "owner", requests.release(std::move(two), done));
 	cr_assert(two);
+	expect_throw(
+	        INVALID, "twice",
+	        requests.acquire({{"test", "x"}, {"test", "x"}}, bizlock::options("task"), done));
 	requests.release(std::move(none), done, ec);
 	expect_code(NOT_OWNER, ec);
 	cr_assert_eq(done.alive_.use_count(), 1);
