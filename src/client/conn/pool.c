@@ -216,13 +216,23 @@ static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err 
 	return bl_failover_connect(p->failover, p->sql, BL_NEVER, &c->session, err);
 }
 
-static int connect_lent(struct bl_pool *p, struct bl_conn *c, struct bl_err *err)
+static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_err *err)
 {
+	bl_time start = bl_now();
 	int rc;
 
+	if (request && start < p->down_until) {
+		bl_pool_put(p, c);
+		*err = p->down;
+		return err->code;
+	}
 	pthread_mutex_unlock(p->mu);
 	rc = connect_unlocked(p, c, err);
 	pthread_mutex_lock(p->mu);
+	if (rc == BIZLOCK_CONN) {
+		p->down = *err;
+		p->down_until = bl_now() + (bl_now() - start);
+	}
 	if (rc != BIZLOCK_OK) {
 		bl_pool_put(p, c);
 		return rc;
@@ -289,14 +299,15 @@ static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **
 }
 
 /* Lends an idle connection, and makes it if need be. */
-static int lend(struct bl_pool *p, struct bl_conn *c, struct bl_conn **ret, struct bl_err *err)
+static int lend(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_conn **ret,
+                struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
 
 	if (!begin_to_lend(p, c) && c->id)
 		disconnect(p, c);
 	if (!c->id)
-		rc = connect_lent(p, c, err);
+		rc = connect_lent(p, c, request, err);
 	return rc == BIZLOCK_OK ? end_lost_ones(p, c, ret, err) : rc;
 }
 
@@ -317,7 +328,7 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
 	if (rc == BIZLOCK_OK)
-		rc = lend(p, c, ret, err);
+		rc = lend(p, c, patience.request, ret, err);
 	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
 	return rc;
@@ -493,7 +504,7 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 	(*count)++;
 	c->at_bell = true; /* before the mutex is free: or two threads would each believe the
 	                      other's connection awake */
-	rc = lend(p, c, ret, err);
+	rc = lend(p, c, false, ret, err);
 	if (rc != BIZLOCK_OK) {
 		(*count)--;
 		return p->reserve ? BIZLOCK_OK : rc;

@@ -71,9 +71,11 @@ struct bl_pool {
 	unsigned watchers;    /* connections lent to the watch thread (watch/watch.c) */
 	bool keep;            /* the watch thread wants one more, and found none idle */
 	struct bl_conn *kept; /* kept for the watch thread, and lent */
-	bool reserve;    /* the renewer has holds to renew, and no connection of its own: so one
-	                    connection of the pool stays awake, and is kept alive */
-	bl_time beat_at; /* of the last heartbeat */
+	bool reserve;       /* the renewer has holds to renew, and no connection of its own: so one
+	                       connection of the pool stays awake, and is kept alive */
+	bl_time beat_at;    /* of the last heartbeat */
+	struct bl_err down; /* why no connection could be made, */
+	bl_time down_until; /* and until when requests make none */
 	uint64_t last_id;
 	struct bl_pool_waiter *first, **last;
 };
@@ -88,6 +90,10 @@ void bl_pool_free(struct bl_pool *p, bool forked);
 
 /* All of these with the mutex held. */
 
+/* How long a request waits for its turn, before it tries again: other calls of the client may use
+ * all connections, and requests can be cancelled. */
+#define BL_TURN_NS (100 * BL_NS_PER_MS)
+
 /* How long a thread waits for its turn. */
 struct bl_patience {
 	bl_time end;
@@ -95,7 +101,10 @@ struct bl_patience {
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	unsigned bells;           /* doorbells that the connection is to take; 0 is as 1 */
 	bool open;                /* others may put jobs into its line */
-	bool first; /* before all other waiters, and only a connection that is made already */
+	bool request; /* after a connection could not be made, makes none for as long as that
+	                 took, and answers CONN: a host that is silent must not keep thousands of
+	                 requests waiting, one after the other */
+	bool first;   /* before all other waiters, and only a connection that is made already */
 };
 
 /* next_look: when to look again whether the patience is over. over: is it? OK: no. CANCELLED,

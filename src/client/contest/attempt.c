@@ -19,12 +19,20 @@ struct bl_claim bl_attempt_claim(const struct bl_contest *c)
 
 /* ---- connections ------------------------------------------------------------------------ */
 
+bl_time bl_attempt_conn_end(const struct bl_contest *c)
+{
+	return c->request->once ? c->call->io_deadline : c->call->deadline;
+}
+
 struct bl_patience bl_attempt_patience(const struct bl_contest *c)
 {
+	bl_time end = bl_attempt_conn_end(c);
+
 	return (struct bl_patience){
-	        .end = c->request->once ? c->call->io_deadline : c->call->deadline,
+	        .end = c->op ? bl_earlier(end, bl_now() + BL_TURN_NS) : end,
 	        .wakes = &c->client->wakes,
 	        .seen = c->call->wakes,
+	        .request = c->op != NULL,
 	};
 }
 

@@ -38,6 +38,9 @@ int bl_attempt_adopt(struct bl_contest *c);
 
 struct bl_claim bl_attempt_claim(const struct bl_contest *c);
 
+/* Until when the contender waits for a connection. patience: until when it does so now; a request
+ * gives up its turn before that, with TIMEOUT, and has to come again. */
+bl_time bl_attempt_conn_end(const struct bl_contest *c);
 struct bl_patience bl_attempt_patience(const struct bl_contest *c);
 
 /* Lends a connection: the one that has our doorbell, if any. */

@@ -71,6 +71,7 @@ static int survive_wait(struct bl_contest *c)
 	bool again = c->in_vain;
 
 	c->in_vain = true;
+	c->client->in_vain_at = bl_now();
 	if (again && (c->request->once || bl_passed(c->wait.end)))
 		return refuse_locked(c);
 	bl_count_retry(&c->client->numbers, c->call->err);
@@ -395,7 +396,7 @@ static int end_pass(struct bl_contest *c, int rc)
 {
 	if (rc == BIZLOCK_OK)
 		return rc;
-	c->in_vain = rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
+	c->in_vain |= rc == BIZLOCK_DB && bl_waited_in_vain(c->call->err);
 	c->phase = BL_CONTEST_LINE;
 	return BL_AGAIN;
 }
@@ -411,6 +412,17 @@ static int pass(struct bl_contest *c)
 	return end_pass(c, bl_shared_attempt(c, false));
 }
 
+#define IN_VAIN_NS (1000 * BL_NS_PER_MS)
+
+/* A request for several keys goes in no batch, and its statement keeps a thread. While the table is
+ * locked, each statement would wait for a second, one after the other. So shortly after one that
+ * waited in vain, such a request asks first. */
+static bool may_wait_in_vain(const struct bl_contest *c)
+{
+	return c->op && c->n > 1 && !c->request->once &&
+	       !bl_passed(c->client->in_vain_at + IN_VAIN_NS);
+}
+
 static int begin(struct bl_contest *c)
 {
 	bool bells = c->client->bells && !(c->request->flags & BIZLOCK_NO_QUEUE);
@@ -418,16 +430,26 @@ static int begin(struct bl_contest *c)
 	c->phase = BL_CONTEST_PASSES;
 	c->among = c->call->key.slot > 0;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
+	c->in_vain = may_wait_in_vain(c);
 	c->blocker = c->members[0];
 	return join_queue(c);
+}
+
+/* No connection was free for a request. */
+static bool has_to_come_again(const struct bl_contest *c, int rc)
+{
+	return rc == BIZLOCK_TIMEOUT && c->op && !bl_passed(bl_attempt_conn_end(c));
 }
 
 int bl_contest_go_on(struct bl_contest *c, int rc)
 {
 	if (c->phase == BL_CONTEST_PASSES)
 		return end_pass(c, rc);
-	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB) {
-		if (rc != BL_AGAIN)
+	while (rc == BL_AGAIN || rc == BIZLOCK_CONN || rc == BIZLOCK_DB ||
+	       has_to_come_again(c, rc)) {
+		if (rc == BIZLOCK_TIMEOUT)
+			rc = bl_contest_pause(c, c->wait.end);
+		else if (rc != BL_AGAIN)
 			rc = survive(c, rc);
 		if (rc != BL_AGAIN)
 			break;

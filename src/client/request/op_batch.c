@@ -5,10 +5,6 @@
 #include "client/giveback/release.h"
 #include "client/request/op.h"
 
-/* How long to wait for a connection. Other calls of the client may use all connections, and
- * requests can be cancelled: so they try again after this. */
-#define CONN_NS (100 * BL_NS_PER_MS)
-
 typedef void bl_op_ended(struct bl_op *op, int rc);
 
 struct op_batch {
@@ -108,39 +104,27 @@ static void run_none(struct op_batch *batch, int rc)
 
 	for (size_t i = 0; i < batch->n; i++) {
 		struct bl_op *op = batch->ops[i];
-		bool in_time = rc == BIZLOCK_TIMEOUT && !bl_passed(op->members->call.deadline);
 
 		*batch->err = err;
 		*batch->row = (struct bl_row){.found = false};
-		if (op->kind == BL_OP_RELEASES || in_time)
+		if (op->kind == BL_OP_RELEASES)
 			batch->ended(op, BL_AGAIN);
 		else
 			batch->ended(op, bl_op_go_on(op, rc));
 	}
 }
 
-/* *ret NULL: the connection with this doorbell is gone. After a connection could not be made, other
- * batches fail at once, for as long as that took. */
+/* *ret NULL: the connection with this doorbell is gone. */
 static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret)
 {
-	struct bl_patience patience = {
-	        .end = bl_now() + CONN_NS, .bells = (unsigned)batch->n, .open = true};
-	struct bl_ops *ops = &batch->b->ops;
-	bl_time start = bl_now();
-	int rc;
+	struct bl_patience patience = {.end = bl_now() + BL_TURN_NS,
+	                               .bells = (unsigned)batch->n,
+	                               .open = true,
+	                               .request = true};
 
 	*ret = NULL;
-	if (!bl_passed(ops->down_until)) {
-		*batch->err = ops->down;
-		return ops->down.code;
-	}
-	rc = bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)
-	          : bl_pool_take(&batch->b->pool, patience, ret, batch->err);
-	if (rc == BIZLOCK_CONN) {
-		ops->down = *batch->err;
-		ops->down_until = bl_now() + (bl_now() - start);
-	}
-	return rc;
+	return bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)
+	            : bl_pool_take(&batch->b->pool, patience, ret, batch->err);
 }
 
 static uint64_t bell_of(const struct bl_op *op)

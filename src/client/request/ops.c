@@ -58,10 +58,12 @@ static void wake_first(struct bl_ops *ops)
 
 static void make_ready(struct bl_ops *ops, struct bl_op *op)
 {
+	struct bl_list *line = op->cancelled ? &ops->cancelled : &ops->ready;
+
 	bl_times_remove(ops, op);
 	op->state = BL_OP_READY;
-	bl_list_add(&ops->ready, &op->line);
-	if (ops->ready.count == 1) /* else the first worker knows already */
+	bl_list_add(line, &op->line);
+	if (line->count == 1) /* else the first worker knows already */
 		wake_first(ops);
 }
 
@@ -79,9 +81,9 @@ static struct bl_op *take_first(struct bl_list *line)
 	return op;
 }
 
-static struct bl_op *take_ready(struct bl_ops *ops, struct bl_op_scratch *scratch)
+static struct bl_op *take_ready(struct bl_list *line, struct bl_op_scratch *scratch)
 {
-	struct bl_op *op = take_first(&ops->ready);
+	struct bl_op *op = take_first(line);
 
 	if (!op)
 		return NULL;
@@ -227,11 +229,15 @@ static bool goes_alone(const struct bl_op *op)
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 {
-	struct bl_op *batch[BL_BATCH_MAX], *op;
+	struct bl_op *op = take_ready(&b->ops.cancelled, scratch), *batch[BL_BATCH_MAX];
 	size_t n = 0;
 
+	if (op) {
+		bl_op_settle(op, bl_op_step(op));
+		return;
+	}
 	while (n < BL_BATCH_MAX && (n == 0 || !goes_alone(first_in(&b->ops.ready))) &&
-	       (op = take_ready(&b->ops, scratch)) != NULL) {
+	       (op = take_ready(&b->ops.ready, scratch)) != NULL) {
 		int rc = bl_op_step(op);
 
 		if (rc == BL_AGAIN)
@@ -244,14 +250,15 @@ static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 
 /* ---- the first worker; workers that stand by, or sleep --------------------------------------- */
 
-/* Half of the connections are for other calls. */
+/* Half of the connections are for other calls. A request that was cancelled needs no connection, as
+ * a rule. */
 static bool may_begin(const struct bizlock *b)
 {
 	const struct bl_ops *ops = &b->ops;
 	bool all = ops->at_work < b->pool.size / 2;
 
-	if (!ops->at_work)
-		return true;
+	if (ops->cancelled.first || !ops->ready.first || !ops->at_work)
+		return ops->cancelled.first || ops->ready.first;
 	for (unsigned i = 0; i < ops->size; i++)
 		all &= !ops->workers[i].since || bl_passed(ops->workers[i].since + BL_OP_STUCK_NS);
 	return all;
@@ -321,7 +328,7 @@ static void *run_always(void *arg)
 		if (w->op) {
 			sleep_for_request(b, w);
 			until = bl_now() + IDLE_NS;
-		} else if (ops->ready.first && may_begin(b)) {
+		} else if (may_begin(b)) {
 			w->since = bl_now();
 			ops->at_work++;
 			if (ops->all.count > 1)
@@ -418,7 +425,13 @@ static void end_sleep(struct bl_op *op)
 
 static void cancel(struct bl_ops *ops, struct bl_op *op)
 {
+	if (op->cancelled)
+		return;
 	op->cancelled = true;
+	if (op->state == BL_OP_READY) {
+		bl_list_remove(&ops->ready, &op->line);
+		make_ready(ops, op);
+	}
 	bl_op_wake(op);
 	if (op->state == BL_OP_SLEEPS)
 		end_sleep(op);

@@ -32,14 +32,14 @@ struct bl_ops {                        /* guarded by the client's mutex */
 	unsigned size;                 /* how many workers */
 	unsigned at_work, at_bells;    /* workers at work, and asleep at doorbells */
 	bool stop;
-	atomic_int wake_fd;              /* readable: look. -1 until the first request */
-	bool asleep;                     /* the first worker sleeps on wake_fd */
-	unsigned wakes;                  /* the client's, as last seen */
-	struct bl_err down;              /* why no connection could be made */
-	bl_time down_until;              /* no other try before this */
-	struct bl_list all, ready, done; /* all: that are not done */
-	void *numbered;                  /* `all` by their numbers: see op_number.h */
-	uint64_t last_number;            /* that was given out */
+	atomic_int wake_fd; /* readable: look. -1 until the first request */
+	bool asleep;        /* the first worker sleeps on wake_fd */
+	unsigned wakes;     /* the client's, as last seen */
+	struct bl_list all; /* requests that are not done */
+	struct bl_list ready, done;
+	struct bl_list cancelled; /* those of the ready ones that were cancelled */
+	void *numbered;           /* `all` by their numbers: see op_number.h */
+	uint64_t last_number;     /* that was given out */
 
 	/* Requests that wait for a time: a heap, the earliest first. There is room for all
 	 * requests. */

@@ -78,6 +78,31 @@ Test(asking_sets_waits, the_last_of_several_holders_lets_it_in)
 	ask_all_has(&set);
 }
 
+/* A request of its client, which came later for a key that is free now, goes before the set: the
+ * set waits for another key by then. */
+Test(asking_sets_waits, nobody_waits_behind_it_for_a_key_that_is_free)
+{
+	static struct ask_all set;
+	bizlock *a = client(NULL), *b = client(NULL);
+	struct ask behind;
+
+	keyset_make(&set.keys, N, "k");
+	holds(a, &set.keys, 1);
+	holds(a, &set.keys, 4);
+	ask_all_for(&set, b, "task", .wait_ms = -1);
+	dispatch_until(b, watchers(&world) == 1);
+	ask_for(&behind, b, set.keys.ids[1], "behind", .wait_ms = -1);
+	steadily((dispatch_once(b), behind.calls == 0), 300);
+	expect(OK, a, bizlock_release(a, set.keys.keys[1], "holder", NULL));
+	ask_ends(OK, &behind);
+	cr_assert_eq(set.ask.calls, 0);
+	expect(OK, a, bizlock_release(a, set.keys.keys[4], "holder", NULL));
+	ask_release(&behind);
+	ask_ends(OK, &behind);
+	ask_ends(OK, &set.ask);
+	ask_all_has(&set);
+}
+
 /* A poll would be 20 packets a second or more. */
 Test(asking_sets_waits, it_does_not_poll_for_a_key_that_stays_held)
 {
@@ -286,16 +311,18 @@ Test(asking_sets_waits, a_cancel_comes_after_the_grant)
 /* As fast as it goes, at any moment. */
 Test(asking_sets_waits, a_cancel_at_any_moment_leaves_all_or_none)
 {
-	enum { ROUNDS = 300 };
+	enum { ROUNDS = 200 };
 	static struct ask_all set;
 	bizlock *b = client(NULL);
 	int granted = 0, cancelled = 0;
 
 	keyset_make(&set.keys, N, "k");
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS || !granted || !cancelled; round++) {
 		ask_all_for(&set, b, "task", .wait_ms = -1);
 		for (int spin = 0; spin < round * 2000; spin++)
 			atomic_signal_fence(memory_order_seq_cst);
+		if (round % 4 == 3)
+			pause_ms(round / 16);
 		ask_cancel(&set.ask);
 		dispatch_until(b, set.ask.calls == 1);
 		if (set.ask.rc == BIZLOCK_OK) {
@@ -308,8 +335,6 @@ Test(asking_sets_waits, a_cancel_at_any_moment_leaves_all_or_none)
 			cancelled++;
 		}
 	}
-	cr_assert_gt(cancelled, 0);
-	cr_assert_gt(granted, 0);
 }
 
 /* ---- cancelled while it goes deeper ---------------------------------------------------------- */

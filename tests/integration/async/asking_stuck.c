@@ -140,3 +140,63 @@ Test(asking_stuck, nor_do_several_that_hang_stop_the_others)
 		cr_assert_eq(more[i].calls, 0);
 	end_stuck(&s, &hangs);
 }
+
+/* As many statements and dials as requests may have under way. */
+Test(asking_stuck, a_cancel_is_answered_although_all_threads_wait)
+{
+	enum { SETS = 20 };
+	static struct ask_all sets[SETS];
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(
+	        p, OPTIONS("io_timeout_ms", "600000", "connect_timeout_ms", "600000"));
+
+	works(b);
+	proxy_hold_replies(p, true);
+	for (int i = 0; i < SETS; i++) {
+		char prefix[16];
+
+		snprintf(prefix, sizeof(prefix), "k-%d", i);
+		keyset_make(&sets[i].keys, 3, prefix);
+		ask_all_for(&sets[i], b, "task", .wait_ms = -1);
+	}
+	steadily((dispatch_once(b), sets[0].ask.calls == 0), 500);
+	ask_cancel(&sets[SETS - 1].ask);
+	ask_ends(CANCELLED, &sets[SETS - 1].ask);
+	cr_assert_eq(sets[SETS - 2].ask.calls, 0);
+	proxy_hold_replies(p, false);
+	for (int i = 0; i < SETS - 1; i++)
+		ask_ends(OK, &sets[i].ask);
+	proxy_stop(p);
+}
+
+/* A dial takes as long as connect_timeout_ms allows. Each set would have to dial, eight of them at
+ * a time. */
+Test(asking_stuck, one_dial_in_vain_is_enough)
+{
+	enum { SETS = 64, TIMEOUT_MS = 2000 };
+	static struct ask_all sets[SETS];
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b =
+	        client_through(p, OPTIONS("io_timeout_ms", "2000", "connect_timeout_ms", "2000"));
+	int64_t start, took;
+
+	works(b);
+	proxy_hold_replies(p, true);
+	start = now_ms();
+	for (int i = 0; i < SETS; i++) {
+		char prefix[16];
+
+		snprintf(prefix, sizeof(prefix), "k-%d", i);
+		keyset_make(&sets[i].keys, 3, prefix);
+		ask_all_for(&sets[i], b, "task", .wait_ms = 1000);
+	}
+	for (int i = 0; i < SETS; i++) {
+		dispatch_until(b, sets[i].ask.calls == 1);
+		cr_assert(sets[i].ask.rc == BIZLOCK_CONN || sets[i].ask.rc == BIZLOCK_UNKNOWN, "%s",
+		          sets[i].ask.errmsg);
+	}
+	took = now_ms() - start;
+	cr_assert_lt(took, SETS / 8 / 2 * TIMEOUT_MS, "%lld ms", (long long)took);
+	proxy_hold_replies(p, false);
+	proxy_stop(p);
+}

@@ -193,6 +193,35 @@ Test(table_locks, requests_do_not_wait_one_after_the_other)
 	mysql_close(db);
 }
 
+/* Only half of the connections are for requests, and these have a statement each. */
+Test(table_locks, nor_do_requests_of_several_keys)
+{
+	enum { SETS = 60 };
+	static struct ask_all sets[SETS];
+	bizlock *b = client(NULL);
+	int64_t start;
+	MYSQL *db;
+
+	works(b);
+	db = lock_tables(READ_LOCK);
+	start = now_ms();
+	for (int i = 0; i < SETS; i++) {
+		char prefix[8];
+
+		snprintf(prefix, sizeof(prefix), "k%d", i);
+		keyset_make(&sets[i].keys, 3, prefix);
+		ask_all_for(&sets[i], b, "task", .wait_ms = 1000);
+	}
+	for (int i = 0; i < SETS; i++) {
+		ask_ends(TIMEOUT, &sets[i].ask);
+		cr_assert(strstr(sets[i].ask.errmsg, "is locked by another session"), "%s",
+		          sets[i].ask.errmsg);
+	}
+	cr_assert_lt(ms_since(start), SETS / 8 * 1000 - LATE_MS, "%lld ms",
+	             (long long)ms_since(start));
+	mysql_close(db);
+}
+
 Test(table_locks, a_level_more_is_told_of_it)
 {
 	bizlock *b = client(NULL);
