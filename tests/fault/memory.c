@@ -54,7 +54,7 @@ char *__wrap_strdup(const char *s)
 
 /* ---- what is tried ------------------------------------------------------------ */
 
-enum { HOLDS = 5 };
+enum { HOLDS = 6 };
 
 struct round {
 	bizlock *b;
@@ -63,17 +63,20 @@ struct round {
 	unsigned depth[HOLDS];
 };
 
-/* The thread's hold, a named owner's, one that is asked for and dispatched, and shared locks. */
+/* The thread's hold, a named owner's, one that is asked for and dispatched, shared locks, and a set
+ * that is asked for. */
 static const struct {
 	const char *owner, *id;
 	bool asked;
 	uint32_t flags, limit;
+	const char *second; /* another key, or NULL */
 } holds[HOLDS] = {
-        {NULL, "thread", false, 0, 0},
-        {"task-1", "named", false, 0, 0},
-        {"task-2", "asked", true, 0, 0},
-        {"task-3", "shared", false, BIZLOCK_SHARED, 0},
-        {"task-4", "limited", false, BIZLOCK_SHARED, 2},
+        {NULL, "thread", false, 0, 0, NULL},
+        {"task-1", "named", false, 0, 0, NULL},
+        {"task-2", "asked", true, 0, 0, NULL},
+        {"task-3", "shared", false, BIZLOCK_SHARED, 0, NULL},
+        {"task-4", "limited", false, BIZLOCK_SHARED, 2, NULL},
+        {"task-5", "first", true, 0, 0, "second"},
 };
 
 /* Was the call done? If not, it must say that memory was out. */
@@ -119,7 +122,7 @@ static int answer_of(struct round *r, const struct answer *a, int rc)
 static void acquire(struct round *r, int who)
 {
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
-	bizlock_key key = KEY(holds[who].id);
+	bizlock_key keys[] = {KEY(holds[who].id), KEY(holds[who].second)};
 	struct answer a = {.told = false};
 	int rc;
 
@@ -127,11 +130,15 @@ static void acquire(struct round *r, int who)
 	opts.flags = holds[who].flags;
 	opts.limit = holds[who].limit;
 	opts.wait_ms = PATIENCE_MS;
-	if (holds[who].asked)
+	if (holds[who].second)
+		rc = answer_of(
+		        r, &a,
+		        bizlock_acquire_all_start(r->b, keys, 2, &opts, note_answer, &a, NULL));
+	else if (holds[who].asked)
 		rc = answer_of(r, &a,
-		               bizlock_acquire_start(r->b, key, &opts, note_answer, &a, NULL));
+		               bizlock_acquire_start(r->b, *keys, &opts, note_answer, &a, NULL));
 	else
-		rc = bizlock_acquire(r->b, key, &opts, NULL);
+		rc = bizlock_acquire(r->b, *keys, &opts, NULL);
 	if (done(r, "acquire", rc))
 		r->depth[who]++;
 }
@@ -140,19 +147,20 @@ static void acquire(struct round *r, int who)
  * none. */
 static void release(struct round *r, int who)
 {
-	bizlock_key key = KEY(holds[who].id);
+	bizlock_key keys[] = {KEY(holds[who].id), KEY(holds[who].second)};
 	struct answer a = {.told = false};
 	int rc;
 
 	if (r->depth[who] == 0)
 		return;
 	if (holds[who].asked) {
-		rc = bizlock_release_start(r->b, key, holds[who].owner, note_answer, &a, NULL);
+		rc = bizlock_release_all_start(r->b, keys, holds[who].second ? 2 : 1,
+		                               holds[who].owner, note_answer, &a, NULL);
 		r->depth[who] -= rc == BIZLOCK_OK;
 		rc = answer_of(r, &a, rc);
 	} else {
 		r->depth[who]--;
-		rc = bizlock_release(r->b, key, holds[who].owner, NULL);
+		rc = bizlock_release(r->b, *keys, holds[who].owner, NULL);
 	}
 	done(r, "release", rc);
 }

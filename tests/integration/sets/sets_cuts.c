@@ -2,8 +2,8 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include "cr_ask.h"
 #include "cr_keyset.h"
-#include "cr_test.h"
 
 TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 480);
 
@@ -18,7 +18,8 @@ TestSuite(sets_cuts, .init = world_begin, .fini = world_end, .timeout = 480);
 struct cutter {
 	struct proxy *proxy;
 	bizlock *b, *stranger;
-	struct keyset s;
+	const char *owner; /* NULL: a thread; else requests by that name */
+	struct ask_all set;
 	unsigned cuts;
 	char where[64]; /* where the cut is */
 };
@@ -26,9 +27,9 @@ struct cutter {
 /* A step of a test: what comes before the cut, what is cut, or what is checked afterwards. */
 typedef void scenario(struct cutter *c);
 
-static struct cutter cutter_of(const char *queue)
+static struct cutter cutter_of(const char *queue, const char *owner)
 {
-	struct cutter c = {.proxy = proxy_start(&world.at, "127.0.0.1")};
+	struct cutter c = {.proxy = proxy_start(&world.at, "127.0.0.1"), .owner = owner};
 
 	c.b = client_through(c.proxy, OPTIONS("queue", queue));
 	c.stranger = client(OPTIONS("queue", queue));
@@ -48,10 +49,10 @@ static void arm(struct cutter *c, enum fault_side side, unsigned packet, size_t 
 static void is_left_free(struct cutter *c)
 {
 	cr_assert_eq(rows(), 0, "%s: rows are left", c->where);
-	expect(OK, c->stranger, keyset_acquire(c->stranger, &c->s, .wait_ms = WAIT_MS));
-	expect(OK, c->stranger, keyset_release(c->stranger, &c->s, NULL));
-	expect(OK, c->b, keyset_acquire(c->b, &c->s, .wait_ms = WAIT_MS));
-	expect(OK, c->b, keyset_release(c->b, &c->s, NULL));
+	expect(OK, c->stranger, keyset_acquire(c->stranger, &c->set.keys, .wait_ms = WAIT_MS));
+	expect(OK, c->stranger, keyset_release(c->stranger, &c->set.keys, NULL));
+	expect(OK, c->b, keyset_acquire(c->b, &c->set.keys, .wait_ms = WAIT_MS));
+	expect(OK, c->b, keyset_release(c->b, &c->set.keys, NULL));
 	cr_assert_eq(rows(), 0, "%s: rows are left at last", c->where);
 }
 
@@ -63,7 +64,7 @@ static void cut_everywhere(struct cutter *c, scenario *prepare, scenario *act, s
 	unsigned packets[2] = {0, 0};
 
 	for (int warm = 0; warm < 3; warm++) {
-		keyset_make(&c->s, N, "k");
+		keyset_make(&c->set.keys, N, "k");
 		prepare(c);
 		proxy_arm(c->proxy, NULL);
 		act(c);
@@ -102,36 +103,66 @@ static void nothing(struct cutter *c)
 	(void)c;
 }
 
+static int answer_of(struct ask *a)
+{
+	dispatch_until(a->b, a->calls > 0);
+	cr_assert_eq(a->calls, 1);
+	return a->rc;
+}
+
+static int acquire_all(struct cutter *c, int64_t wait_ms)
+{
+	keyset_forget(&c->set.keys);
+	if (!c->owner)
+		return keyset_acquire(c->b, &c->set.keys, .wait_ms = wait_ms, .lease_ms = LEASE_MS);
+	ask_all_for(&c->set, c->b, c->owner, .wait_ms = wait_ms, .lease_ms = LEASE_MS);
+	return answer_of(&c->set.ask);
+}
+
+static int release_all(struct cutter *c)
+{
+	if (!c->owner)
+		return keyset_release(c->b, &c->set.keys, NULL);
+	ask_all_release(&c->set);
+	return answer_of(&c->set.ask);
+}
+
 static void take(struct cutter *c)
 {
-	keyset_forget(&c->s);
-	expect_here(OK, c, keyset_acquire(c->b, &c->s, .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
+	expect_here(OK, c, acquire_all(c, WAIT_MS));
 }
 
 static void give(struct cutter *c)
 {
-	expect_here(OK, c, keyset_release(c->b, &c->s, NULL));
+	expect_here(OK, c, release_all(c));
 }
 
 /* ---- gained ------------------------------------------------------------------- */
 
 static void gained(struct cutter *c)
 {
-	expect_granted(&c->s, 0);
-	expect_held(c->b, &c->s, NULL, 1);
+	expect_granted(&c->set.keys, 0);
+	expect_held(c->b, &c->set.keys, c->owner, 1);
 	give(c);
 }
 
 Test(sets_cuts, while_it_is_acquired)
 {
-	struct cutter c = cutter_of("auto");
+	struct cutter c = cutter_of("auto", NULL);
+
+	cut_everywhere(&c, nothing, take, gained);
+}
+
+Test(sets_cuts, while_it_is_acquired_by_a_request)
+{
+	struct cutter c = cutter_of("auto", "task");
 
 	cut_everywhere(&c, nothing, take, gained);
 }
 
 Test(sets_cuts, while_it_is_acquired_without_the_queue)
 {
-	struct cutter c = cutter_of("off");
+	struct cutter c = cutter_of("off", NULL);
 
 	deadlocks_may_happen();
 	cut_everywhere(&c, nothing, take, gained);
@@ -141,8 +172,12 @@ Test(sets_cuts, while_it_is_acquired_without_the_queue)
 
 static void hold_two(struct cutter *c)
 {
-	expect(OK, c->b, acquire(c->b, c->s.ids[1], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
-	expect(OK, c->b, acquire(c->b, c->s.ids[3], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
+	expect(OK, c->b,
+	       acquire(c->b, c->set.keys.ids[1], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS,
+	               .owner = c->owner));
+	expect(OK, c->b,
+	       acquire(c->b, c->set.keys.ids[3], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS,
+	               .owner = c->owner));
 }
 
 static void two_are_deeper(struct cutter *c)
@@ -150,25 +185,32 @@ static void two_are_deeper(struct cutter *c)
 	uint32_t left;
 
 	for (size_t i = 0; i < N; i++) {
-		struct row row = row_of(&world, c->s.keys[i]);
+		struct row row = row_of(&world, c->set.keys.keys[i]);
 		unsigned depth = i % 2 ? 2 : 1;
 
-		cr_assert_eq(c->s.grants[i].depth, depth, "%s", c->where);
-		cr_assert_eq(row.depth, depth, "%s: %s: depth %u", c->where, c->s.ids[i],
+		cr_assert_eq(c->set.keys.grants[i].depth, depth, "%s", c->where);
+		cr_assert_eq(row.depth, depth, "%s: %s: depth %u", c->where, c->set.keys.ids[i],
 		             row.depth);
-		cr_assert_eq(row.fence, c->s.grants[i].fence, "%s", c->where);
+		cr_assert_eq(row.fence, c->set.keys.grants[i].fence, "%s", c->where);
 	}
 	give(c);
 	cr_assert_eq(rows(), 2, "%s", c->where);
 	for (size_t i = 1; i < N; i += 2) {
-		expect_here(OK, c, bizlock_release(c->b, c->s.keys[i], NULL, &left));
+		expect_here(OK, c, bizlock_release(c->b, c->set.keys.keys[i], c->owner, &left));
 		cr_assert_eq(left, 0);
 	}
 }
 
 Test(sets_cuts, while_some_of_it_are_entered_again)
 {
-	struct cutter c = cutter_of("auto");
+	struct cutter c = cutter_of("auto", NULL);
+
+	cut_everywhere(&c, hold_two, take, two_are_deeper);
+}
+
+Test(sets_cuts, while_some_of_it_are_entered_again_by_a_request)
+{
+	struct cutter c = cutter_of("auto", "task");
 
 	cut_everywhere(&c, hold_two, take, two_are_deeper);
 }
@@ -179,14 +221,12 @@ static void one_is_theirs(struct cutter *c)
 {
 	hold_two(c);
 	expect(OK, c->stranger,
-	       acquire(c->stranger, c->s.ids[2], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
+	       acquire(c->stranger, c->set.keys.ids[2], .wait_ms = WAIT_MS, .lease_ms = LEASE_MS));
 }
 
 static void take_in_vain(struct cutter *c)
 {
-	keyset_forget(&c->s);
-	expect_here(TIMEOUT, c,
-	            keyset_acquire(c->b, &c->s, .wait_ms = VAIN_MS, .lease_ms = LEASE_MS));
+	expect_here(TIMEOUT, c, acquire_all(c, VAIN_MS));
 }
 
 /* The client has one level of each key as before, and the stranger has its key. */
@@ -194,28 +234,35 @@ static void nothing_is_gained(struct cutter *c)
 {
 	uint32_t left;
 
-	expect_not_granted(&c->s);
+	expect_not_granted(&c->set.keys);
 	for (size_t i = 1; i < 4; i++)
-		cr_assert_eq(row_of(&world, c->s.keys[i]).depth, 1, "%s: %s", c->where,
-		             c->s.ids[i]);
+		cr_assert_eq(row_of(&world, c->set.keys.keys[i]).depth, 1, "%s: %s", c->where,
+		             c->set.keys.ids[i]);
 	cr_assert_eq(rows(), 3, "%s", c->where);
 	for (size_t i = 1; i < N; i += 2) {
-		expect_here(OK, c, bizlock_release(c->b, c->s.keys[i], NULL, &left));
+		expect_here(OK, c, bizlock_release(c->b, c->set.keys.keys[i], c->owner, &left));
 		cr_assert_eq(left, 0, "%s", c->where);
 	}
-	expect(OK, c->stranger, bizlock_release(c->stranger, c->s.keys[2], NULL, NULL));
+	expect(OK, c->stranger, bizlock_release(c->stranger, c->set.keys.keys[2], NULL, NULL));
 }
 
 Test(sets_cuts, while_it_waits_in_vain)
 {
-	struct cutter c = cutter_of("auto");
+	struct cutter c = cutter_of("auto", NULL);
+
+	cut_everywhere(&c, one_is_theirs, take_in_vain, nothing_is_gained);
+}
+
+Test(sets_cuts, while_a_request_waits_in_vain)
+{
+	struct cutter c = cutter_of("auto", "task");
 
 	cut_everywhere(&c, one_is_theirs, take_in_vain, nothing_is_gained);
 }
 
 Test(sets_cuts, while_it_polls_in_vain)
 {
-	struct cutter c = cutter_of("off");
+	struct cutter c = cutter_of("off", NULL);
 
 	deadlocks_may_happen();
 	cut_everywhere(&c, one_is_theirs, take_in_vain, nothing_is_gained);
@@ -225,7 +272,14 @@ Test(sets_cuts, while_it_polls_in_vain)
 
 Test(sets_cuts, while_it_is_released)
 {
-	struct cutter c = cutter_of("auto");
+	struct cutter c = cutter_of("auto", NULL);
+
+	cut_everywhere(&c, take, give, nothing);
+}
+
+Test(sets_cuts, while_it_is_released_by_a_request)
+{
+	struct cutter c = cutter_of("auto", "task");
 
 	cut_everywhere(&c, take, give, nothing);
 }
@@ -238,13 +292,20 @@ static void take_twice(struct cutter *c)
 
 static void one_level_is_left(struct cutter *c)
 {
-	expect_held(c->b, &c->s, NULL, 1);
+	expect_held(c->b, &c->set.keys, c->owner, 1);
 	give(c);
 }
 
 Test(sets_cuts, while_one_level_of_it_is_released)
 {
-	struct cutter c = cutter_of("auto");
+	struct cutter c = cutter_of("auto", NULL);
+
+	cut_everywhere(&c, take_twice, give, one_level_is_left);
+}
+
+Test(sets_cuts, while_one_level_of_it_is_released_by_a_request)
+{
+	struct cutter c = cutter_of("auto", "task");
 
 	cut_everywhere(&c, take_twice, give, one_level_is_left);
 }
