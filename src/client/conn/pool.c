@@ -218,7 +218,7 @@ static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err 
 
 static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_err *err)
 {
-	bl_time start = bl_now();
+	bl_time start = bl_now(), took;
 	int rc;
 
 	if (request && start < p->down_until) {
@@ -229,9 +229,10 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool request, stru
 	pthread_mutex_unlock(p->mu);
 	rc = connect_unlocked(p, c, err);
 	pthread_mutex_lock(p->mu);
-	if (rc == BIZLOCK_CONN) {
+	took = bl_now() - start;
+	if (rc == BIZLOCK_CONN && took > BL_TURN_NS) { /* else a dial keeps nobody waiting */
 		p->down = *err;
-		p->down_until = bl_now() + (bl_now() - start);
+		p->down_until = bl_now() + took;
 	}
 	if (rc != BIZLOCK_OK) {
 		bl_pool_put(p, c);

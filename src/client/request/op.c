@@ -35,13 +35,13 @@ struct bl_op *bl_op_new(size_t n, const char *note)
 
 void bl_op_free(struct bl_op *op)
 {
-	struct bl_op *part;
+	struct bl_link *next;
 
 	if (!op)
 		return;
-	while ((part = BL_LISTED(op->parts.first, struct bl_op, line)) != NULL) {
-		bl_list_remove(&op->parts, &part->line);
-		free(part);
+	for (struct bl_link *at = op->parts.first; at; at = next) {
+		next = at->next;
+		free(BL_LISTED(at, struct bl_op, line));
 	}
 	bl_acquisition_forget(&op->acquisition);
 	free(op->why);

@@ -227,15 +227,19 @@ static bool goes_alone(const struct bl_op *op)
 	        !bl_contest_wants_batch(&op->acquisition.contest));
 }
 
+static void run_cancelled(struct bl_ops *ops, struct bl_op_scratch *scratch)
+{
+	struct bl_op *op;
+
+	while ((op = take_ready(&ops->cancelled, scratch)) != NULL)
+		bl_op_settle(op, bl_op_step(op));
+}
+
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 {
-	struct bl_op *op = take_ready(&b->ops.cancelled, scratch), *batch[BL_BATCH_MAX];
+	struct bl_op *batch[BL_BATCH_MAX], *op;
 	size_t n = 0;
 
-	if (op) {
-		bl_op_settle(op, bl_op_step(op));
-		return;
-	}
 	while (n < BL_BATCH_MAX && (n == 0 || !goes_alone(first_in(&b->ops.ready))) &&
 	       (op = take_ready(&b->ops.ready, scratch)) != NULL) {
 		int rc = bl_op_step(op);
@@ -250,15 +254,14 @@ static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
 
 /* ---- the first worker; workers that stand by, or sleep --------------------------------------- */
 
-/* Half of the connections are for other calls. A request that was cancelled needs no connection, as
- * a rule. */
+/* Half of the connections are for other calls. */
 static bool may_begin(const struct bizlock *b)
 {
 	const struct bl_ops *ops = &b->ops;
 	bool all = ops->at_work < b->pool.size / 2;
 
-	if (ops->cancelled.first || !ops->ready.first || !ops->at_work)
-		return ops->cancelled.first || ops->ready.first;
+	if (!ops->at_work)
+		return true;
 	for (unsigned i = 0; i < ops->size; i++)
 		all &= !ops->workers[i].since || bl_passed(ops->workers[i].since + BL_OP_STUCK_NS);
 	return all;
@@ -322,18 +325,25 @@ static void *run_always(void *arg)
 
 	bl_lock(b);
 	while (!w->worker.ends && (!ops->stop || ops->all.count > 0)) {
+		bool begins;
+
 		tell_interrupts(b);
 		while ((op = bl_times_due(ops)) != NULL)
 			make_ready(ops, op);
+		begins = ops->ready.first && may_begin(b);
 		if (w->op) {
 			sleep_for_request(b, w);
 			until = bl_now() + IDLE_NS;
-		} else if (may_begin(b)) {
+		} else if (begins || ops->cancelled.first) {
 			w->since = bl_now();
 			ops->at_work++;
 			if (ops->all.count > 1)
 				let_one_stand_by(ops);
-			run_ready(b, &w->scratch);
+			/* As a rule these need no connection: they go even if too many threads wait
+			 * for the server. */
+			run_cancelled(ops, &w->scratch);
+			if (begins)
+				run_ready(b, &w->scratch);
 			ops->at_work--;
 			w->since = 0;
 			until = bl_now() + IDLE_NS;
