@@ -68,19 +68,21 @@ test_a_contender_in_the_way_of_sharers_waits() {
 	expect_metric 'bizlock_table_waiters{type=work}' 1
 }
 
-test_an_empty_table() {
+test_empty_tables() {
 	metrics
 	expect_metric 'bizlock_table_types{}' 0
-	expect_equal "$(grep -vc '^#' "$out")" 1
+	expect_metric 'bizlock_run_left_out{}' 0
+	expect_equal "$(grep -vc '^#' "$out")" 2
 }
 
 test_names_are_of_one_scheme() {
 	local name
 	metrics
 	for name in $(exposition "$out"); do
-		[[ $name == bizlock_table_* ]] || fail "not told from a client's own numbers: $name"
+		[[ $name == bizlock_table_* || $name == bizlock_run_* ]] ||
+			fail "not told from a client's own numbers: $name"
 	done
-	expect_equal "$(LC_ALL=C sort -u <(exposition "$out") | wc -l)" 6
+	expect_equal "$(LC_ALL=C sort -u <(exposition "$out") | wc -l)" 13
 }
 
 test_words_of_strangers_are_labels_and_nothing_else() {
@@ -136,6 +138,164 @@ test_too_many_locks_to_ask_who_waits() {
 	expect_err 'more than 10000 locks are held or rest: waiters are not counted'
 	expect_metric 'bizlock_table_held{mode=exclusive,type=job}' 10800
 	! grep -q waiters "$out" || fail "waiters are counted"
+}
+
+# ---- runs ------------------------------------------------------------------------------
+
+# run_metric NAME ID: the value; nothing if there is no such series.
+run_metric() {
+	exposition "$out" "bizlock_run_$1{id=$2,type=job}"
+}
+
+# expect_run ID EXIT_CODE FAILURES RUNNING
+expect_run() {
+	expect_equal "exit $(run_metric exit_code "$1")" "exit $2"
+	expect_metric "bizlock_run_failures_in_row{id=$1,type=job}" "$3"
+	expect_metric "bizlock_run_running{id=$1,type=job}" "$4"
+}
+
+# expect_near SECONDS WANTED: as it is, or later by what a busy machine takes.
+expect_near() {
+	[[ $1 =~ ^[0-9]+\.[0-9]{3}$ ]] || fail "not seconds: $1"
+	((${1%.*} >= $2 && ${1%.*} < $2 + PATIENCE_S)) || fail "$1 is not about $2"
+}
+
+now_at_server() {
+	sql 'SELECT FLOOR(UNIX_TIMESTAMP(NOW(6)))'
+}
+
+# age_runs CONDITION SECONDS: as if they had been that much earlier.
+age_runs() {
+	sql "UPDATE biz_run SET began_at = began_at - INTERVAL $2 SECOND, ended_at = ended_at - INTERVAL $2 SECOND,
+		succeeded_at = succeeded_at - INTERVAL $2 SECOND WHERE $1"
+}
+
+# ended_runs TYPE FROM TO: jobs with the numbers as ids; each began a second after the one before.
+ended_runs() {
+	sql "INSERT INTO biz_run (biz_type, biz_id, fence, owner, outcome, exit_code, began_at, ended_at, runs, since_success)
+		WITH RECURSIVE n AS (SELECT $2 AS i UNION ALL SELECT i + 1 FROM n WHERE i < $3)
+		SELECT $1, i, i, 'x@1.00@h', 'failed', 1, '2026-01-02' + INTERVAL i SECOND,
+			'2026-01-03', 1, 1 FROM n"
+}
+
+test_runs_that_were_done_or_failed() {
+	local now
+	now=$(now_at_server)
+	"$program" exec --record job good -- true
+	"$program" exec --record job bad -- true
+	age_runs 'TRUE' 7200
+	sql "UPDATE biz_run SET began_at = began_at - INTERVAL 600 SECOND WHERE biz_id = 'good'"
+	expect 3 "$program" exec --record job bad -- sh -c 'exit 3'
+	expect 143 "$program" exec --record job bad -- sh -c 'kill -TERM $$'
+	expect 4 "$program" exec --record job never -- sh -c 'exit 4'
+	metrics
+	expect_run good 0 0 0
+	expect_near "$(run_metric began_timestamp_seconds good)" $((now - 7800))
+	expect_near "$(run_metric succeeded_timestamp_seconds good)" $((now - 7200))
+	expect_near "$(run_metric duration_seconds good)" 600
+	expect_run bad 143 2 0
+	expect_near "$(run_metric began_timestamp_seconds bad)" "$now"
+	expect_near "$(run_metric succeeded_timestamp_seconds bad)" $((now - 7200))
+	expect_near "$(run_metric duration_seconds bad)" 0
+	expect_run never 4 1 0
+	expect_equal "$(run_metric succeeded_timestamp_seconds never)" 0.000
+	expect_metric 'bizlock_run_left_out{}' 0
+}
+
+is_dead() {
+	"$program" runs job "$1" | grep -q ' died '
+}
+
+test_a_run_that_goes_on_and_one_whose_process_died() {
+	local now
+	now=$(now_at_server)
+	hold job killed --record --lease 2s
+	await eval '"$program" runs job killed | grep -q " running "'
+	kill -KILL "$holder"
+	hold job long --record
+	await eval '"$program" runs job long | grep -q " running "'
+	age_runs 'biz_id = "long"' 60
+	await is_dead killed
+	metrics
+	expect_run long '' 0 1
+	expect_near "$(run_metric duration_seconds long)" 60
+	expect_run killed '' 1 0
+	expect_near "$(run_metric began_timestamp_seconds killed)" "$now"
+	expect_equal "$(run_metric succeeded_timestamp_seconds killed)" 0.000
+	expect_equal "$(run_metric duration_seconds killed)" ''
+}
+
+# The server's clock was set back while they ran.
+test_runs_that_end_before_they_begin() {
+	"$program" exec --record job a -- true
+	sql 'UPDATE biz_run SET ended_at = began_at - INTERVAL 1 HOUR'
+	metrics
+	expect_equal "$(run_metric duration_seconds a)" 0.000
+}
+
+test_keys_of_strangers_are_labels_and_nothing_else() {
+	ended_runs "CONCAT('a\"b\\\\c{d=\"e\"},', CHAR(10), CHAR(27), '[2J')" 1 1
+	sql "UPDATE biz_run SET biz_id = CONCAT('x\"} 1', CHAR(10), 'bizlock_run_running 7')"
+	metrics
+	expect_metric 'bizlock_run_exit_code{id=x"} 1\x0abizlock_run_running 7,type=a"b\c{d="e"},\x0a\x1b[2J}' 1
+	! grep -q $'\e' "$out" || fail "it harms a terminal"
+}
+
+# Two series of one name would make a collector refuse the whole file.
+test_of_keys_that_become_the_same_labels_the_last_begun_is_told() {
+	ended_runs "CONCAT('a', CHAR(27))" 7 7
+	ended_runs "'a\\\\x1b'" 7 7
+	sql "UPDATE biz_run SET exit_code = 9, began_at = began_at + INTERVAL 1 SECOND WHERE biz_type LIKE '%1b'"
+	metrics
+	expect_metric 'bizlock_run_exit_code{id=7,type=a\x1b}' 9
+	expect_metric 'bizlock_run_left_out{}' 1
+}
+
+# The keys come in the order of their ids: those that are kept are neither the first nor the last.
+test_of_thousands_of_jobs_the_500_begun_last_are_told() {
+	ended_runs "'a'" 1 700
+	ended_runs "'b'" 1 700
+	sql "UPDATE biz_run SET began_at = began_at - INTERVAL 1 DAY WHERE biz_type = 'b' AND biz_id LIKE '6__'"
+	metrics
+	expect_metric 'bizlock_run_left_out{}' 900
+	expect_equal "$(exposition "$out" bizlock_run_exit_code | wc -l)" 500
+	expect_metric 'bizlock_run_exit_code{id=700,type=a}' 1
+	expect_metric 'bizlock_run_exit_code{id=600,type=a}' 1
+	expect_metric 'bizlock_run_exit_code{id=600,type=b}' ''
+	expect_metric 'bizlock_run_exit_code{id=1,type=a}' ''
+	expect_equal "$(exposition "$out" bizlock_run_exit_code | grep -o 'id=[0-9]*' | sort -t= -k2n | head -1)" id=401
+}
+
+# After `run`: nothing is told of runs, and everything of locks.
+expect_locks_alone() {
+	expect_equal "$code" 0
+	expect_no_err
+	expect_metric 'bizlock_table_held{mode=exclusive,type=job}' 3
+	expect_metric 'bizlock_table_waiters{type=job}' 0
+	! grep -q bizlock_run_ "$out" || fail "runs of a table that cannot be read"
+}
+
+test_without_the_table_of_runs_locks_are_told() {
+	rows "'job'" 1 3
+	sql 'RENAME TABLE biz_run TO away'
+	run "$program" metrics
+	sql 'RENAME TABLE away TO biz_run'
+	expect_locks_alone
+}
+
+test_without_a_privilege_on_runs_locks_are_told() {
+	local host table
+	for host in % localhost; do
+		sql "CREATE USER '$database'@'$host' IDENTIFIED BY 'c0rrect-horse'"
+		for table in biz_lock biz_row_lock biz_lock_schema; do
+			sql "GRANT SELECT, INSERT, UPDATE, DELETE ON $database.$table TO '$database'@'$host'"
+		done
+	done
+	"$program" exec --record job a -- true
+	rows "'job'" 1 3
+	BIZLOCK_USER=$database BIZLOCK_PASSWORD=c0rrect-horse run "$program" metrics
+	sql "DROP USER '$database'@'%', '$database'@'localhost'"
+	expect_locks_alone
 }
 
 # ---- into a file -----------------------------------------------------------------------
@@ -219,6 +379,7 @@ CODE
 # Each name that the dashboard asks for is there, with the labels by which it asks.
 test_the_dashboard_asks_for_what_there_is() {
 	rows "'job'" 1 1
+	"$program" exec --record job nightly -- true
 	metrics
 	python3 - "$root/examples/grafana.json" "$out" <<'CODE' || fail "the dashboard"
 import json, re, sys

@@ -34,23 +34,49 @@ static bool copy(struct cli_run *to, const bizlock_run *run)
 	return to->biz_type && to->biz_id && to->owner;
 }
 
+static void free_copy(struct cli_run *run)
+{
+	free(run->biz_type);
+	free(run->biz_id);
+	free(run->owner);
+}
+
+static struct cli_run *find_first_begun(const struct cli_runs *runs)
+{
+	struct cli_run *ret = &runs->list[0];
+
+	for (size_t i = 1; i < runs->count; i++)
+		if (runs->list[i].run.began_us < ret->run.began_us)
+			ret = &runs->list[i];
+	return ret;
+}
+
+static bool keep_if_later(struct cli_runs *runs, const bizlock_run *run)
+{
+	struct cli_run *first = find_first_begun(runs);
+
+	runs->left_out++;
+	if (run->began_us <= first->run.began_us)
+		return true;
+	free_copy(first);
+	return copy(first, run);
+}
+
 int cli_runs_keep(void *arg, const bizlock_run *run)
 {
 	struct cli_runs *runs = arg;
 
-	if (make_room(runs) && copy(&runs->list[runs->count++], run))
-		return 0;
-	runs->failed = true;
-	return 1;
+	if (runs->most && runs->count == runs->most)
+		runs->failed = !keep_if_later(runs, run);
+	else
+		runs->failed = !make_room(runs) || !copy(&runs->list[runs->count++], run);
+	return runs->failed;
 }
 
 void cli_runs_free(struct cli_runs *runs)
 {
-	for (size_t i = 0; i < runs->count; i++) {
-		free(runs->list[i].biz_type);
-		free(runs->list[i].biz_id);
-		free(runs->list[i].owner);
-	}
+	for (size_t i = 0; i < runs->count; i++)
+		free_copy(&runs->list[i]);
 	free(runs->list);
 	*runs = (struct cli_runs){0};
 }

@@ -1,4 +1,4 @@
-/* A copy of runs, for runs and overdue: collect, describe, print. */
+/* A copy of runs, for runs, overdue and metrics: collect, describe, print. */
 #ifndef CLI_COMMAND_RUN_LIST_H
 #define CLI_COMMAND_RUN_LIST_H
 
@@ -13,7 +13,9 @@ struct cli_run {
 struct cli_runs {
 	struct cli_run *list;
 	size_t count, room;
-	bool failed; /* out of memory */
+	size_t most;     /* to be kept: those that began last; 0: all, in the order of their keys */
+	size_t left_out; /* beyond that */
+	bool failed;     /* out of memory */
 };
 
 /* For bizlock_each_run(); arg: a struct cli_runs. */

@@ -1,6 +1,7 @@
 /* bizlock metrics: numbers about the tables, in Prometheus' text exposition format, version 0.0.4.
  * What a single client counts is told by bizlock_stats_prometheus(); the names here begin with
- * bizlock_table_, so that both can be collected together. */
+ * bizlock_table_ (counts of locks, by type) or bizlock_run_ (a job, by type and id), so that all
+ * can be collected together. */
 #include <errno.h>
 #include <inttypes.h>
 #include <search.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/metrics/run_metrics.h"
 
 /* Types are strangers' text, and each has seven time series at the collector. */
 #define TYPES_MAX 100
@@ -18,6 +20,9 @@
 
 /* One more query for each 512 locks asks who waits. */
 #define WAITED_FOR_MAX 10000
+
+/* Ids are strangers' text, too, and each has six time series at most. */
+#define RUNS_MAX 500
 
 struct options {
 	const char *output;
@@ -32,7 +37,9 @@ const struct cli_option cli_metrics_options[] = {
 const char cli_metrics_more[] =
         "Prints how many locks are held or rest, how many rows are stale, how many\n"
         "connections wait, and the age of the oldest hold, by biz_type: the 100 types\n"
-        "with most rows, and all others as \"(other)\". In Prometheus' format; for cron:\n"
+        "with most rows, and all others as \"(other)\". Of the 500 jobs whose recorded\n"
+        "runs began last: when a run began and was done, how long it took, its exit code,\n"
+        "how many failed in a row. In Prometheus' format; for cron:\n"
         "  bizlock metrics --output /var/lib/prometheus/node-exporter/bizlock.prom\n";
 
 /* ---- counting ------------------------------------------------------------------------- */
@@ -53,6 +60,8 @@ struct count {
 	size_t type_count;
 	bizlock_key *held; /* those that somebody may wait for, each once */
 	size_t held_count, held_room;
+	struct cli_runs runs;
+	bool runs_are_known;
 	bool failed; /* out of memory */
 };
 
@@ -150,6 +159,17 @@ static bool waiters_are_known(const struct count *all)
 	return all->held_count <= WAITED_FOR_MAX;
 }
 
+/* Without the table biz_run (SCHEMA), or without a privilege to read it (DB), the numbers of locks
+ * are complete, and the command goes on: otherwise alerts about locks would stay silent. */
+static int count_runs(bizlock *lock, struct count *all)
+{
+	int rc = bizlock_each_run(lock, NULL, NULL, cli_runs_keep, &all->runs);
+
+	all->failed = all->runs.failed;
+	all->runs_are_known = rc == BIZLOCK_OK;
+	return rc == BIZLOCK_SCHEMA || rc == BIZLOCK_DB ? BIZLOCK_OK : rc;
+}
+
 /* An error of the library. */
 static int count(bizlock *lock, struct count *all)
 {
@@ -157,6 +177,8 @@ static int count(bizlock *lock, struct count *all)
 
 	if (rc == BIZLOCK_OK && !all->failed && all->held_count && waiters_are_known(all))
 		rc = bizlock_waiters(lock, all->held, all->held_count, count_waiter, all);
+	if (rc == BIZLOCK_OK && !all->failed)
+		rc = count_runs(lock, all);
 	return rc == BIZLOCK_OK && all->failed ? BIZLOCK_NOMEM : rc;
 }
 
@@ -176,6 +198,7 @@ static void free_count(struct count *all)
 		free((char *)all->held[i].biz_id);
 	}
 	free(all->held);
+	cli_runs_free(&all->runs);
 }
 
 /* ---- choosing types --------------------------------------------------------------------- */
@@ -247,34 +270,28 @@ static bool choose_types(const struct count *all, struct chosen *ret)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static void write_head(FILE *out, const char *name, const char *help)
-{
-	fprintf(out, "# HELP bizlock_table_%s %s\n# TYPE bizlock_table_%s gauge\n", name, help,
-	        name);
-}
-
 /* A number for each type; with modes, for each mode of it. */
 static void write_counts(FILE *out, const struct chosen *c, const char *name, const char *help,
                          size_t field, bool by_mode)
 {
-	write_head(out, name, help);
+	cli_metric_head(out, name, help);
 	for (size_t i = 0; i < c->count; i++) {
 		const uint64_t *n =
 		        (const uint64_t *)(const void *)((const char *)c->list[i] + field);
 
 		for (int mode = 0; by_mode && mode < MODES; mode++)
-			fprintf(out, "bizlock_table_%s{type=\"%s\",mode=\"%s\"} %" PRIu64 "\n",
-			        name, c->list[i]->label, mode_names[mode], n[mode]);
+			fprintf(out, "%s{type=\"%s\",mode=\"%s\"} %" PRIu64 "\n", name,
+			        c->list[i]->label, mode_names[mode], n[mode]);
 		if (!by_mode)
-			fprintf(out, "bizlock_table_%s{type=\"%s\"} %" PRIu64 "\n", name,
-			        c->list[i]->label, *n);
+			fprintf(out, "%s{type=\"%s\"} %" PRIu64 "\n", name, c->list[i]->label, *n);
 	}
 }
 
 /* In whole numbers, because printf() writes the decimal point of the locale. */
 static void write_oldest(FILE *out, const struct chosen *c)
 {
-	write_head(out, "oldest_hold_seconds", "How long the oldest hold has lasted.");
+	cli_metric_head(out, "bizlock_table_oldest_hold_seconds",
+	                "How long the oldest hold has lasted.");
 	for (size_t i = 0; i < c->count; i++)
 		fprintf(out,
 		        "bizlock_table_oldest_hold_seconds{type=\"%s\"} %" PRId64 ".%03" PRId64
@@ -285,33 +302,45 @@ static void write_oldest(FILE *out, const struct chosen *c)
 
 #define AT(field) offsetof(struct type, field)
 
-static void write_all(FILE *out, const struct count *all, const struct chosen *c)
+static void write_locks(FILE *out, const struct count *all, const struct chosen *c)
 {
-	write_head(out, "types", "Types of locks that have a row.");
+	cli_metric_head(out, "bizlock_table_types", "Types of locks that have a row.");
 	fprintf(out, "bizlock_table_types %zu\n", all->type_count);
-	write_counts(out, c, "held", "Holds; of a shared lock, each.", AT(held), true);
-	write_counts(out, c, "resting", "Locks released that nobody gets yet.", AT(resting), true);
-	write_counts(out, c, "stale", "Rows whose lease or rest is over.", AT(stale), false);
+	write_counts(out, c, "bizlock_table_held", "Holds; of a shared lock, each.", AT(held),
+	             true);
+	write_counts(out, c, "bizlock_table_resting", "Locks released that nobody gets yet.",
+	             AT(resting), true);
+	write_counts(out, c, "bizlock_table_stale", "Rows whose lease or rest is over.", AT(stale),
+	             false);
 	write_oldest(out, c);
 	if (waiters_are_known(all))
-		write_counts(out, c, "waiters", "Connections seen waiting.", AT(waiters), false);
+		write_counts(out, c, "bizlock_table_waiters", "Connections seen waiting.",
+		             AT(waiters), false);
+}
+
+/* ---- the text ---------------------------------------------------------------------------- */
+
+/* false: out of memory. */
+static bool write_all(FILE *out, const struct count *all)
+{
+	struct chosen chosen;
+
+	if (!choose_types(all, &chosen))
+		return false;
+	write_locks(out, all, &chosen);
+	free(chosen.all);
+	return !all->runs_are_known || cli_metric_runs(out, &all->runs);
 }
 
 /* The text, to be freed; NULL: out of memory. */
 static char *make_text(const struct count *all)
 {
-	struct chosen chosen;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
+	bool done = out && write_all(out, all);
 
-	if (out && choose_types(all, &chosen)) {
-		write_all(out, all, &chosen);
-		free(chosen.all);
-	} else {
-		all = NULL;
-	}
-	if ((out && fclose(out) != 0) || !all) {
+	if ((out && fclose(out) != 0) || !done) {
 		free(text);
 		return NULL;
 	}
@@ -379,7 +408,7 @@ static int put_text(const char *text, const char *path)
 int cli_metrics(struct cli *c)
 {
 	struct options o = {NULL};
-	struct count all = {NULL};
+	struct count all = {.runs = {.most = RUNS_MAX}};
 	int code = cli_begin(c, &o), rc;
 	char *text;
 
