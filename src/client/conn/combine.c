@@ -87,10 +87,10 @@ struct job_batch {
 	struct bl_job *jobs[BL_BATCH_MAX];
 	struct bl_entry *entries[BL_BATCH_MAX];
 	size_t n;
-	unsigned bells;  /* to be rung */
-	bool of_threads; /* threads come back to the line; requests do not */
-	bl_time rung;    /* when the doorbells were about to be rung */
-	bl_time sent;    /* see struct bl_job */
+	unsigned bells;     /* to be taken */
+	bool of_threads;    /* threads come back to the line; requests do not */
+	bl_time took_bells; /* when the statement that takes them was about to be sent */
+	bl_time sent;       /* see struct bl_job */
 };
 
 static const struct bl_key *job_key(const struct bl_job *job)
@@ -109,7 +109,7 @@ static bool job_shares(const struct bl_job *job)
 }
 
 /* A job that shares needs no doorbell, so any connection will do. */
-static bool job_rings(const struct bl_job *job)
+static bool job_takes_bell(const struct bl_job *job)
 {
 	return job_acquires(job) && !job_shares(job);
 }
@@ -121,7 +121,7 @@ static bool batch_suits(const struct bizlock *b, const struct job_batch *batch,
 {
 	const struct bl_conn *conn = batch->conn;
 
-	if (!job_rings(job))
+	if (!job_takes_bell(job))
 		return true;
 	if (conn->bells + batch->bells >= BL_BELLS_MAX ||
 	    bl_held_has_bell(&b->held, job_key(job), conn->id))
@@ -138,7 +138,7 @@ static void batch_add(const struct bizlock *b, struct job_batch *batch, struct b
 		bl_job_end(job, BL_JOB_ALONE);
 		return;
 	}
-	batch->bells += job_rings(job);
+	batch->bells += job_takes_bell(job);
 	batch->entries[batch->n] = &job->entry;
 	batch->jobs[batch->n++] = job;
 	job->state = BL_JOB_RUNS;
@@ -149,7 +149,7 @@ static void batch_answer(const struct job_batch *batch, struct bl_job *job, int 
 {
 	struct bl_entry *e = &job->entry;
 
-	if (rc == BIZLOCK_OK && e->rung) {
+	if (rc == BIZLOCK_OK && e->has_bell) {
 		batch->conn->bells++;
 		*job->bell = batch->conn->id;
 	}
@@ -173,7 +173,7 @@ static void note_crowd(struct bizlock *b)
  * server would get the more statements the slower it is. */
 static void batch_order(const struct bizlock *b, struct job_batch *batch)
 {
-	if (!bl_passed(batch->rung + BL_PROMPT_NS))
+	if (!bl_passed(batch->took_bells + BL_PROMPT_NS))
 		for (size_t i = 0; i < batch->n; i++)
 			batch->entries[i]->ordered = true;
 	else
@@ -188,9 +188,9 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	int rc;
 
 	bl_err_clear(&err);
-	batch->conn->ringing = batch->bells;
+	batch->conn->bells_due = batch->bells;
 	bl_unlock(b);
-	batch->rung = bl_now();
+	batch->took_bells = bl_now();
 	rc = bl_batch_run(&batch->conn->session, batch->entries, batch->n, b->process.suffix,
 	                  &batch->sent, &err);
 	if (rc == BIZLOCK_DB && bl_waited_in_vain(&err))
@@ -202,7 +202,7 @@ static void batch_run(struct bizlock *b, struct job_batch *batch)
 	         rc == BIZLOCK_OK ? "answered" : err.msg);
 	note_crowd(b);
 	if (batch->of_threads && rc == BIZLOCK_OK)
-		expect_threads(batch->conn, (unsigned)batch->n, batch->rung);
+		expect_threads(batch->conn, (unsigned)batch->n, batch->took_bells);
 	undone = rc != BIZLOCK_OK && !batch->conn->session.gone && !bl_table_locked(&err);
 	for (size_t i = 0; batch->conn->session.woke && i < batch->n; i++)
 		if (!job_acquires(batch->jobs[i]))
@@ -264,12 +264,12 @@ void bl_combine_batch(struct bizlock *b, struct bl_conn *conn, struct bl_job **j
  * few, returns the connection, to go alone on. */
 static struct bl_conn *job_lead(struct bizlock *b, struct bl_job *job, struct bl_conn *conn)
 {
-	bool rings = job_rings(job), full = rings && conn->bells >= BL_BELLS_MAX;
+	bool bell = job_takes_bell(job), full = bell && conn->bells >= BL_BELLS_MAX;
 
 	if (conn->open && !full)
 		gather(b, conn);
-	conn->ringing = rings;
-	if (rings && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
+	conn->bells_due = bell;
+	if (bell && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
 		job->state = BL_JOB_ALONE;
 		bl_pool_put(&b->pool, conn);
 		return NULL;
@@ -365,7 +365,7 @@ static struct bl_conn *job_line(const struct bizlock *b, const struct bl_job *jo
 		struct bl_conn *c = &b->pool.conns[i];
 
 		if (c->open && c->jobs.count < BL_BATCH_MAX &&
-		    c->bells + c->ringing + c->jobs.count < BL_BELLS_MAX && !has_to_leave(b, c) &&
+		    c->bells + c->bells_due + c->jobs.count < BL_BELLS_MAX && !has_to_leave(b, c) &&
 		    !bl_held_has_bell(&b->held, job_key(job), c->id))
 			return c;
 	}
@@ -382,11 +382,11 @@ static int job_go_alone(struct bizlock *b, struct bl_job *job, struct bl_patienc
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (job_rings(job) && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
+	if (job_takes_bell(job) && bl_held_has_bell(&b->held, job_key(job), conn->id)) {
 		bl_pool_put(&b->pool, conn);
 		return rc;
 	}
-	conn->ringing = job_rings(job);
+	conn->bells_due = job_takes_bell(job);
 	*ret = conn;
 	return rc;
 }

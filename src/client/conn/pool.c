@@ -441,7 +441,7 @@ void bl_pool_put(struct bl_pool *p, struct bl_conn *c)
 
 	p->open -= c->open;
 	c->open = c->at_bell = false;
-	c->ringing = 0;
+	c->bells_due = 0;
 	c->took = bl_now() - c->lent_at;
 	bl_conn_note_host(p, c);
 	if (c->session.gone) {

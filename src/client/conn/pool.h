@@ -39,7 +39,7 @@ struct bl_conn {
 	unsigned expected;      /* threads of its last batch that may come back to its line */
 	bl_time expected_until; /* by then: see combine.c */
 	struct bl_gathering *gathering; /* a leader waits for them; NULL: none */
-	unsigned ringing; /* doorbells that the statement under way may add to `bells` */
+	unsigned bells_due; /* doorbells that the statement under way may add to `bells` */
 	bl_time connected_at, lent_at;
 	bl_time took;       /* how long it was lent the last time; idle since then */
 	bool was_lost;      /* the connection in this place before was lost, not closed by us */

@@ -72,7 +72,7 @@ static int win(struct bl_contest *c)
 	goal->fence = c->others.fence;
 	goal->took_over = c->took_over;
 	if (c->others.slot > 0)
-		*header_of(c) = c->others.trace;
+		*header_of(c) = c->others.header;
 	hold_of(c)->key.slot = c->call->key.slot = c->others.slot;
 	return bl_attempt_won(c);
 }
@@ -118,8 +118,8 @@ static bool is_alone(const struct bl_contest *c)
 static bool is_newest(const struct bl_contest *c)
 {
 	if (!wants_exclusive(c))
-		return c->others.trace > 0 && c->others.trace == c->others.before &&
-		       c->others.trace < c->others.fence;
+		return c->others.header > 0 && c->others.header == c->others.before &&
+		       c->others.header < c->others.fence;
 	return c->others.drawn && !c->has_place;
 }
 
@@ -143,7 +143,7 @@ static int draw_once(struct bl_contest *c, struct bl_conn *conn)
 	*c->row = c->others.in_way;
 	c->took_over |= c->others.took_over;
 	/* The row is gone, or this is not the fence that was drawn. */
-	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.trace)
+	if (!c->others.mine || c->others.fence <= had.fence || c->others.fence <= had.header)
 		return BL_AGAIN;
 	c->sent = sent; /* its lease began anew */
 	c->has_place = false;
@@ -225,7 +225,7 @@ static enum bl_shared_bell bell_for(const struct bl_contest *c, const struct bl_
 	if (past || (!c->wait.bells && wants_exclusive(c)))
 		return BL_BELL_NONE;
 	return bl_shared_without_limit(c) || !c->wait.bells || !can_ring(c, conn) ? BL_BELL_PASS
-	                                                                          : BL_BELL_RING;
+	                                                                          : BL_BELL_TAKE;
 }
 
 static uint32_t any_slot(struct bl_contest *c)
@@ -280,7 +280,7 @@ static int go_on(struct bl_contest *c, struct bl_conn *conn, enum bl_shared_bell
 	}
 	if (rc != BIZLOCK_OK)
 		return rc;
-	if (go.bell == BL_BELL_RING &&
+	if (go.bell == BL_BELL_TAKE &&
 	    (took == BL_TOOK_BELL || (took == BL_TOOK_ALL && wants_exclusive(c))))
 		bl_attempt_note_bells(c, conn);
 	if (took == BL_TOOK_SLOT || (took == BL_TOOK_ALL && go.slot && !c->others.mine))
@@ -376,7 +376,7 @@ int bl_shared_line_up(struct bl_contest *c)
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = can_ring(c, conn) ? go_on(c, conn, BL_BELL_RING, true) : BL_AGAIN;
+	rc = can_ring(c, conn) ? go_on(c, conn, BL_BELL_TAKE, true) : BL_AGAIN;
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }

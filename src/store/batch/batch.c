@@ -104,7 +104,7 @@ static void read_bell(struct bl_entry *e, const char *field)
 {
 	int64_t by = bl_rows_number(field);
 
-	e->rung = by == 1;
+	e->has_bell = by == 1;
 	if (e->row)
 		*e->row = (struct bl_row){.bell_by = by < 0 ? (uint64_t)-by : 0};
 }
@@ -223,7 +223,7 @@ static void batch_tidy(struct batch *b)
 }
 
 /* A statement was refused. The transaction is rolled back, and the doorbells that this batch has
- * rung are freed. The session keeps its others: they belong to holds. */
+ * taken are freed. The session keeps its others: they belong to holds. */
 static void batch_undo(struct batch *b)
 {
 	if (b->s->gone)
@@ -361,7 +361,7 @@ static void batch_begin(struct batch *b)
 		struct bl_entry *e = b->entries[i];
 
 		e->there = e->done = e->maybe = e->ordered = false;
-		e->rung = b->at_once && bl_batch_acquires(e) && !b->shared;
+		e->has_bell = b->at_once && bl_batch_acquires(e) && !b->shared;
 	}
 	b->compound = b->at_once && b->s->sql->compound;
 }

@@ -24,8 +24,8 @@ struct bl_entry {
 	struct bl_shared_seen *seen;
 
 	/* answers */
-	bool rung;  /* acquisition: the session has the doorbell now */
-	bool there; /* acquisition: a row of the key is in its way */
+	bool has_bell; /* acquisition: the session has the doorbell now */
+	bool there;    /* acquisition: a row of the key is in its way */
 	bool done;  /* acquisition: row and doorbell are ours, and the goal is filled; of a sharer:
 	               the row is there, and `seen` has to be judged. Release: row and doorbell are
 	               gone */

@@ -202,7 +202,7 @@ static void add_look(struct batch *b, bool all)
 
 static void note_slot_0(const struct bl_row *row, struct bl_shared_seen *seen)
 {
-	seen->trace = row->fence;
+	seen->header = row->fence;
 	seen->exclusively = row->left_us > 0;
 	seen->uncleared = !seen->exclusively && row->owner[0];
 	if (seen->exclusively)

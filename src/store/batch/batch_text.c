@@ -55,7 +55,7 @@ bool bl_batch_acquires(const struct bl_entry *e)
 
 bool bl_batch_inserts(const struct bl_entry *e)
 {
-	return bl_batch_acquires(e) && (e->rung || e->goal->key->slot > 0) && !e->there;
+	return bl_batch_acquires(e) && (e->has_bell || e->goal->key->slot > 0) && !e->there;
 }
 
 bool bl_batch_won(const struct bl_entry *e)
@@ -131,7 +131,7 @@ size_t bl_batch_bells(const struct batch *b, const char *ret[BL_BATCH_MAX])
 }
 
 /* 1: the doorbell is ours. Else the connection that has it, as a number below 0. */
-static void add_bells_to_ring(struct batch *b)
+static void add_bells_to_take(struct batch *b)
 {
 	const char *comma = "";
 
@@ -243,7 +243,7 @@ void bl_batch_first(struct batch *b)
 {
 	bl_buf_reset(&b->s->text);
 	bl_buf_adds(&b->s->text, "SELECT " BL_BATCH_STEP ",");
-	add_bells_to_ring(b);
+	add_bells_to_take(b);
 	bl_buf_adds(&b->s->text, ";");
 	add_from(b, BL_BATCH_LOOK, bl_batch_acquires);
 }

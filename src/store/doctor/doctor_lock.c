@@ -59,10 +59,10 @@ static int take(struct trial *t, struct bl_session *s, struct bl_err *err)
 {
 	struct bl_claim claim = {t->owner, NULL, LEASE_MS};
 	struct bl_goal *goals[] = {&t->goal};
-	struct bl_ring ring = {false, NULL};
+	struct bl_with_bells none = {false, NULL};
 	enum bl_took took;
 	bool over;
-	int rc = bl_take(s, &claim, goals, 1, ring, &took, &over, err);
+	int rc = bl_take(s, &claim, goals, 1, none, &took, &over, err);
 
 	t->step = "taken";
 	t->may_be_there = rc == BIZLOCK_OK || bl_may_have_run(err);

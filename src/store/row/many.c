@@ -84,7 +84,7 @@ int bl_many_release(struct bl_session *s, const struct bl_item *items, size_t n,
 {
 	bool asks = !rings && items[0].bell;
 	struct releasing r = {items, n, ret_released};
-	const char *rung[BL_TAKE_MAX];
+	const char *bells[BL_TAKE_MAX];
 	int rc;
 
 	memset(ret_released, 0, n * sizeof(*ret_released));
@@ -96,17 +96,17 @@ int bl_many_release(struct bl_session *s, const struct bl_item *items, size_t n,
 	bl_many_add_drop(&s->text, s->sql, items, n, suffix);
 	bl_buf_adds(&s->text, ";COMMIT");
 	for (size_t i = 0; i < n; i++)
-		rung[i] = items[i].bell;
+		bells[i] = items[i].bell;
 	if (rings || asks)
 		bl_buf_adds(&s->text, ";");
 	if (rings)
-		bl_sleepers_add_rings(s, rung, n);
+		bl_sleepers_add_rings(s, bells, n);
 	else if (asks)
-		bl_sleepers_add_question(&s->text, rung, n, BL_SLEEPERS_ALL);
+		bl_sleepers_add_question(&s->text, bells, n, BL_SLEEPERS_ALL);
 	rc = bl_session_each(s, RELEASE_STATEMENTS, read_released, &r, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s); /* its transaction is open */
 	else if (rings || asks)
-		bl_sleepers_wake(s, rung, n, rings ? BL_SLEEPERS_WATCHING : BL_SLEEPERS_ALL);
+		bl_sleepers_wake(s, bells, n, rings ? BL_SLEEPERS_WATCHING : BL_SLEEPERS_ALL);
 	return rc;
 }

@@ -36,26 +36,27 @@ bool bl_was_there(uint64_t affected)
 }
 
 static int take_one(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *goal,
-                    struct bl_ring ring, enum bl_took *ret, bool *ret_over, struct bl_err *err)
+                    struct bl_with_bells bells, enum bl_took *ret, bool *ret_over,
+                    struct bl_err *err)
 {
-	bool rings = ring.bells && !ring.rung;
+	bool takes_bell = bells.take && !bells.had;
 	struct bl_done done;
 	int rc;
 
-	bind_claim(&s->params, goal->key, claim, ring.bells ? goal->bell : NULL);
-	rc = bl_session_exec(s, rings ? BL_STMT_TAKE_RING : BL_STMT_TAKE, &done, err);
+	bind_claim(&s->params, goal->key, claim, bells.take ? goal->bell : NULL);
+	rc = bl_session_exec(s, takes_bell ? BL_STMT_TAKE_BELL : BL_STMT_TAKE, &done, err);
 	*ret_over = rc == BIZLOCK_DB && bl_told_over(err);
 	if (rc == BIZLOCK_OK) {
 		goal->fence = done.insert_id;
 		goal->took_over = false;
 		*ret = BL_TOOK_ALL;
 	} else if (*ret_over || (rc == BIZLOCK_DB && bl_told_held(err))) {
-		*ret = rings ? BL_TOOK_BELL : BL_TOOK_NOTHING;
+		*ret = takes_bell ? BL_TOOK_BELL : BL_TOOK_NOTHING;
 		rc = BIZLOCK_OK;
-	} else if (rings && bl_classify(err->native) == BL_CLASS_NULL) {
+	} else if (takes_bell && bl_classify(err->native) == BL_CLASS_NULL) {
 		rc = BIZLOCK_OK; /* the doorbell is taken */
-	} else if (rings && !s->gone) {
-		/* The bell may have been rung before the row was refused. Kept, it would stop
+	} else if (takes_bell && !s->gone) {
+		/* The bell may have been taken before the row was refused. Kept, it would stop
 		 * everybody else for nothing. */
 		bl_take_free_bells(s, &goal, 1);
 	}
@@ -132,12 +133,11 @@ static void read_taken(void *arg, unsigned statement, struct bl_rows *rows)
 
 /* Takes the doorbells one after the other, up to the first that somebody has. This comes before any
  * fence is drawn, so that no contender at a doorbell comes in between. */
-static void add_rings(struct bl_session *s, struct bl_goal *const *goals, size_t n,
-                      const char *rung)
+static void add_bells(struct bl_session *s, struct bl_goal *const *goals, size_t n, const char *had)
 {
-	bl_buf_adds(&s->text, "SET @bizlock_rung = 1");
+	bl_buf_adds(&s->text, "SET @bizlock_bell = 1");
 	for (size_t i = 0; i < n; i++)
-		if (goals[i]->bell != rung)
+		if (goals[i]->bell != had)
 			bl_buf_addf(&s->text, " AND GET_LOCK('%s',0) = 1", goals[i]->bell);
 	bl_buf_adds(&s->text, ";");
 }
@@ -151,7 +151,7 @@ static void add_set_insert(struct bl_session *s, struct bl_goal *const *goals, s
 		                         .owner = claim->owner,
 		                         .note = claim->note,
 		                         .lease_us = (int64_t)claim->lease_ms * 1000,
-		                         .if_rung = bells && i == 0,
+		                         .if_bell = bells && i == 0,
 		                         .bell = bells};
 
 		bl_sql_add_to_set(&s->text, i == 0, &row);
@@ -179,20 +179,20 @@ static int send_taking(struct bl_session *s, struct taking *t, const char *owner
 }
 
 static int take_several(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,
-                        size_t n, struct bl_ring ring, enum bl_took *ret, bool *ret_over,
+                        size_t n, struct bl_with_bells bells, enum bl_took *ret, bool *ret_over,
                         struct bl_err *err)
 {
-	struct taking t = {s->mysql, goals, n, ring.bells ? 3 : 2, 0, false};
+	struct taking t = {s->mysql, goals, n, bells.take ? 3 : 2, 0, false};
 	bool all;
 	int rc;
 
 	bl_buf_reset(&s->text);
-	if (ring.bells)
-		add_rings(s, goals, n, ring.rung);
-	add_set_insert(s, goals, n, claim, ring.bells);
+	if (bells.take)
+		add_bells(s, goals, n, bells.had);
+	add_set_insert(s, goals, n, claim, bells.take);
 	rc = send_taking(s, &t, claim->owner, false, &all, err);
 	*ret_over = t.there;
-	if (!all && !s->gone && ring.bells)
+	if (!all && !s->gone && bells.take)
 		bl_take_free_bells(s, goals, n); /* those taken before the refusal */
 	if (all)
 		*ret = BL_TOOK_ALL;
@@ -241,12 +241,12 @@ static int draw_several(struct bl_session *s, const struct bl_claim *claim, stru
 /* ---- either --------------------------------------------------------------------------------- */
 
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
-            struct bl_ring ring, enum bl_took *ret, bool *ret_over, struct bl_err *err)
+            struct bl_with_bells bells, enum bl_took *ret, bool *ret_over, struct bl_err *err)
 {
 	*ret = BL_TOOK_NOTHING;
 	*ret_over = false;
-	return n > 1 ? take_several(s, claim, goals, n, ring, ret, ret_over, err)
-	             : take_one(s, claim, goals[0], ring, ret, ret_over, err);
+	return n > 1 ? take_several(s, claim, goals, n, bells, ret, ret_over, err)
+	             : take_one(s, claim, goals[0], bells, ret, ret_over, err);
 }
 
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,

@@ -26,9 +26,9 @@ struct bl_goal { /* a key that is to be taken */
 	uint64_t fence;
 };
 
-struct bl_ring {
-	bool bells;       /* take the doorbells, too */
-	const char *rung; /* but for this one, which the session has; NULL: it has none */
+struct bl_with_bells {
+	bool take;       /* the doorbells, too */
+	const char *had; /* but for this one, which the session has; NULL: it has none */
 };
 
 enum bl_took {
@@ -42,12 +42,12 @@ enum bl_took {
 };
 
 /* goals: n pointers in the order of the primary key, each key once. Unless *ret is ALL (or BELL),
- * the session has none of the doorbells afterwards; for a single key it keeps ring.rung. *ret_over:
+ * the session has none of the doorbells afterwards; for a single key it keeps bells.had. *ret_over:
  * a row is there whose lease is over. Others may share the lock under that row, so a single row is
  * not taken (see shared/sharers.h). Several rows may be taken, and then need bl_take_again(). CONN,
  * DB, NOMEM; *ret is written even so. */
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
-            struct bl_ring ring, enum bl_took *ret, bool *ret_over, struct bl_err *err);
+            struct bl_with_bells bells, enum bl_took *ret, bool *ret_over, struct bl_err *err);
 
 /* Draws a new fence for each row of claim's owner. bell, for a single row: NULL unless the session
  * has its doorbell. *ret false, for a single row: the row was no longer the owner's, and may be

@@ -35,7 +35,7 @@ bool bl_was_stopped(const struct bl_err *err);
 /* Did the statement wait for a row, or for a table, that somebody else has locked? */
 bool bl_waited_in_vain(const struct bl_err *err);
 
-/* The errors of BL_STMT_TAKE_RING and BL_STMT_TAKE if a row is there: its lease lasts, or is
+/* The errors of BL_STMT_TAKE_BELL and BL_STMT_TAKE if a row is there: its lease lasts, or is
  * over. */
 bool bl_told_held(const struct bl_err *err);
 bool bl_told_over(const struct bl_err *err);

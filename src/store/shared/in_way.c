@@ -79,7 +79,7 @@ static void note_row(struct judging *j, uint32_t slot, const struct bl_row *row,
 	mine = mine && (slot == 0) == j->wish->exclusive;
 
 	if (slot == 0)
-		seen->trace = row->fence;
+		seen->header = row->fence;
 	if (row->left_us <= 0) {
 		note_dead(j, slot, row);
 	} else if (mine) {

@@ -16,8 +16,8 @@ static void add_obstacles(struct bl_session *s, const struct bl_shared_go *go)
 {
 	const struct bl_wish *wish = &go->wish;
 
-	if (go->bell == BL_BELL_RING)
-		bl_buf_adds(&s->text, "NOT (@bizlock_rung <=> 1) OR ");
+	if (go->bell == BL_BELL_TAKE)
+		bl_buf_adds(&s->text, "NOT (@bizlock_bell <=> 1) OR ");
 	else if (go->bell == BL_BELL_PASS && wish->bell)
 		bl_buf_addf(&s->text, "IS_USED_LOCK('%s') IS NOT NULL OR ", wish->bell);
 	if (wish->exclusive && !go->stay) {
@@ -87,7 +87,7 @@ void bl_shared_add_values(struct bl_session *s, const struct bl_shared_go *go)
 	const struct bl_claim *claim = go->claim;
 	const char *note = claim->note ? claim->note : "";
 	bool keeps_bell =
-	        go->wish.exclusive && (go->bell == BL_BELL_RING || go->bell == BL_BELL_OURS);
+	        go->wish.exclusive && (go->bell == BL_BELL_TAKE || go->bell == BL_BELL_OURS);
 
 	bl_buf_addf(&s->text,
 	            "INSERT INTO %s (biz_id, biz_type, slot, at_most, owner, reentrant, timeout, "
@@ -214,7 +214,7 @@ static int lacks_header(struct bl_session *s, const struct bl_shared_go *go, boo
 static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct sent *g,
                    struct bl_err *err)
 {
-	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_RING;
+	bool gives_bell = !go->wish.exclusive && go->bell >= BL_BELL_TAKE;
 	bool looks = !bl_sql_in_cluster(s->sql);
 	bool draws = go->wish.exclusive && looks && !go->stay; /* a place in line gets its hold's
 	                                                          fence later */
@@ -224,12 +224,12 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 	if (rc != BIZLOCK_OK)
 		return rc;
 	bl_buf_reset(&s->text);
-	if (go->bell == BL_BELL_RING)
-		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_rung;", go->wish.bell);
+	if (go->bell == BL_BELL_TAKE)
+		bl_buf_addf(&s->text, "SELECT GET_LOCK('%s',0) INTO @bizlock_bell;", go->wish.bell);
 	if (heads)
 		add_header(s, &go->wish);
 	add_choice(s, go);
-	g->inserts = 1 + (go->bell == BL_BELL_RING) + heads;
+	g->inserts = 1 + (go->bell == BL_BELL_TAKE) + heads;
 	add_insert(s, go);
 	/* A new fence, now that our row is visible: earlier owners may have had a larger one than
 	 * the first. A cluster's member may not have applied the earlier rows yet, so its number
@@ -253,18 +253,18 @@ static int send_go(struct bl_session *s, const struct bl_shared_go *go, struct s
 static int refused(struct bl_session *s, const struct bl_shared_go *go, enum bl_took *ret,
                    struct bl_err *err)
 {
-	bool rings = go->bell == BL_BELL_RING;
-	const char *text = rings ? "SELECT @bizlock_rung" : "SELECT @bizlock_slot IS NOT NULL";
+	bool takes_bell = go->bell == BL_BELL_TAKE;
+	const char *text = takes_bell ? "SELECT @bizlock_bell" : "SELECT @bizlock_slot IS NOT NULL";
 	int64_t number = 0;
 	int rc = BIZLOCK_OK;
 
 	*ret = BL_TOOK_NOTHING;
-	if (rings || go->slot > 0)
+	if (takes_bell || go->slot > 0)
 		rc = bl_session_ask(s, text, strlen(text), NULL, &number, err);
 	if (rc != BIZLOCK_OK)
 		bl_session_leave(s);
 	else if (number == 1)
-		*ret = rings ? BL_TOOK_BELL : BL_TOOK_SLOT;
+		*ret = takes_bell ? BL_TOOK_BELL : BL_TOOK_SLOT;
 	return rc;
 }
 
@@ -315,7 +315,7 @@ static int take_any_slot(struct bl_session *s, const struct bl_shared_go *go,
 	*ret = (struct bl_shared_seen){.mine = true,
 	                               .slot = go->slot,
 	                               .fence = done.insert_id,
-	                               .trace = row.fence,
+	                               .header = row.fence,
 	                               .before = before.fence,
 	                               .exclusively = row.left_us > 0,
 	                               .uncleared = row.left_us <= 0 && row.owner[0]};
@@ -346,7 +346,7 @@ int bl_shared_take(struct bl_session *s, const struct bl_shared_go *go, enum bl_
 	if (rc == BIZLOCK_OK)
 		return rc;
 	*ret_took = g.answered > g.inserts ? BL_TOOK_MAYBE : BL_TOOK_NOTHING;
-	if (go->bell >= BL_BELL_RING && !s->gone)
+	if (go->bell >= BL_BELL_TAKE && !s->gone)
 		bl_sleepers_ring(s, &go->wish.bell, 1, &ignored);
 	return rc;
 }
@@ -355,7 +355,7 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
                    const struct bl_shared_seen *had, int64_t lease_us, struct bl_shared_seen *ret,
                    struct bl_err *err)
 {
-	bool heads = !wish->exclusive && had->trace == 0;
+	bool heads = !wish->exclusive && had->header == 0;
 	struct sent g = {.wish = wish, .seen = ret, .looks = heads ? 2 : 1};
 	char slot[16];
 	int rc;
@@ -371,7 +371,7 @@ int bl_shared_draw(struct bl_session *s, const struct bl_wish *wish,
 	rc = bl_session_each(s, UINT_MAX, read_sent, &g, err);
 	if (rc == BIZLOCK_OK)
 		rc = look_behind(s, &g, err);
-	ret->before = had->trace;
+	ret->before = had->header;
 	ret->drawn = true;
 	return rc;
 }

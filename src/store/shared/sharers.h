@@ -45,7 +45,7 @@ struct bl_shared_seen {
 	uint32_t slot;
 	uint64_t fence;
 	bool drawn;       /* exclusive: the fence is larger than those of earlier owners */
-	uint64_t trace;   /* fence of slot 0, 0: none; */
+	uint64_t header;  /* fence of slot 0, 0: none; */
 	uint64_t before;  /* and the one seen before our fence was drawn, 0: it was not seen */
 	bool took_over;   /* from owners that never released: their rows were cleared, or may have
 	                     been, or slot 0 was theirs and is ours */
@@ -69,7 +69,7 @@ int bl_shared_look(struct bl_session *s, const struct bl_wish *wish, enum bl_sha
 enum bl_shared_bell {
 	BL_BELL_NONE, /* go without it */
 	BL_BELL_PASS, /* go if nobody has it */
-	BL_BELL_RING, /* take it, and go if that succeeds */
+	BL_BELL_TAKE, /* take it, and go if that succeeds */
 	BL_BELL_OURS  /* the session has it */
 };
 

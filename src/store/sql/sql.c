@@ -51,7 +51,7 @@ static const struct {
 	unsigned rows;
 } templates[BL_STMT_COUNT] = {
         /* A NULL biz_type is refused (1048) before any row is touched. */
-        [BL_STMT_TAKE_RING] = {TAKE_FREE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
+        [BL_STMT_TAKE_BELL] = {TAKE_FREE("IF(GET_LOCK(?, 0) = 1, ?, NULL)", "CONNECTION_ID()"),
                                {BL_P_ID, BL_P_BELL, BL_P_TYPE, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                                0},
         [BL_STMT_TAKE] = {TAKE_FREE("?", "IF(? = '', 0, CONNECTION_ID())"),

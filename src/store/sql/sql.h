@@ -11,7 +11,7 @@
 #include "core/key.h"
 
 enum bl_stmt {
-	BL_STMT_TAKE_RING, /* doorbell and row in one go, if there is no row */
+	BL_STMT_TAKE_BELL, /* doorbell and row in one go, if there is no row */
 	BL_STMT_TAKE,      /* the row, if there is none */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
 	BL_STMT_BREAK,
@@ -224,7 +224,7 @@ struct bl_sql_row {
 	const struct bl_key *key;
 	const char *owner, *note; /* note: NULL or text */
 	int64_t lease_us;
-	bool if_rung;                /* the whole statement is refused unless @bizlock_rung is 1 */
+	bool if_bell;                /* the whole statement is refused unless @bizlock_bell is 1 */
 	bool bell;                   /* the connection has its doorbell */
 	bool now_is_set, end_is_set; /* bl_sql_set_times() came before; and had this lease */
 };

@@ -36,10 +36,10 @@ void bl_sql_begin_set(const struct bl_sql *sql, struct bl_buf *ret)
 /* As in TAKE: a NULL biz_type is refused. */
 static void add_type(struct bl_buf *ret, const struct bl_sql_row *row)
 {
-	if (row->if_rung)
-		bl_buf_adds(ret, "IF(@bizlock_rung=1,");
+	if (row->if_bell)
+		bl_buf_adds(ret, "IF(@bizlock_bell=1,");
 	bl_sql_literal(ret, "_utf8mb4", row->key->type, row->key->type_len);
-	if (row->if_rung)
+	if (row->if_bell)
 		bl_buf_adds(ret, ",NULL)");
 }
 

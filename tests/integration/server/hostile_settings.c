@@ -96,7 +96,7 @@ static const char *const connects[] = {
         "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
         "SET character_set_results = NULL",
         "SET last_insert_id = 4711",
-        "SET @bizlock_rung = 0, @bizlock_began = 0",
+        "SET @bizlock_bell = 0, @bizlock_began = 0",
         "DO GET_LOCK('x', 0)",
 };
 
