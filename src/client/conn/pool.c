@@ -238,6 +238,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool request, stru
 		bl_pool_put(p, c);
 		return rc;
 	}
+	p->down_until = 0;
 	if (c->was_lost)
 		bl_count(p->numbers, BL_COUNT_RECONNECTS);
 	c->was_lost = false;
@@ -489,9 +490,13 @@ static struct bl_conn *pick_to_sleep(struct bl_pool *p)
 	return NULL;
 }
 
+/* How long no wait is promoted to a doorbell after none got a connection: a server that is full
+ * would be dialled all the time. */
+#define BELL_AGAIN_NS (200 * BL_NS_PER_MS)
+
 bool bl_pool_can_sleep_at_bell(struct bl_pool *p, bool hot)
 {
-	return bl_pool_has_room_at_bells(p, hot) && pick_to_sleep(p);
+	return bl_pool_has_room_at_bells(p, hot) && bl_passed(p->bells_from) && pick_to_sleep(p);
 }
 
 /* Lends c for a sleep that can last. *count: the connections that are lent so. */
@@ -516,10 +521,15 @@ static int take_to_sleep(struct bl_pool *p, struct bl_conn *c, unsigned *count,
 
 int bl_pool_take_for_bell(struct bl_pool *p, bool hot, struct bl_conn **ret, struct bl_err *err)
 {
+	int rc;
+
 	*ret = NULL;
 	if (!bl_pool_has_room_at_bells(p, hot))
 		return BIZLOCK_OK;
-	return take_to_sleep(p, pick_to_sleep(p), &p->at_bells, ret, err);
+	rc = take_to_sleep(p, pick_to_sleep(p), &p->at_bells, ret, err);
+	if (!*ret)
+		p->bells_from = bl_now() + BELL_AGAIN_NS;
+	return rc;
 }
 
 /* Has the next idle connection kept: threads that need one for a statement would always be there

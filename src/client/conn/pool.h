@@ -73,6 +73,7 @@ struct bl_pool {
 	struct bl_conn *kept; /* kept for the watch thread, and lent */
 	bool reserve;       /* the renewer has holds to renew, and no connection of its own: so one
 	                       connection of the pool stays awake, and is kept alive */
+	bl_time bells_from; /* when a wait may be promoted again to a doorbell */
 	bl_time beat_at;    /* of the last heartbeat */
 	struct bl_err down; /* why no connection could be made, */
 	bl_time down_until; /* and until when requests make none */
@@ -159,7 +160,8 @@ void bl_pool_bell_begins(struct bl_pool *p, struct bl_conn *c);
 
 void bl_pool_bell_over(struct bl_pool *p); /* the wait is over; the connection still lent */
 bool bl_pool_has_room_at_bells(const struct bl_pool *p, bool hot);
-bool bl_pool_can_sleep_at_bell(struct bl_pool *p, bool hot); /* and a connection is idle */
+/* And a connection is idle, or can be made: not shortly after none could be had. */
+bool bl_pool_can_sleep_at_bell(struct bl_pool *p, bool hot);
 
 /* The same for the watch thread, which may have a quarter of the connections: none of fewer than 4.
  * *ret NULL: there is none now. The next one is kept for the watch thread, which has to ask

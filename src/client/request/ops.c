@@ -231,8 +231,10 @@ static void run_cancelled(struct bl_ops *ops, struct bl_op_scratch *scratch)
 {
 	struct bl_op *op;
 
-	while ((op = take_ready(&ops->cancelled, scratch)) != NULL)
-		bl_op_settle(op, bl_op_step(op));
+	/* Not those that are cancelled meanwhile: ready requests would never have their turn. */
+	for (size_t n = ops->cancelled.count; n > 0; n--)
+		if ((op = take_ready(&ops->cancelled, scratch)) != NULL)
+			bl_op_settle(op, bl_op_step(op));
 }
 
 static void run_ready(struct bizlock *b, struct bl_op_scratch *scratch)
