@@ -202,10 +202,10 @@ test_a_command_that_takes_too_long_is_ended() {
 	expect 82 "$program" exec --record --max-hold 0.3 job a -- sleep 1000
 	expect_err '^bizlock: job/a: --max-hold is over; the command has 10 s to end$'
 	expect_err '^bizlock: job/a: the command was ended, because --max-hold was over'
-	run_says a 'failed +SIGTERM' || fail "not recorded"
+	run_says a 'failed +82 ' || fail "not recorded"
 	expect 82 "$program" exec --record --max-hold 0.3 job a -- \
 		bash -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'
-	run_says a 'failed +0 ' || fail "not recorded"
+	run_says a 'failed +82 ' || fail "a command that ends well at SIGTERM has failed, too"
 	expect 82 "$program" exec --at-most-once-per 1h --retry-failed --max-hold 0.3 job a -- sleep 1000
 	free job a || fail "still held"
 	expect 82 "$program" exec --at-most-once-per 1h --max-hold 0.3 job a -- sleep 1000
@@ -237,6 +237,22 @@ test_what_the_command_leaves_behind_is_killed_too() {
 		while :; do sleep 0.05; done"
 	is_gone "$(cat "$work/left")" || fail "it is still at work"
 }
+
+# The shell dies at once, and its child cleans up.
+test_what_the_command_has_started_has_the_time_too() {
+	expect 82 "$program" exec --max-hold 0.5 job a -- sh -c "bash -c 'trap \"sleep 1; echo clean; exit 0\" TERM
+		while :; do sleep 0.05; done'; true"
+	expect_out clean
+}
+
+# Somebody has broken the lock and has it now: that hold is not broken, and the work was not safe.
+test_a_lock_that_somebody_else_has_is_lost_to_a_command_that_fails() {
+	expect 80 "$program" exec --at-most-once-per 1h --retry-failed job a -- sh -c "
+		'$program' break --fence \$BIZLOCK_FENCE job a >/dev/null; '$program' acquire job a >$work/ticket; exit 3"
+	expect 0 "$program" release "$(cat "$work/ticket")"
+}
+
+# ---- a lock that is lost ------------------------------------------------------------------------
 
 test_a_lock_that_is_lost_meanwhile_is_lost() {
 	LEASE_MS=2000

@@ -121,14 +121,25 @@ static int read_words(struct cli_exec *x)
 
 /* ---- the end --------------------------------------------------------------------------- */
 
+/* A command that ended at the SIGTERM of --max-hold may have left processes that are not so fast.
+ * They have the rest of the time that was promised, as long as the lease lasts. */
+static void await_rest(const struct cli_exec *x)
+{
+	while (cli_exec_rest_ms(x) > 0 && cli_exec_lives(x))
+		poll(NULL, 0, AGAIN_MS);
+}
+
 /* Kills all processes that the command has started, so that none is at work without the lock. Gives
- * up after KILL_MS: a process may be stuck in the kernel, or belong to another user. */
-static void kill_rest(const struct cli_exec *x)
+ * up after KILL_MS: a process may be stuck in the kernel. One of another user is out of reach. */
+static void kill_rest(struct cli_exec *x)
 {
 	int64_t until = cli_exec_now_ms() + KILL_MS;
 
 	while (cli_exec_kill(x) && cli_exec_now_ms() < until)
 		poll(NULL, 0, AGAIN_MS);
+	x->left_over = cli_exec_lives(x);
+	if (x->left_over)
+		cli_say("%s: a process of the command could not be killed", x->name);
 }
 
 /* Returns whether the lock was lost, or nearly. The guard does not reap the command, so until the
@@ -137,8 +148,11 @@ static void kill_rest(const struct cli_exec *x)
  * the lease. Its reports are read: it may have heard a signal before the command ended. */
 static bool bury(struct cli_exec *x)
 {
-	bool is_lost = x->ending == CLI_LEASE_ENDS || cli_exec_lease_ms(x) <= 0;
+	bool is_lost;
 
+	if (x->ending == CLI_HOLD_ENDS)
+		await_rest(x);
+	is_lost = x->ending == CLI_LEASE_ENDS || cli_exec_lease_ms(x) <= 0;
 	if (is_lost || x->ending || x->unguarded)
 		kill_rest(x);
 	if (cli_guard_end(&x->guard))
@@ -170,6 +184,9 @@ static int release_without_rest(struct cli_exec *x)
 	if (x->o.min_hold_ms == 0 && !*x->ticket)
 		return release(x);
 	rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
+	if (rc ==
+	    BIZLOCK_BUSY) /* somebody else has the lock, or an open transaction has fenced it */
+		return release(x);
 	if (rc != BIZLOCK_OK)
 		return rc;
 	rc = release(x);
@@ -205,11 +222,15 @@ static void note_result(struct cli_exec *x, bool is_lost)
 		x->result.outcome = BIZLOCK_RUN_DONE;
 	x->result.exit_code = x->signalled ? -1 : x->status;
 	x->result.exit_signal = (uint32_t)x->signalled;
+	if (x->ending == CLI_HOLD_ENDS && !is_lost) { /* 0 would not look like a failure */
+		x->result.exit_code = CLI_OVERRUN;
+		x->result.exit_signal = 0;
+	}
 }
 
 static int end_work(struct cli_exec *x, bool is_lost)
 {
-	bool again = x->o.retry_failed && x->result.outcome != BIZLOCK_RUN_DONE;
+	bool again = x->o.retry_failed && x->result.outcome == BIZLOCK_RUN_FAILED && !x->left_over;
 
 	if (was_lost(give_back(x, again ? release_without_rest : release)) || is_lost)
 		return cli_give_up(CLI_LOST,

@@ -73,6 +73,9 @@ enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report
  * there was something to kill. */
 bool cli_tree_kill(pid_t root, pid_t spared);
 
+/* Is one of these still there? */
+bool cli_tree_lives(pid_t root, pid_t spared);
+
 /* ---- the terminal -------------------------------------------------------------- */
 
 struct cli_tty {
@@ -159,6 +162,7 @@ struct cli_exec {
 	bool ended;       /* the command has ended, and its status is known */
 	bool guard_stuck; /* the guard was stopped, and we killed it after the command's end */
 	bool unguarded;   /* the guard was killed, by somebody else */
+	bool left_over;   /* a process of the command could not be killed */
 	bool awaits_tty;  /* the command stays stopped, because it does not have the terminal */
 	enum cli_ending ending;
 	int64_t kill_at_ms; /* if ending: by CLOCK_BOOTTIME */
@@ -207,7 +211,7 @@ int cli_exec_call(struct cli_exec *x, int (*call)(struct cli_exec *x));
 void cli_exec_leave(struct cli_exec *x);
 
 /* Both record the run of which x->result tells the end, unless there is nothing to record; the end
- * comes before the release. They print why not, if asked to, and fail nothing. */
+ * comes before the release. They print why not, the first only with -v, and fail nothing. */
 void cli_exec_record_begin(struct cli_exec *x);
 void cli_exec_record_end(struct cli_exec *x);
 
@@ -236,6 +240,9 @@ bool cli_exec_catch(struct cli_exec *x, bool running);
 
 /* Sends SIGKILL once to all that the command has started. true: there was something to kill. */
 bool cli_exec_kill(const struct cli_exec *x);
+
+/* Is one of them still there? */
+bool cli_exec_lives(const struct cli_exec *x);
 
 /* Reads the guard's remaining reports. */
 void cli_exec_take_reports(struct cli_exec *x);

@@ -3,6 +3,7 @@
  * orphans (PR_SET_CHILD_SUBREAPER). The guard calls this, so nothing here takes memory or a lock.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,13 +59,16 @@ struct tree {
 	pid_t root, spared;
 };
 
-/* A process that has ended needs no signal; one that has changed its user may be out of reach. */
+/* A process that has ended needs no signal; one that has changed its user may be out of reach, but
+ * lives. */
 static bool signal_one(const struct tree *t, pid_t pid, int number)
 {
 	struct process p;
 
-	return pid > 0 && is_below(t->proc, pid, t->root) && read_process(t->proc, pid, &p) &&
-	       !strchr("ZX", p.state) && p.group != t->spared && kill(pid, number) == 0;
+	if (pid <= 0 || !is_below(t->proc, pid, t->root) || !read_process(t->proc, pid, &p) ||
+	    strchr("ZX", p.state) || p.group == t->spared)
+		return false;
+	return kill(pid, number) == 0 || (!number && errno == EPERM);
 }
 
 static bool signal_all(const struct tree *t, int number)
@@ -91,6 +95,16 @@ static void kill_group(pid_t root, pid_t spared)
 
 	if (group > 1 && group != spared)
 		kill(-group, SIGKILL);
+}
+
+bool cli_tree_lives(pid_t root, pid_t spared)
+{
+	struct tree t = {open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), root, spared};
+	bool any = t.proc >= 0 && signal_all(&t, 0);
+
+	if (t.proc >= 0)
+		close(t.proc);
+	return any;
 }
 
 /* All are stopped first: a shell whose command is killed would go on to its next command. */

@@ -115,11 +115,16 @@ static void send(const struct cli_exec *x, int number)
 		cli_say("%s: the command has changed its user and cannot be reached", x->name);
 }
 
-/* Spares our own group: after "helper & exec bizlock exec ..." in a script, the helper is our
+/* Both spare our own group: after "helper & exec bizlock exec ..." in a script, the helper is our
  * child, too. */
 bool cli_exec_kill(const struct cli_exec *x)
 {
 	return x->unguarded ? cli_tree_kill(getpid(), getpgrp()) : cli_tree_kill(x->guard.pid, 0);
+}
+
+bool cli_exec_lives(const struct cli_exec *x)
+{
+	return x->unguarded ? cli_tree_lives(getpid(), getpgrp()) : cli_tree_lives(x->guard.pid, 0);
 }
 
 static void tell_to_end(struct cli_exec *x, enum cli_ending why, int64_t ms)
