@@ -49,7 +49,7 @@ int bizlock_import(bizlock *b, const char *text, const char *owner, bizlock_gran
 int bizlock_exported_key(bizlock *b, const char *text, char *ret_type, char *ret_id)
 {
 	struct bl_err *err = bl_door_error();
-	struct bl_ticket ticket;
+	struct bl_ticket ticket = {.depth = 0};
 	int rc = bl_args_given(ret_type, "ret_type", err);
 
 	if (rc == BIZLOCK_OK)

@@ -35,6 +35,6 @@ const char *cli_run_since(const bizlock_run *run, int64_t then_us, char buf[CLI_
 const char *cli_run_signal(const bizlock_run *run, char buf[CLI_SIGNAL_SIZE]);
 
 /* Prints the runs; returns an exit code. */
-int cli_print_runs(const struct cli_runs *runs, bool json);
+int cli_print_runs(const struct cli_runs *all, bool json);
 
 #endif
