@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 		die("usage: cuts [SCENARIO [requests|replies PACKET BYTE WHAT auto|off]]");
 	}
 	swarm.jobs = board->count;
-	failed = swarm_run(&swarm, swarm_long() ? PROCESSES_MAX : PROCESSES_MAX / 2);
+	failed = swarm_run(&swarm, PROCESSES_MAX);
 	tried = print_table();
 	printf("%u cuts tried in %lld s, %u failed\n", tried, (long long)(now_ms() - start) / 1000,
 	       failed);
