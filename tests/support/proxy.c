@@ -46,7 +46,7 @@ struct proxy {
 	atomic_uint late;   /* streams that keep something back for a while */
 	pthread_mutex_t mu; /* guards what follows, up to links */
 	pthread_cond_t obeyed;
-	bool told, stop, cut, forget, hold, find_rows;
+	bool told, stop, cut, forget, hold, find_rows, deaf;
 	struct fault_plan plan;
 	const char *from, *to;         /* NULL: nothing is replaced */
 	struct link *links[LINKS_MAX]; /* the thread's own */
@@ -214,7 +214,7 @@ static struct pollfd interest(struct proxy *p, struct stream *s, bool hold, int 
 }
 
 /* Obeys the test. False: the end. */
-static bool obey(struct proxy *p, bool *ret_hold)
+static bool obey(struct proxy *p, bool *ret_hold, bool *ret_deaf)
 {
 	uint64_t rung;
 	bool stop;
@@ -231,6 +231,7 @@ static bool obey(struct proxy *p, bool *ret_hold)
 	pthread_cond_broadcast(&p->obeyed);
 	stop = p->stop;
 	*ret_hold = p->hold;
+	*ret_deaf = p->deaf;
 	pthread_mutex_unlock(&p->mu);
 	return !stop;
 }
@@ -253,14 +254,14 @@ static void *run(void *arg)
 {
 	struct proxy *p = arg;
 	struct pollfd fds[2 + 2 * LINKS_MAX];
-	bool hold;
+	bool hold, deaf;
 
-	while (obey(p, &hold)) {
+	while (obey(p, &hold, &deaf)) {
 		unsigned links = p->count;
 		int timeout = -1;
 
 		fds[0] = (struct pollfd){p->wake, POLLIN, 0};
-		fds[1] = (struct pollfd){p->listener, POLLIN, 0};
+		fds[1] = (struct pollfd){deaf ? -1 : p->listener, POLLIN, 0};
 		for (unsigned i = 0; i < links; i++) {
 			struct stream *s = p->links[i]->streams;
 
@@ -352,6 +353,14 @@ void proxy_hold_replies(struct proxy *p, bool hold)
 {
 	pthread_mutex_lock(&p->mu);
 	p->hold = hold;
+	tell(p);
+	pthread_mutex_unlock(&p->mu);
+}
+
+void proxy_hold_dials(struct proxy *p, bool hold)
+{
+	pthread_mutex_lock(&p->mu);
+	p->deaf = hold;
 	tell(p);
 	pthread_mutex_unlock(&p->mu);
 }

@@ -32,6 +32,9 @@ void proxy_forget(struct proxy *p);
 /* While true, replies are kept back; requests go through. */
 void proxy_hold_replies(struct proxy *p, bool hold);
 
+/* While true, who connects hears nothing. */
+void proxy_hold_dials(struct proxy *p, bool hold);
+
 /* The count of packets and the trace begin anew. fault: for the packets that follow; NULL: none,
  * and a fault that was for ever is over. */
 void proxy_arm(struct proxy *p, const struct fault *fault);

@@ -44,17 +44,21 @@ static void two_begin(struct two *t)
 
 static void two_end(struct two *t)
 {
+	proxy_hold_dials(t->first, false);
 	bizlock_close(t->b);
 	proxy_stop(t->first);
 	if (t->second)
 		proxy_stop(t->second);
 }
 
-/* The next statement, by the first way. */
+/* The next statement, by the first way. Its client goes on to the second host: a dial to the first
+ * one, tried beside a second host that is slow, would win, and end the connection of the statement.
+ */
 static void make_late(const struct two *t)
 {
 	struct fault fault = {.what = FAULT_DELAY, .side = FAULT_REQUESTS, .delay_ms = LATE_MS};
 
+	proxy_hold_dials(t->first, true);
 	proxy_arm(t->first, &fault);
 }
 
@@ -72,6 +76,7 @@ Test(late, an_acquisition_is_ended_when_its_host_is_used_again)
 	cr_assert(proxy_is_late(t.first), "this machine was too slow to try it");
 	proxy_stop(t.second);
 	t.second = NULL;
+	proxy_hold_dials(t.first, false);
 	expect(OK, t.b, acquire(t.b, "other", .wait_ms = PATIENCE_MS));
 	eventually(!proxy_is_late(t.first));
 	steadily(!row_of(&world, KEY("k")).there, 300);
