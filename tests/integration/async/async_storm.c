@@ -122,7 +122,8 @@ static void run_storm(void)
 	cr_assert_geq(actions, ACTIONS);
 	cr_assert_gt(granted, ACTIONS / 8);
 	cr_assert_gt(cancelled, 0);
-	cr_assert_eq(locks_there(&world), 0);
+	/* What a cancelled request had got by then is given back in the background. */
+	eventually(locks_there(&world) == 0);
 }
 
 Test(async_storm, of_callbacks)
