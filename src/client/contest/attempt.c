@@ -238,21 +238,6 @@ static struct bl_with_bells bells_on(const struct bl_contest *c, const struct bl
 	return (struct bl_with_bells){.take = with_bells && conn->bells + c->n <= BL_BELLS_MAX};
 }
 
-/* The statement itself, on a connection that is lent to us. */
-static int send_take(struct bl_contest *c, struct bl_conn *conn, struct bl_with_bells bells,
-                     enum bl_took *ret, bool *ret_over)
-{
-	struct bl_claim claim = bl_attempt_claim(c);
-	int rc;
-
-	bl_attempt_sends(c);
-	bl_unlock(c->client);
-	rc = bl_take(&conn->session, &claim, c->goals, c->n, bells, ret, ret_over, c->call->err);
-	bl_lock(c->client);
-	c->unsure |= *ret == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
-	return rc;
-}
-
 /* Fences that were drawn with the doorbells, and answered promptly, are in order. But if several
  * members of a cluster take writes, each knows only its own doorbells: between draw and row, a
  * contender at another member may have held the lock by a larger fence, and have released it. */
@@ -263,32 +248,12 @@ static int order_fences(struct bl_contest *c, struct bl_conn *conn, struct bl_wi
 	return alone && bl_now() < c->sent + BL_PROMPT_NS ? bl_attempt_won(c) : draw_again(c, conn);
 }
 
-/* The contender keeps a doorbell that it got, with the row or without. */
-static int take_one_on(struct bl_contest *c, struct bl_conn *conn, struct bl_with_bells bells)
+/* The doorbells of several keys are kept only together with the rows. */
+static int end_several(struct bl_contest *c, struct bl_conn *conn, struct bl_with_bells bells,
+                       bool over)
 {
-	enum bl_took took;
-	bool over;
-	int rc = send_take(c, conn, bells, &took, &over);
+	int rc = over ? draw_again(c, conn) : order_fences(c, conn, bells);
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (bells.take && !bells.had && took != BL_TOOK_NOTHING)
-		bl_attempt_note_bells(c, conn);
-	if (over)
-		return bl_shared_met(c, conn);
-	return took == BL_TOOK_ALL ? order_fences(c, conn, bells) : BL_AGAIN;
-}
-
-/* The doorbells are kept only together with the rows. */
-static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl_with_bells bells)
-{
-	enum bl_took took;
-	bool over;
-	int rc = send_take(c, conn, bells, &took, &over);
-
-	if (rc != BIZLOCK_OK || took != BL_TOOK_ALL)
-		return rc != BIZLOCK_OK ? rc : BL_AGAIN;
-	rc = over ? draw_again(c, conn) : order_fences(c, conn, bells);
 	if (!bells.take)
 		return rc;
 	if (rc == BIZLOCK_OK) {
@@ -299,6 +264,31 @@ static int take_several_on(struct bl_contest *c, struct bl_conn *conn, struct bl
 		bl_lock(c->client);
 	}
 	return rc;
+}
+
+/* Takes the rows on a connection that is lent to us. The contender for a single key keeps a
+ * doorbell that it got, with the row or without. */
+static int take_on(struct bl_contest *c, struct bl_conn *conn, struct bl_with_bells bells)
+{
+	struct bl_claim claim = bl_attempt_claim(c);
+	enum bl_took took;
+	bool over;
+	int rc;
+
+	bl_attempt_sends(c);
+	bl_unlock(c->client);
+	rc = bl_take(&conn->session, &claim, c->goals, c->n, bells, &took, &over, c->call->err);
+	bl_lock(c->client);
+	c->unsure |= took == BL_TOOK_MAYBE || (rc == BIZLOCK_CONN && bl_may_have_run(c->call->err));
+	if (rc != BIZLOCK_OK)
+		return rc;
+	if (c->n > 1)
+		return took == BL_TOOK_ALL ? end_several(c, conn, bells, over) : BL_AGAIN;
+	if (bells.take && !bells.had && took != BL_TOOK_NOTHING)
+		bl_attempt_note_bells(c, conn);
+	if (over)
+		return bl_shared_met(c, conn);
+	return took == BL_TOOK_ALL ? order_fences(c, conn, bells) : BL_AGAIN;
 }
 
 /* Draws again on any connection. */
@@ -338,7 +328,7 @@ static int take_row(struct bl_contest *c)
 	if (bell && bell == conn->id)
 		bells = (struct bl_with_bells){true, c->call->bell};
 	/* If the doorbell is gone, a new look decides whether to go without it. */
-	rc = bell != *bell_of(c) ? BL_AGAIN : take_one_on(c, conn, bells);
+	rc = bell != *bell_of(c) ? BL_AGAIN : take_on(c, conn, bells);
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -366,7 +356,7 @@ static int take_several(struct bl_contest *c, bool with_bells)
 	if (with_bells && bells_are_here(c, conn))
 		rc = BL_AGAIN;
 	else
-		rc = take_several_on(c, conn, bells_on(c, conn, with_bells));
+		rc = take_on(c, conn, bells_on(c, conn, with_bells));
 	bl_pool_put(&c->client->pool, conn);
 	return rc;
 }
@@ -426,7 +416,7 @@ int bl_attempt(struct bl_contest *c, bool with_bells)
 	c->unsure |= job.entry.maybe;
 	switch (combined) {
 	case BL_COMBINED_LENT:
-		rc = take_one_on(c, conn, bells_on(c, conn, true));
+		rc = take_on(c, conn, bells_on(c, conn, true));
 		bl_pool_put(&c->client->pool, conn);
 		break;
 	case BL_COMBINED_DONE:
@@ -446,12 +436,11 @@ int bl_attempt_rung(struct bl_contest *c, struct bl_conn *conn)
 {
 	struct bl_with_bells bells = {true, c->blocker->goal.bell};
 
-	if (c->n > 1)
-		return take_several_on(c, conn, bells);
-	bl_attempt_note_bells(c, conn);
+	if (c->n == 1)
+		bl_attempt_note_bells(c, conn);
 	if (c->among)
 		return bl_shared_rung(c, conn);
-	return take_one_on(c, conn, bells);
+	return take_on(c, conn, bells);
 }
 
 /* ---- looking ----------------------------------------------------------------------------- */

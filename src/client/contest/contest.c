@@ -486,7 +486,7 @@ static int give_way(struct bl_contest *c)
 {
 	bl_time until = bl_yields_until(&c->client->yields, &c->call->key);
 
-	if (!until || c->request->once)
+	if (!until || c->request->once || c->unsure || c->members[0]->hold->bell)
 		return BL_AGAIN;
 	c->parked_until = bl_earlier(until, c->wait.end);
 	BL_TRACE_WAIT(c, "lets another client go first, whose watcher was woken");
@@ -498,21 +498,9 @@ static int give_way(struct bl_contest *c)
 
 /* The first attempt goes without a look, because most locks are free. A thread to which the lock
  * may have been handed over looks first. */
-static int go_first(struct bl_contest *c)
+static bool goes_without_look(const struct bl_contest *c)
 {
-	int rc = BL_AGAIN;
-
-	if (!c->unsure && !c->members[0]->hold->bell)
-		rc = give_way(c);
-	if (rc == BL_PARKED)
-		return rc;
-	c->phase = BL_CONTEST_TURNS;
-	if (c->unsure || c->in_vain || c->members[0]->hold->bell)
-		return rc;
-	BL_TRACE_WAIT(c, "goes for the row, without a look");
-	if (bl_contest_wants_batch(c))
-		return rc;
-	return bl_attempt(c, c->wait.bells);
+	return !c->unsure && !c->in_vain && !c->members[0]->hold->bell;
 }
 
 /* A contender that went along, but came too late, goes back into the queue: a client has one
@@ -541,10 +529,19 @@ int bl_contest_step(struct bl_contest *c)
 		for (size_t i = 0; i < c->n; i++)
 			bl_held_contends(&c->client->held, c->members[i]->hold);
 	}
-	if (c->watched)
+	if (c->watched) {
 		rc = bl_contest_unwatch(c);
-	else if (c->phase == BL_CONTEST_FIRST)
-		rc = go_first(c);
+	} else if (c->phase == BL_CONTEST_FIRST) {
+		rc = give_way(c);
+		if (rc == BL_PARKED)
+			return rc;
+		c->phase = BL_CONTEST_TURNS;
+		if (goes_without_look(c)) {
+			BL_TRACE_WAIT(c, "goes for the row, without a look");
+			if (!bl_contest_wants_batch(c))
+				rc = bl_attempt(c, c->wait.bells);
+		}
+	}
 	if (rc == BL_AGAIN && c->queue && falls_back(c)) {
 		c->place.along = false;
 		c->phase = BL_CONTEST_LINE;

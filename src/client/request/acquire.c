@@ -315,34 +315,30 @@ static int check_still_held(const struct bl_acquisition *a)
 	                  "be re-entered");
 }
 
-static int step_on(struct bl_acquisition *a, int rc)
-{
-	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_BEGINS) {
-		rc = begin_all(a);
-		if (rc == BIZLOCK_OK)
-			contend(a);
-	}
-	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_CONTENDS)
-		rc = end_contest(a, bl_contest_step(&a->contest));
-	if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_DEEPENS)
-		rc = deepen_all(a);
-	return rc == BIZLOCK_OK ? check_still_held(a) : rc;
-}
-
 int bl_acquisition_step(struct bl_acquisition *a)
 {
-	int rc = step_on(a, BIZLOCK_OK);
+	for (;;) {
+		int rc = BIZLOCK_OK;
 
-	while (rc == BL_AGAIN && a->phase == BL_ACQUIRE_DEEPENS) {
+		if (a->phase == BL_ACQUIRE_BEGINS) {
+			rc = begin_all(a);
+			if (rc == BIZLOCK_OK)
+				contend(a);
+		}
+		if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_CONTENDS)
+			rc = end_contest(a, bl_contest_step(&a->contest));
+		if (rc == BIZLOCK_OK && a->phase == BL_ACQUIRE_DEEPENS)
+			rc = deepen_all(a);
+		if (rc != BL_AGAIN || a->phase != BL_ACQUIRE_DEEPENS)
+			return rc == BIZLOCK_OK ? check_still_held(a) : rc;
 		a->phase = BL_ACQUIRE_BEGINS;
-		rc = step_on(a, BIZLOCK_OK);
 	}
-	return rc;
 }
 
 int bl_acquisition_go_on(struct bl_acquisition *a, int rc)
 {
-	return step_on(a, end_contest(a, bl_contest_go_on(&a->contest, rc)));
+	rc = end_contest(a, bl_contest_go_on(&a->contest, rc));
+	return rc == BIZLOCK_OK ? bl_acquisition_step(a) : rc;
 }
 
 /* ---- their end ------------------------------------------------------------------------- */

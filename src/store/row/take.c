@@ -35,34 +35,6 @@ bool bl_was_there(uint64_t affected)
 	return affected > 1;
 }
 
-static int take_one(struct bl_session *s, const struct bl_claim *claim, struct bl_goal *goal,
-                    struct bl_with_bells bells, enum bl_took *ret, bool *ret_over,
-                    struct bl_err *err)
-{
-	bool takes_bell = bells.take && !bells.had;
-	struct bl_done done;
-	int rc;
-
-	bind_claim(&s->params, goal->key, claim, bells.take ? goal->bell : NULL);
-	rc = bl_session_exec(s, takes_bell ? BL_STMT_TAKE_BELL : BL_STMT_TAKE, &done, err);
-	*ret_over = rc == BIZLOCK_DB && bl_told_over(err);
-	if (rc == BIZLOCK_OK) {
-		goal->fence = done.insert_id;
-		goal->took_over = false;
-		*ret = BL_TOOK_ALL;
-	} else if (*ret_over || (rc == BIZLOCK_DB && bl_told_held(err))) {
-		*ret = takes_bell ? BL_TOOK_BELL : BL_TOOK_NOTHING;
-		rc = BIZLOCK_OK;
-	} else if (takes_bell && bl_classify(err->native) == BL_CLASS_NULL) {
-		rc = BIZLOCK_OK; /* the doorbell is taken */
-	} else if (takes_bell && !s->gone) {
-		/* The bell may have been taken before the row was refused. Kept, it would stop
-		 * everybody else for nothing. */
-		bl_take_free_bells(s, &goal, 1);
-	}
-	return rc;
-}
-
 int bl_take_from(struct bl_session *s, struct bl_ref hold, const struct bl_claim *claim,
                  const char *bell, struct bl_handed *ret, struct bl_err *err)
 {
@@ -243,10 +215,33 @@ static int draw_several(struct bl_session *s, const struct bl_claim *claim, stru
 int bl_take(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals, size_t n,
             struct bl_with_bells bells, enum bl_took *ret, bool *ret_over, struct bl_err *err)
 {
+	bool takes_bell = bells.take && !bells.had;
+	struct bl_goal *goal = goals[0];
+	struct bl_done done;
+	int rc;
+
 	*ret = BL_TOOK_NOTHING;
 	*ret_over = false;
-	return n > 1 ? take_several(s, claim, goals, n, bells, ret, ret_over, err)
-	             : take_one(s, claim, goals[0], bells, ret, ret_over, err);
+	if (n > 1)
+		return take_several(s, claim, goals, n, bells, ret, ret_over, err);
+	bind_claim(&s->params, goal->key, claim, bells.take ? goal->bell : NULL);
+	rc = bl_session_exec(s, takes_bell ? BL_STMT_TAKE_BELL : BL_STMT_TAKE, &done, err);
+	*ret_over = rc == BIZLOCK_DB && bl_told_over(err);
+	if (rc == BIZLOCK_OK) {
+		goal->fence = done.insert_id;
+		goal->took_over = false;
+		*ret = BL_TOOK_ALL;
+	} else if (*ret_over || (rc == BIZLOCK_DB && bl_told_held(err))) {
+		*ret = takes_bell ? BL_TOOK_BELL : BL_TOOK_NOTHING;
+		rc = BIZLOCK_OK;
+	} else if (takes_bell && bl_classify(err->native) == BL_CLASS_NULL) {
+		rc = BIZLOCK_OK; /* the doorbell is taken */
+	} else if (takes_bell && !s->gone) {
+		/* The bell may have been taken before the row was refused. Kept, it would stop
+		 * everybody else for nothing. */
+		bl_take_free_bells(s, goals, 1);
+	}
+	return rc;
 }
 
 int bl_take_again(struct bl_session *s, const struct bl_claim *claim, struct bl_goal **goals,

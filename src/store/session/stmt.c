@@ -165,16 +165,6 @@ static int send_prepare(struct bl_session *s, MYSQL_STMT *stmt, const char *sql,
 	return failed ? stmt_error(s, stmt, err) : BIZLOCK_OK;
 }
 
-static int send_execute(struct bl_session *s, MYSQL_STMT *stmt, struct bl_err *err)
-{
-	int failed;
-
-	bl_session_begin(s);
-	failed = mysql_stmt_execute(stmt);
-	bl_session_end(s);
-	return failed ? stmt_error(s, stmt, err) : BIZLOCK_OK;
-}
-
 /* Closing a statement sends a packet. */
 static void close_stmt(struct bl_session *s, MYSQL_STMT *stmt)
 {
@@ -238,8 +228,8 @@ int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err
 	return no_room(rc, err) ? explain(s, sql, err) : rc;
 }
 
-/* *ret_text: it has to go as text. */
-static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, struct bl_err *err)
+/* *ret NULL: it has to go as text. */
+static int get_ready(struct bl_session *s, enum bl_stmt which, MYSQL_STMT **ret, struct bl_err *err)
 {
 	int rc = bl_session_ready(s, err);
 
@@ -250,9 +240,7 @@ static int execute(struct bl_session *s, enum bl_stmt which, bool *ret_text, str
 		bl_err_clear(err);
 		rc = BIZLOCK_OK;
 	}
-	*ret_text = rc == BIZLOCK_OK && !s->stmts[which];
-	if (rc == BIZLOCK_OK && !*ret_text)
-		rc = send_execute(s, s->stmts[which], err);
+	*ret = s->stmts[which];
 	return rc;
 }
 
@@ -268,20 +256,23 @@ static int read_done(struct bl_session *s, MYSQL_STMT *stmt, struct bl_done *ret
 	return rc;
 }
 
-int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
+int bl_session_exec(struct bl_session *s, enum bl_stmt which, struct bl_done *ret,
                     struct bl_err *err)
 {
 	struct bl_done done = {0, 0};
-	bool as_text;
-	int rc = execute(s, stmt, &as_text, err);
+	MYSQL_STMT *stmt;
+	int failed, rc = get_ready(s, which, &stmt, err);
 
-	if (as_text)
-		rc = exec_text(s, stmt, &done, err);
-	else if (rc == BIZLOCK_OK)
-		rc = read_done(s, s->stmts[stmt], &done, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	rc = bl_session_note_rows(s, done.affected, err);
+	if (rc == BIZLOCK_OK && !stmt) {
+		rc = exec_text(s, which, &done, err);
+	} else if (rc == BIZLOCK_OK) {
+		bl_session_begin(s);
+		failed = mysql_stmt_execute(stmt);
+		bl_session_end(s);
+		rc = failed ? stmt_error(s, stmt, err) : read_done(s, stmt, &done, err);
+	}
+	if (rc == BIZLOCK_OK)
+		rc = bl_session_note_rows(s, done.affected, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_session_vouch(s, err);
 	if (rc == BIZLOCK_OK)
