@@ -54,14 +54,13 @@ static bool is_over(const struct bl_call *call)
 static void sleep_unless(const struct bl_call *call, bl_time until,
                          bool (*over)(const struct bl_call *))
 {
-	bl_time end = bl_earlier(until, call->io_deadline), left = end - bl_now();
+	bl_time end = bl_earlier(until, call->io_deadline), left;
 
-	bl_unlock(call->client);
-	while (left > 0 && !over(call)) {
+	while ((left = end - bl_now()) > 0 && !over(call)) {
+		bl_unlock(call->client);
 		bl_sleep(left < BL_WAKE_NS ? left : BL_WAKE_NS);
-		left = end - bl_now();
+		bl_lock(call->client);
 	}
-	bl_lock(call->client);
 }
 
 void bl_call_sleep(const struct bl_call *call, bl_time until)

@@ -119,14 +119,21 @@ static bool owns(const struct bl_contest *c)
 	       !bl_held_with_fence(&c->client->held, &c->call->key, row->fence);
 }
 
+/* A request asks once in a turn, because a cancel is heard between two turns, and its thread serves
+ * others. */
 static int drop_all_unknown(struct bl_contest *c)
 {
 	int rc = BIZLOCK_OK;
 
-	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK; i++)
-		rc = bl_drop_unknown(&c->members[i]->call, c->members[i]->hold);
+	for (size_t i = 0; i < c->n && rc == BIZLOCK_OK; i++) {
+		struct bl_call call = c->members[i]->call;
+
+		if (c->op)
+			call.io_deadline = bl_earlier(call.io_deadline, bl_attempt_patience(c).end);
+		rc = bl_drop_unknown(&call, c->members[i]->hold);
+	}
 	c->unsure = rc != BIZLOCK_OK;
-	return rc;
+	return rc == BIZLOCK_UNKNOWN ? c->call->err->code = BIZLOCK_CONN : rc;
 }
 
 /* ---- the turns ----------------------------------------------------------------------------- */
@@ -496,13 +503,6 @@ static int give_way(struct bl_contest *c)
 	return BL_AGAIN;
 }
 
-/* The first attempt goes without a look, because most locks are free. A thread to which the lock
- * may have been handed over looks first. */
-static bool goes_without_look(const struct bl_contest *c)
-{
-	return !c->unsure && !c->in_vain && !c->members[0]->hold->bell;
-}
-
 /* A contender that went along, but came too late, goes back into the queue: a client has one
  * contender for a key, not one for each waiter. */
 static bool falls_back(const struct bl_contest *c)
@@ -536,7 +536,9 @@ int bl_contest_step(struct bl_contest *c)
 		if (rc == BL_PARKED)
 			return rc;
 		c->phase = BL_CONTEST_TURNS;
-		if (goes_without_look(c)) {
+		/* The first attempt goes without a look, because most locks are free. A thread to
+		 * which the lock may have been handed over looks first. */
+		if (!c->unsure && !c->in_vain && !c->members[0]->hold->bell) {
 			BL_TRACE_WAIT(c, "goes for the row, without a look");
 			if (!bl_contest_wants_batch(c))
 				rc = bl_attempt(c, c->wait.bells);

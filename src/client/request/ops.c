@@ -427,14 +427,6 @@ int bl_ops_start(struct bizlock *b, struct bl_op *op, uint64_t *ret, struct bl_e
 	return rc;
 }
 
-/* This costs the connection, because the server may be about to answer. */
-static void end_sleep(struct bl_op *op)
-{
-	bl_op_interrupt(op);
-	if (op->acquisition.contest.conn)
-		bl_conn_wake(op->acquisition.contest.conn);
-}
-
 static void cancel(struct bl_ops *ops, struct bl_op *op)
 {
 	if (op->cancelled)
@@ -445,8 +437,10 @@ static void cancel(struct bl_ops *ops, struct bl_op *op)
 		make_ready(ops, op);
 	}
 	bl_op_wake(op);
-	if (op->state == BL_OP_SLEEPS)
-		end_sleep(op);
+	bl_op_interrupt(op);
+	/* This costs the connection, because the server may be about to answer. */
+	if (op->state == BL_OP_SLEEPS && op->acquisition.contest.conn)
+		bl_conn_wake(op->acquisition.contest.conn);
 	if (ops->at_work)
 		let_one_stand_by(ops);
 }

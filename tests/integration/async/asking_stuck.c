@@ -99,6 +99,58 @@ Test(asking_stuck, a_wait_is_cancelled)
 	end_stuck(&s, &hangs);
 }
 
+/* From the next answer on, the server is away. */
+static void take_away(struct proxy *p)
+{
+	struct fault cut = {.what = FAULT_CUT, .side = FAULT_REPLIES, .for_ever = true};
+
+	proxy_arm(p, &cut);
+}
+
+/* The request has lost an answer, and tries again, until it is cancelled. */
+static void is_cancelled_in_doubt(struct proxy *p, struct ask *a)
+{
+	eventually(numbers_of(a->b).retried_lost > 0);
+	steadily(a->calls == 0, 300);
+	ask_cancel(a);
+	dispatch_until(a->b, a->calls > 0);
+	cr_assert(a->rc == BIZLOCK_CANCELLED || a->rc == BIZLOCK_UNKNOWN, "%s", a->errmsg);
+	proxy_arm(p, NULL);
+}
+
+/* Its rows may be there, and must go before it can try again. */
+Test(asking_stuck, a_set_in_doubt_is_cancelled)
+{
+	static struct ask_all set;
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "60000"));
+
+	works(b);
+	keyset_make(&set.keys, 3, "set");
+	take_away(p);
+	ask_all_for(&set, b, "task", .wait_ms = -1);
+	is_cancelled_in_doubt(p, &set.ask);
+	eventually(locks_there(&world) == 0);
+	proxy_stop(p);
+}
+
+Test(asking_stuck, a_reentry_in_doubt_is_cancelled)
+{
+	static struct ask first, again;
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_through(p, OPTIONS("io_timeout_ms", "60000"));
+
+	ask_for(&first, b, "k", "task", .wait_ms = -1);
+	ask_ends(OK, &first);
+	take_away(p);
+	ask_for(&again, b, "k", "task", .wait_ms = -1);
+	is_cancelled_in_doubt(p, &again);
+	ask_release(&first);
+	ask_ends(OK, &first);
+	eventually(locks_there(&world) == 0);
+	proxy_stop(p);
+}
+
 Test(asking_stuck, a_deadline_is_kept)
 {
 	static struct ask hangs, waits;
