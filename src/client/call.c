@@ -23,6 +23,7 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	 * `wakes` later. */
 	call->wakes = atomic_load(&b->wakes);
 	call->wakes -= atomic_load(&b->stopped);
+	call->comes_again = false;
 	call->err = err;
 }
 

@@ -166,6 +166,7 @@ struct bl_call {
 	bl_time io_deadline; /* of what has to be done in any case: a look after a lost reply, a
 	                        turn in the pool. Never before `deadline` */
 	unsigned wakes;      /* the client's, when the call began */
+	bool comes_again;    /* a request that tries again later: see struct bl_patience */
 	struct bl_err *err;
 };
 

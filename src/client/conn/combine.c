@@ -456,7 +456,8 @@ enum bl_combined bl_combine_release(struct bl_call *call, struct bl_job *job, ui
                                     struct bl_conn **ret)
 {
 	struct bl_patience patience = {.end = call->io_deadline,
-	                               .open = call->client->config.combine};
+	                               .open = call->client->config.combine,
+	                               .comes_again = call->comes_again};
 	int rc;
 
 	*ret = NULL;

@@ -216,12 +216,12 @@ static int connect_unlocked(struct bl_pool *p, struct bl_conn *c, struct bl_err 
 	return bl_failover_connect(p->failover, p->sql, BL_NEVER, &c->session, err);
 }
 
-static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_err *err)
+static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool comes_again, struct bl_err *err)
 {
 	bl_time start = bl_now(), took;
 	int rc;
 
-	if (request && start < p->down_until) {
+	if (comes_again && start < p->down_until) {
 		bl_pool_put(p, c);
 		*err = p->down;
 		return err->code;
@@ -301,7 +301,7 @@ static int end_lost_ones(struct bl_pool *p, struct bl_conn *c, struct bl_conn **
 }
 
 /* Lends an idle connection, and makes it if need be. */
-static int lend(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_conn **ret,
+static int lend(struct bl_pool *p, struct bl_conn *c, bool comes_again, struct bl_conn **ret,
                 struct bl_err *err)
 {
 	int rc = BIZLOCK_OK;
@@ -309,7 +309,7 @@ static int lend(struct bl_pool *p, struct bl_conn *c, bool request, struct bl_co
 	if (!begin_to_lend(p, c) && c->id)
 		disconnect(p, c);
 	if (!c->id)
-		rc = connect_lent(p, c, request, err);
+		rc = connect_lent(p, c, comes_again, err);
 	return rc == BIZLOCK_OK ? end_lost_ones(p, c, ret, err) : rc;
 }
 
@@ -330,7 +330,7 @@ int bl_pool_take(struct bl_pool *p, struct bl_patience patience, struct bl_conn 
 	if (!c)
 		rc = wait_in_turn(p, 0, patience, &c, err);
 	if (rc == BIZLOCK_OK)
-		rc = lend(p, c, patience.request, ret, err);
+		rc = lend(p, c, patience.comes_again, ret, err);
 	if (rc == BIZLOCK_OK && patience.open)
 		open_for_jobs(p, c);
 	return rc;

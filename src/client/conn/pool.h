@@ -102,10 +102,10 @@ struct bl_patience {
 	unsigned seen;            /* of *wakes: another value is an interrupt */
 	unsigned bells;           /* doorbells that the connection is to take; 0 is as 1 */
 	bool open;                /* others may put jobs into its line */
-	bool request; /* after a dial that took long and failed, makes none for as long as that
-	                 took, and answers CONN: a host that is silent must not keep thousands of
-	                 requests waiting, one after the other */
-	bool first;   /* before all other waiters, and only a connection that is made already */
+	bool comes_again; /* after a dial that took long and failed, makes none for as long as that
+	                     took, and answers CONN: a host that is silent must not keep thousands
+	                     of requests waiting, one after the other */
+	bool first;       /* before all other waiters, and only a connection that is made already */
 };
 
 /* next_look: when to look again whether the patience is over. over: is it? OK: no. CANCELLED,

@@ -20,7 +20,7 @@ void bl_count_retry(struct bl_numbers *n, const struct bl_err *err)
 
 int bl_lend(struct bl_call *call, struct bl_conn **ret)
 {
-	struct bl_patience patience = {.end = call->io_deadline};
+	struct bl_patience patience = {.end = call->io_deadline, .comes_again = call->comes_again};
 
 	return bl_pool_take(&call->client->pool, patience, ret, call->err);
 }

@@ -32,8 +32,7 @@ struct bl_patience bl_attempt_patience(const struct bl_contest *c)
 	        .end = c->op ? bl_earlier(end, bl_now() + BL_TURN_NS) : end,
 	        .wakes = &c->client->wakes,
 	        .seen = c->call->wakes,
-	        .request = c->op && !c->request->once, /* who tries once dials itself: its three
-	                                                  tries would end before the memory does */
+	        .comes_again = c->call->comes_again,
 	};
 }
 

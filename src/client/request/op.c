@@ -66,6 +66,10 @@ int bl_op_aim_acquire(struct bl_op *op, const struct bl_request *request)
 
 	op->request = *request;
 	op->request.note = op->request.note ? op->note : NULL;
+	/* A request that tries once dials itself: its three tries would end before the pool's
+	 * memory of a silent host does. */
+	for (size_t i = 0; i < op->n; i++)
+		op->members[i].call.comes_again = !op->request.once;
 	rc = bl_acquisition_begin(&op->acquisition, op->members, op->n, &op->request);
 	op->acquisition.contest.op = op;
 	op->acquisition.contest.place.woken = on_place;
@@ -76,6 +80,7 @@ static void aim_at_hold(struct bl_op *op, enum bl_op_kind kind)
 {
 	op->kind = kind;
 	op->patience = op->members->call.io_deadline;
+	op->members->call.comes_again = true;
 }
 
 static int add_part(struct bl_op *whole, const struct bl_member *m)

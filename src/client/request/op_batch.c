@@ -120,7 +120,7 @@ static int take_conn(struct op_batch *batch, uint64_t bell, struct bl_conn **ret
 	struct bl_patience patience = {.end = bl_now() + BL_TURN_NS,
 	                               .bells = (unsigned)batch->n,
 	                               .open = true,
-	                               .request = true};
+	                               .comes_again = true};
 
 	*ret = NULL;
 	return bell ? bl_pool_take_id(&batch->b->pool, bell, patience, ret, batch->err)

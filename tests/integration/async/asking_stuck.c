@@ -221,16 +221,32 @@ Test(asking_stuck, a_cancel_is_answered_although_all_threads_wait)
 	proxy_stop(p);
 }
 
-/* A dial takes as long as connect_timeout_ms allows. Each set would have to dial, eight of them at
- * a time. */
+/* ---- a silent server --------------------------------------------------------------------------
+ */
+
+#define SILENT_MS 2000
+
+/* A dial takes as long as connect_timeout_ms allows. */
+static bizlock *client_of_silent(struct proxy *p)
+{
+	return client_through(p, OPTIONS("io_timeout_ms", "2000", "connect_timeout_ms", "2000"));
+}
+
+/* Eight at a time would have to dial. */
+static void expect_one_dial(int64_t start, int requests)
+{
+	int64_t took = now_ms() - start;
+
+	cr_assert_lt(took, requests / 8 / 2 * SILENT_MS, "%lld ms", (long long)took);
+}
+
 Test(asking_stuck, one_dial_in_vain_is_enough)
 {
-	enum { SETS = 64, TIMEOUT_MS = 2000 };
+	enum { SETS = 64 };
 	static struct ask_all sets[SETS];
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b =
-	        client_through(p, OPTIONS("io_timeout_ms", "2000", "connect_timeout_ms", "2000"));
-	int64_t start, took;
+	bizlock *b = client_of_silent(p);
+	int64_t start;
 
 	works(b);
 	proxy_hold_replies(p, true);
@@ -247,8 +263,32 @@ Test(asking_stuck, one_dial_in_vain_is_enough)
 		cr_assert(sets[i].ask.rc == BIZLOCK_CONN || sets[i].ask.rc == BIZLOCK_UNKNOWN, "%s",
 		          sets[i].ask.errmsg);
 	}
-	took = now_ms() - start;
-	cr_assert_lt(took, SETS / 8 / 2 * TIMEOUT_MS, "%lld ms", (long long)took);
+	expect_one_dial(start, SETS);
+	proxy_hold_replies(p, false);
+	proxy_stop(p);
+}
+
+/* Each of its keys is released by itself. Re-entered, it goes in no batch. */
+Test(asking_stuck, one_dial_in_vain_is_enough_for_a_release_of_many)
+{
+	enum { N = 64 };
+	static struct ask_all set;
+	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
+	bizlock *b = client_of_silent(p);
+	int64_t start;
+
+	keyset_make(&set.keys, N, "k");
+	for (int i = 0; i < 2; i++) {
+		set.ask.calls = 0;
+		ask_all_for(&set, b, "task", .wait_ms = -1);
+		ask_ends(OK, &set.ask);
+	}
+	proxy_hold_replies(p, true);
+	start = now_ms();
+	ask_all_release(&set);
+	dispatch_until(b, set.ask.calls == 1);
+	cr_assert_neq(set.ask.rc, BIZLOCK_OK);
+	expect_one_dial(start, N);
 	proxy_hold_replies(p, false);
 	proxy_stop(p);
 }
