@@ -71,6 +71,7 @@ static int survive_wait(struct bl_contest *c)
 	bool again = c->in_vain;
 
 	c->in_vain = true;
+	c->guessed = false;
 	c->client->in_vain_at = bl_now();
 	if (again && (c->request->once || bl_passed(c->wait.end)))
 		return refuse_locked(c);
@@ -291,16 +292,16 @@ static int look(struct bl_contest *c)
  * may wait: so the call ends in time. OK: it is not locked. */
 static int ask_table(struct bl_contest *c)
 {
-	bool over = c->request->once || bl_passed(c->wait.end), reads;
+	bool last = c->request->once || bl_passed(c->wait.end), reads;
 	int rc = bl_attempt_ask_table(c, &reads);
 
 	c->locked = rc == BIZLOCK_DB && bl_table_locked(c->call->err);
 	if (rc != BIZLOCK_OK && !c->locked)
 		return rc;
-	if (!over && c->locked)
+	if (!last && c->locked)
 		return bl_contest_pause(c, c->wait.end);
-	c->in_vain = over;
-	if (!over)
+	c->in_vain = last && (c->locked || !c->guessed);
+	if (!c->in_vain)
 		return BIZLOCK_OK;
 	if (reads) {
 		rc = look(c);
@@ -437,7 +438,7 @@ static int begin(struct bl_contest *c)
 	c->phase = BL_CONTEST_PASSES;
 	c->among = c->call->key.slot > 0;
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
-	c->in_vain = may_wait_in_vain(c);
+	c->in_vain = c->guessed = may_wait_in_vain(c);
 	c->blocker = c->members[0];
 	return join_queue(c);
 }

@@ -57,7 +57,8 @@ struct bl_contest {
 	uint64_t floor;   /* the largest fence that this client had by then: new fences have to be
 	                     larger. 0 in a cluster */
 	bool late;        /* the last answer that a row is ours came after the lease */
-	bool in_vain;     /* a statement waited in vain for a lock of the server's */
+	bool in_vain;     /* a statement waited in vain for a lock of the server's, */
+	bool guessed;     /* or may do so, because another request's did */
 	bool locked;      /* the table is locked: only a read gets through, if anything does */
 	bool unsure;      /* rows of ours may be there, although we do not hold them */
 	bool handed_over; /* OK: by the lock's last owner, and the hold is HELD already */

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE 1
 #include <stdio.h>
 
+#include <string.h>
+
 #include "cr_ask.h"
 #include "cr_keyset.h"
 #include "cr_numbers.h"
@@ -252,6 +254,36 @@ Test(asking_sets, each_key_that_is_lost_is_told_once_and_behind_the_grant)
 	}
 	ask_all_release(&set);
 	ask_ends(LOST, &set.ask);
+}
+
+/* The first one has waited in vain for the table. So the others ask first whether the table is
+ * locked, and the time of most is over by then: no other session is to blame. */
+Test(asking_sets, nobody_is_blamed_for_a_table_that_was_locked)
+{
+	enum { SETS = 64 };
+	static struct ask_all first, sets[SETS];
+	MYSQL *admin = db_open(&world.at, world.schema);
+	bizlock *b = client(NULL);
+
+	works(b);
+	db_run(admin, "LOCK TABLES biz_lock WRITE");
+	keyset_make(&first.keys, N, "first");
+	ask_all_for(&first, b, "task", .wait_ms = 1);
+	ask_ends(TIMEOUT, &first.ask);
+	cr_assert(strstr(first.ask.errmsg, "locked by another session"), "%s", first.ask.errmsg);
+	db_run(admin, "UNLOCK TABLES");
+	for (int i = 0; i < SETS; i++) {
+		char prefix[16];
+
+		snprintf(prefix, sizeof(prefix), "k-%d", i);
+		keyset_make(&sets[i].keys, N, prefix);
+		ask_all_for(&sets[i], b, "task", .wait_ms = 1);
+	}
+	for (int i = 0; i < SETS; i++) {
+		dispatch_until(b, sets[i].ask.calls == 1);
+		cr_assert_null(strstr(sets[i].ask.errmsg, "locked"), "%s", sets[i].ask.errmsg);
+	}
+	mysql_close(admin);
 }
 
 /* ---- a close --------------------------------------------------------------------------------- */
