@@ -1,7 +1,6 @@
 /* Requests of several keys: what they ask for and get, what becomes of it, and a close. */
 #define _GNU_SOURCE 1
 #include <stdio.h>
-
 #include <string.h>
 
 #include "cr_ask.h"
