@@ -28,6 +28,21 @@ test_the_command_reads_from_the_terminal() {
 	await_screen '^still 2$'
 }
 
+# No shell with job control takes the terminal for the script.
+test_a_script_reads_from_the_terminal_behind_it() {
+	cat >"$work/script" <<-'EOF2'
+		bizlock exec job a -- true
+		read -r -p 'more? ' x
+		echo "got $x"
+	EOF2
+	shell
+	type_line "bash $work/script"
+	await_screen '^more\?'
+	type_line yes
+	await_screen '^got yes$'
+	await_screen '^ready>$'
+}
+
 test_ctrl_c_ends_the_command() {
 	shell
 	type_line 'bizlock exec job a -- sleep 1000; echo code $?'
