@@ -21,16 +21,20 @@ static const struct {
          "` DROP SYSTEM VERSIONING: each acquisition, renewal and release leaves a row for ever"},
 };
 
-static void note_addition(struct bl_finding *f, MYSQL_ROW row)
+static int note_addition(struct bl_doctor *d, struct bl_finding *f, MYSQL_ROW row,
+                         struct bl_err *err)
 {
-	int kind = row[0] ? row[0][0] - '0' : 0;
+	uint32_t kind = bl_rows_u32(row[0]);
 	const char *name = row[1] ? row[1] : "", *table = row[2] ? row[2] : "";
 
+	if (kind >= sizeof(additions) / sizeof(additions[0]))
+		return bl_session_refuse(&d->session, err, "an addition that was not asked for");
 	bl_buf_addf(&f->text, "%s%s %s", f->text.len > 0 ? ", " : "", additions[kind].word, name);
 	if (strcmp(name, table) != 0)
 		bl_buf_addf(&f->text, " of %s", table);
 	bl_advise(f, additions[kind].level, "%s%s%s", additions[kind].before, name,
 	          additions[kind].after);
+	return BIZLOCK_OK;
 }
 
 int bl_check_additions(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
@@ -56,8 +60,8 @@ int bl_check_additions(struct bl_doctor *d, struct bl_finding *f, struct bl_err 
 	        ours, ours, ours, ours);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	while ((row = bl_rows_next(rows)) != NULL)
-		note_addition(f, row);
+	while (rc == BIZLOCK_OK && (row = bl_rows_next(rows)) != NULL)
+		rc = note_addition(d, f, row, err);
 	bl_rows_free(rows);
 	if (f->text.len == 0)
 		bl_buf_adds(&f->text, "no trigger, foreign key or system versioning that this user "
