@@ -89,6 +89,7 @@ void bench_open(struct bench *bench)
 	*bench = (struct bench){.serial = 0};
 	world_make(&bench->world, &at);
 	world_migrate(&bench->world);
+	db_run(bench->world.admin, "CREATE TABLE commits (at DATETIME)");
 	bench->proxy = proxy_start(&bench->world.at, "127.0.0.1");
 	for (int off = 0; off < 2; off++) {
 		const char *queue = off ? "off" : "auto";
@@ -96,6 +97,16 @@ void bench_open(struct bench *bench)
 		bench->holders[off] = client_open(&bench->world, OPTIONS("queue", queue));
 		bench->strangers[off] = client_open(&bench->world, OPTIONS("queue", queue));
 	}
+}
+
+void bench_await_commits(const struct bench *bench)
+{
+	int64_t end = now_ms() + PROMPT_MS, start;
+
+	do {
+		start = now_ms();
+		db_run(bench->world.admin, "INSERT INTO commits VALUES (NOW())");
+	} while (now_ms() - start > HASTY_IO_MS / 8 && start < end);
 }
 
 void bench_renew(struct bench *bench)

@@ -106,6 +106,10 @@ void bench_open(struct bench *bench);
 void bench_renew(struct bench *bench); /* after a failure: takes new clients and new keys */
 void bench_close(struct bench *bench);
 
+/* Returns when the server commits at once, or never seems to: a disk that stalls would be a second
+ * fault, for which a client with HASTY_IO_MS has no time. */
+void bench_await_commits(const struct bench *bench);
+
 /* Sets r->b and r->me. */
 void choose_client(struct run *r);
 

@@ -291,6 +291,8 @@ static void suffer(struct run *r)
 	/* The network works again, but some connections have lost bytes. */
 	if (r->point->what == SWALLOW || r->point->what == SWALLOW_EVER)
 		proxy_cut(p);
+	if (!is_prompt(r->point->what))
+		bench_await_commits(r->bench);
 }
 
 void run_point(struct bench *bench, const struct point *point, struct run *ret)
