@@ -354,5 +354,5 @@ Test(upkeep, a_loss_tells_of_a_transaction)
 	eventually(numbers_of(b).renew_fenced > 0);
 	is_lost_with(b, "a transaction that is open has fenced it");
 	mysql_close(tx);
-	cr_assert_eq(numbers_of(b).renew_unreached, 0);
+	cr_assert_lt(numbers_of(b).renew_unreached, numbers_of(b).renew_fenced);
 }
