@@ -1,6 +1,5 @@
-/* The hash FNV-1a of 128 bits (Fowler, Noll, Vo), for names of fixed length. It is
- * not cryptographic, and need not be: a collision makes two keys share a doorbell,
- * which costs order and wake-ups, never exclusion. And a hash of 64 bits for tables. */
+/* The hash FNV-1a (Fowler, Noll, Vo): of 128 bits, for the check of a ticket, which finds what was
+ * mistyped or cut off, and no forger; of 64 bits, for tables in memory. */
 #ifndef BL_BASE_HASH_H
 #define BL_BASE_HASH_H
 

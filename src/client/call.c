@@ -16,7 +16,7 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	call->key = *key;
 	call->owner = *owner;
 	bl_owner_full(owner, &b->process, call->owner_full);
-	bl_bell_name(call->bell, b->bell_seed, key);
+	call->bell[0] = '\0';
 	call->deadline = bl_deadline_in_ms(wait_ms);
 	call->io_deadline = bl_later(call->deadline, io_deadline);
 	/* In this order: a stop that comes between the two reads is seen in `stopped`, or changes
@@ -25,6 +25,13 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	call->wakes -= atomic_load(&b->stopped);
 	call->comes_again = false;
 	call->err = err;
+}
+
+const char *bl_call_bell(struct bl_call *call)
+{
+	if (!call->bell[0])
+		bl_bell_name(call->bell, call->client->bell_seed, &call->key);
+	return call->bell;
 }
 
 /* The state counts, too: a call that entered just before bizlock_close() may have read `wakes`

@@ -140,7 +140,7 @@ static int build(struct bizlock *b, struct bl_err *err)
 	b->sql.compound = b->server.compound;
 	b->sql.galera = b->server.galera;
 	b->sql.group = b->server.group;
-	b->bell_seed = bl_bell_seed(b->server.database, b->sql.table);
+	b->bell_seed = bl_bell_seed(b->server.database, b->config.table_prefix);
 	if (rc == BIZLOCK_OK && !bl_held_init(&b->held))
 		rc = bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (rc == BIZLOCK_OK)

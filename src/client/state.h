@@ -126,7 +126,7 @@ struct bizlock {
 	/* Fences of slots 0 that sharers have seen, by the hashes of their keys. */
 	uint64_t headers[BL_HEADERS];
 	struct bl_slots slots;
-	struct bl_hash bell_seed;
+	struct bl_sha256 bell_seed;
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_queues queues;
@@ -153,16 +153,16 @@ static inline void bl_unlock(struct bizlock *b)
 /* A line about a hold. */
 #define BL_TRACE_HOLD(b, h, ...) BL_TRACE(&(b)->trace, &(h)->key, &(h)->owner, __VA_ARGS__)
 
-/* One call on one key. Its fields do not change, but for three. key.slot is set once it is known. A
- * request sets `wakes` and io_deadline anew before a step; cancelling one that sleeps sets
- * `wakes`. */
+/* One call on one key. Its fields do not change, but for four. key.slot is set once it is known,
+ * and so is `bell`: see bl_call_bell(). A request sets `wakes` and io_deadline anew before a step;
+ * cancelling one that sleeps sets `wakes`. */
 struct bl_call {
 	struct bizlock *client;
 	struct bl_key key;
 	struct bl_owner owner;
 	char owner_full[BL_OWNER_MAX + 1];
-	char bell[BL_BELL_MAX + 1];
-	bl_time deadline;    /* until when it waits for the lock */
+	char bell[BL_BELL_MAX + 1]; /* "": not asked for so far */
+	bl_time deadline;           /* until when it waits for the lock */
 	bl_time io_deadline; /* of what has to be done in any case: a look after a lost reply, a
 	                        turn in the pool. Never before `deadline` */
 	unsigned wakes;      /* the client's, when the call began */
@@ -173,6 +173,10 @@ struct bl_call {
 /* The mutex may be free or held. */
 void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key *key,
                    const struct bl_owner *owner, int64_t wait_ms, struct bl_err *err);
+
+/* The name of the key's doorbell. It is made when somebody asks for it first: to make it takes
+ * longer than a re-entry that is counted in memory. The mutex may be free or held. */
+const char *bl_call_bell(struct bl_call *call);
 
 /* Whether an interrupt has ended the wait of this call. A call that waits for nothing, such as
  * a release, goes on. The mutex may be free or held; for bl_call_check(), too. */

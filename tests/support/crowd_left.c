@@ -19,7 +19,7 @@ static bool bell_is_free(const struct world *w, const char *id)
 
 	if (bl_key_make(&key, KEY(id), &err) != BIZLOCK_OK)
 		die("no key: %s", id);
-	bl_bell_name(bell, bl_bell_seed(w->schema, "`biz_lock`"), &key);
+	bl_bell_name(bell, bl_bell_seed(w->schema, ""), &key);
 	return db_number(w->admin, "SELECT IS_FREE_LOCK('%s')", bell) == 1;
 }
 

@@ -35,7 +35,7 @@ static int kill_keeper(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct breaking *b = arg;
 
-	return bl_kill_keeper(s, b->call->bell, b->keeper, err);
+	return bl_kill_keeper(s, bl_call_bell(b->call), b->keeper, err);
 }
 
 /* Nothing was broken: why? */
@@ -109,7 +109,7 @@ int bl_client_break(struct bl_call *call, uint64_t seen_fence)
 	int rc;
 
 	if (call->client->bells)
-		b.ref.bell = call->bell;
+		b.ref.bell = bl_call_bell(call);
 	bl_lock(call->client);
 	rc = break_lock(&b);
 	bl_unlock(call->client);

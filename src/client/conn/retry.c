@@ -119,7 +119,7 @@ int bl_read(struct bl_call *call, bl_statement *fn, void *arg)
 }
 
 struct look {
-	const struct bl_call *call;
+	struct bl_call *call;
 	struct bl_row *row;
 };
 
@@ -127,7 +127,7 @@ static int look_at_row(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct look *l = arg;
 
-	return bl_lock_look(s, &l->call->key, l->call->bell, l->row, err);
+	return bl_lock_look(s, &l->call->key, bl_call_bell(l->call), l->row, err);
 }
 
 int bl_look(struct bl_call *call, struct bl_row *ret)

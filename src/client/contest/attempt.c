@@ -212,8 +212,8 @@ static int draw_again(struct bl_contest *c, struct bl_conn *conn)
 
 	c->unsure = true;
 	bl_unlock(c->client);
-	rc = bl_take_again(&conn->session, &claim, c->goals, c->n, bell_here ? c->call->bell : NULL,
-	                   &ours, c->call->err);
+	rc = bl_take_again(&conn->session, &claim, c->goals, c->n,
+	                   bell_here ? bl_call_bell(c->call) : NULL, &ours, c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -325,7 +325,7 @@ static int take_row(struct bl_contest *c)
 	if (rc != BIZLOCK_OK)
 		return rc;
 	if (bell && bell == conn->id)
-		bells = (struct bl_with_bells){true, c->call->bell};
+		bells = (struct bl_with_bells){true, bl_call_bell(c->call)};
 	/* If the doorbell is gone, a new look decides whether to go without it. */
 	rc = bell != *bell_of(c) ? BL_AGAIN : take_on(c, conn, bells);
 	bl_pool_put(&c->client->pool, conn);
@@ -459,7 +459,7 @@ static int look_at_sharers(struct bl_session *s, const struct bl_contest *c, str
 {
 	struct bl_wish wish = {.key = &m->call.key,
 	                       .owner = m->call.owner_full,
-	                       .bell = c->wait.bells ? m->call.bell : NULL,
+	                       .bell = c->wait.bells ? bl_call_bell(&m->call) : NULL,
 	                       .exclusive = true};
 	struct bl_shared_seen seen = {.mine = false};
 	int rc = bl_shared_look(s, &wish, c->locked ? BL_SHARED_READ : BL_SHARED_CLEAR, &seen,
@@ -474,7 +474,7 @@ static int look_at_sharers(struct bl_session *s, const struct bl_contest *c, str
 static int look_at_key(struct bl_session *s, const struct bl_contest *c, struct bl_member *m,
                        struct bl_row *ret)
 {
-	const char *bell = c->wait.bells ? m->call.bell : NULL;
+	const char *bell = c->wait.bells ? bl_call_bell(&m->call) : NULL;
 	int rc = bl_lock_look(s, &m->call.key, bell, ret, c->call->err);
 
 	if (rc == BIZLOCK_OK && c->n > 1 && ret->found && ret->left_us <= 0)

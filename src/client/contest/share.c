@@ -39,7 +39,7 @@ static struct bl_wish wish_of(const struct bl_contest *c)
 
 	return (struct bl_wish){.key = &c->call->key,
 	                        .owner = c->call->owner_full,
-	                        .bell = asks ? c->call->bell : NULL,
+	                        .bell = asks ? bl_call_bell(c->call) : NULL,
 	                        .exclusive = wants_exclusive(c),
 	                        .limit = c->request->limit};
 }
@@ -51,7 +51,7 @@ static struct bl_ref own_row(struct bl_contest *c)
 	return (struct bl_ref){.key = &c->call->key,
 	                       .owner = c->call->owner_full,
 	                       .fence = c->others.fence,
-	                       .bell = c->wait.bells ? c->call->bell : NULL};
+	                       .bell = c->wait.bells ? bl_call_bell(c->call) : NULL};
 }
 
 /* ---- after an attempt: won, or back into line ---------------------------------------------- */

@@ -32,7 +32,7 @@ static int sleep_on(struct bl_contest *c, struct bl_conn *conn, bl_time until)
 		return rc;
 	BL_TRACE_WAIT(c, "sleeps at the doorbell, %" PRId64 " ms at most", bl_left_ms(until));
 	bl_unlock(c->client);
-	rc = bl_bell_wait(&conn->session, m->call.bell, bl_left_ms(until), conn->wake_fd, &heard,
+	rc = bl_bell_wait(&conn->session, m->goal.bell, bl_left_ms(until), conn->wake_fd, &heard,
 	                  c->call->err);
 	bl_lock(c->client);
 	if (rc != BIZLOCK_OK)
@@ -95,7 +95,7 @@ static struct bl_watch_for what_to_watch(const struct bl_contest *c)
 	struct bl_watch_for what = {.watched.key = &call->key, .until = BL_NEVER};
 	bl_time now = bl_now();
 
-	memcpy(what.watched.bell, call->bell, sizeof(what.watched.bell));
+	memcpy(what.watched.bell, c->blocker->goal.bell, sizeof(what.watched.bell));
 	what.silent = !c->among && is_silent(c);
 	if (!c->among)
 		return what;

@@ -154,7 +154,7 @@ static size_t gather_plain(struct all *a)
 			continue;
 		a->items[count] = (struct bl_item){.key = m->hold->key, .fence = m->hold->fence};
 		if (m->call.client->bells)
-			a->items[count].bell = m->call.bell;
+			a->items[count].bell = bl_call_bell(&m->call);
 		a->plain[count++] = m;
 	}
 	return count;

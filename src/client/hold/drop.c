@@ -55,7 +55,7 @@ static int drop_row(struct bl_session *s, void *arg, struct bl_err *err)
 static int drop_by(struct bl_call *call, struct bl_drop *drop, struct bl_conn *conn)
 {
 	bool bell_here = drop->bell && drop->bell == conn->id, sent;
-	struct drop_on d = {drop, bell_here ? call->bell : NULL};
+	struct drop_on d = {drop, bell_here ? bl_call_bell(call) : NULL};
 	int rc = bl_hold_try(call, drop->hold, conn, drop_row, &d, &drop->tried, &sent);
 
 	if (conn->session.woke)
@@ -80,7 +80,7 @@ static int drop_alone(struct bl_call *call, struct bl_drop *drop, bool past)
  * row tells why. */
 static int drop_combined(struct bl_call *call, struct bl_drop *drop)
 {
-	struct bl_job job = {.entry = {.hold = drop->ref, .bell = call->bell}};
+	struct bl_job job = {.entry = {.hold = drop->ref, .bell = bl_call_bell(call)}};
 	struct bl_conn *conn;
 	enum bl_combined combined = bl_combine_release(call, &job, drop->bell, &conn);
 
@@ -182,7 +182,7 @@ int bl_drop_bell(struct bl_call *call, uint64_t *bell)
 	if (!conn)
 		return rc;
 	bl_unlock(b);
-	bl_sleepers_ring(&conn->session, (const char *const[]){call->bell}, 1, call->err);
+	bl_sleepers_ring(&conn->session, (const char *const[]){bl_call_bell(call)}, 1, call->err);
 	bl_lock(b);
 	conn->bells -= !conn->session.gone;
 	bl_pool_put(&b->pool, conn);

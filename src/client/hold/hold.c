@@ -252,12 +252,12 @@ uint32_t bl_hold_row_ms(const struct bl_hold *h, uint32_t lease_ms)
 	return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
-struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h)
+struct bl_ref bl_hold_ref(struct bl_call *call, const struct bl_hold *h)
 {
 	return (struct bl_ref){.key = &call->key,
 	                       .owner = call->owner_full,
 	                       .fence = h->fence,
-	                       .bell = call->client->bells ? call->bell : NULL};
+	                       .bell = call->client->bells ? bl_call_bell(call) : NULL};
 }
 
 /* No hold: UINT64_MAX, because a row may have fence 0. */

@@ -70,7 +70,7 @@ int64_t bl_hold_rest_us(const struct bl_hold *h); /* how long to rest after it b
 /* The lease, in ms, to write when one of lease_ms begins anew: it must not shorten the rest. See
  * bl_request_row_ms(). */
 uint32_t bl_hold_row_ms(const struct bl_hold *h, uint32_t lease_ms);
-struct bl_ref bl_hold_ref(const struct bl_call *call, const struct bl_hold *h);
+struct bl_ref bl_hold_ref(struct bl_call *call, const struct bl_hold *h);
 
 /* Did its acquisition end without a known outcome? Then a row may be there. */
 static inline bool bl_hold_unknown(const struct bl_hold *h)

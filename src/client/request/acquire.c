@@ -169,7 +169,7 @@ static void aim(struct bl_acquisition *a, struct bl_member *m)
 	m->call.key.slot = a->request->flags & BIZLOCK_SHARED ? BL_SLOT_ANY : 0;
 	m->hold->key.slot = m->call.key.slot;
 	m->hold->promised = a->contest.op != NULL;
-	m->goal = (struct bl_goal){.key = &m->call.key, .bell = m->call.bell};
+	m->goal = (struct bl_goal){.key = &m->call.key, .bell = bl_call_bell(&m->call)};
 	a->contest.members[a->contest.n] = m;
 	a->contest.goals[a->contest.n++] = &m->goal;
 }

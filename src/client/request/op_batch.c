@@ -35,10 +35,10 @@ static void go_alone(struct op_batch *batch, struct bl_op *op)
 
 /* ---- together ------------------------------------------------------------------------------ */
 
-static struct bl_job release_job(const struct bl_op *op)
+static struct bl_job release_job(struct bl_op *op)
 {
 	return (struct bl_job){.entry = {.hold = bl_hold_ref(&op->members->call, op->members->hold),
-	                                 .bell = op->members->call.bell}};
+	                                 .bell = bl_call_bell(&op->members->call)}};
 }
 
 /* Requests that have won are answered first, because their leases run while the others send.

@@ -12,24 +12,39 @@
  * as lost. */
 #define LATE_MS 100
 
-/* Each part is hashed with its NUL, so that "ab", "c" and "a", "bc" differ. */
-struct bl_hash bl_bell_seed(const char *database, const char *table)
-{
-	struct bl_hash h = bl_hash_start();
+/* Bytes of the hash that a name has, as hexadecimal digits. Should two keys ever share a doorbell,
+ * that costs order and wake-ups, never exclusion. */
+#define HASH_BYTES 16
 
-	bl_hash_add(&h, database, strlen(database) + 1);
-	bl_hash_add(&h, table, strlen(table) + 1);
+/* Each part is hashed with its NUL, so that "ab", "c" and "a", "bc" differ. */
+struct bl_sha256 bl_bell_seed(const char *database, const char *prefix)
+{
+	struct bl_sha256 h;
+
+	bl_sha256_start(&h);
+	bl_sha256_add(&h, database, strlen(database) + 1);
+	bl_sha256_add(&h, prefix, strlen(prefix));
+	bl_sha256_add(&h, "biz_lock", sizeof("biz_lock"));
 	return h;
 }
 
-void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key)
+/* SQL computes the same name: see sql/routines.sql. */
+void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_sha256 seed, const struct bl_key *key)
 {
 	static const char prefix[8] = {'b', 'i', 'z', 'l', 'o', 'c', 'k', ':'};
+	static const char digits[] = "0123456789abcdef";
+	unsigned char hash[BL_SHA256_BYTES];
 
-	bl_hash_add(&seed, key->type, key->type_len + 1u);
-	bl_hash_add(&seed, key->id, key->id_len + 1u);
+	bl_sha256_add(&seed, key->type, key->type_len + 1u);
+	bl_sha256_add(&seed, key->id, key->id_len + 1u);
+	bl_sha256_end(&seed, hash);
 	memcpy(ret, prefix, sizeof(prefix));
-	bl_hash_hex(&seed, ret + sizeof(prefix));
+	ret += sizeof(prefix);
+	for (unsigned i = 0; i < HASH_BYTES; i++) {
+		*ret++ = digits[hash[i] >> 4];
+		*ret++ = digits[hash[i] & 15];
+	}
+	*ret = '\0';
 }
 
 static int read_ring(struct bl_session *s, enum bl_heard *ret, struct bl_err *err)

@@ -2,14 +2,14 @@
 #ifndef BL_STORE_BELL_BELL_H
 #define BL_STORE_BELL_BELL_H
 
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "store/session/session.h"
 
-/* The hash from which all doorbell names of a client start. table: as in bl_sql. */
-struct bl_hash bl_bell_seed(const char *database, const char *table);
+/* The hash from which all doorbell names of a client start. prefix: of the tables' names. */
+struct bl_sha256 bl_bell_seed(const char *database, const char *prefix);
 
 /* The name has a fixed length whatever the key is. */
-void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_hash seed, const struct bl_key *key);
+void bl_bell_name(char ret[BL_BELL_MAX + 1], struct bl_sha256 seed, const struct bl_key *key);
 
 enum bl_heard {
 	BL_HEARD_RING, /* the bell is ours now */
