@@ -157,6 +157,15 @@ test_a_client_that_verifies_tells_it_nothing() {
 	done
 }
 
+# A password that no hash protects goes by TLS. Connector/C 3.4.10 wants to know the server, too.
+hears_it_or_is_not_trusted() {
+	if [[ $(<"$err") == *'Failed to verify the server certificate'* ]]; then
+		gets_no_password
+	else
+		heard "^answer .*$PASSWORD" || fail "it heard: $(cat "$rogue/heard")"
+	fi
+}
+
 # Without TLS nothing is sent; a message points at the option.
 test_an_added_plugin_is_used_with_tls_alone() {
 	start_rogue mysql_clear_password
@@ -165,11 +174,11 @@ test_an_added_plugin_is_used_with_tls_alone() {
 	gets_nothing
 	start_rogue mysql_clear_password --tls
 	ask
-	heard "^answer .*$PASSWORD" || fail "it heard: $(cat "$rogue/heard")"
+	hears_it_or_is_not_trusted
 	unset BIZLOCK_AUTH_PLUGINS
 	ask
 	gets_no_password
-	expect_err auth_plugins
+	expect_err "auth_plugins|Failed to verify the server certificate"
 }
 
 # Servers of MySQL ask for it, and whoever asks for TLS without a CA trusts any certificate. A second
@@ -179,7 +188,7 @@ test_the_plugin_of_mysql_is_used_with_tls() {
 	start_rogue caching_sha2_password --greet --tls
 	for mode in preferred required; do
 		ask --ssl-mode="$mode"
-		heard "^answer .*$PASSWORD" || fail "it heard: $(cat "$rogue/heard")"
+		hears_it_or_is_not_trusted
 		[[ $(grep -c '^login' "$rogue/heard") == 1 ]] || fail "it heard: $(cat "$rogue/heard")"
 	done
 }

@@ -119,7 +119,7 @@ Test(asking_many, fences_that_come_late_are_drawn_again_together)
 {
 	enum { SOME = 256 };
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, NULL);
+	bizlock *b = client_through(p, OPTIONS("combine", "on"));
 	unsigned before;
 
 	works(b);

@@ -51,7 +51,7 @@ Test(asking_sets, they_cost_a_few_packets)
 	enum { KEYS = 100 };
 	static struct ask_all a;
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
-	bizlock *b = client_through(p, NULL);
+	bizlock *b = client_through(p, OPTIONS("combine", "on"));
 	unsigned before;
 
 	keyset_make(&a.keys, KEYS, "k");
