@@ -338,8 +338,15 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate(bizlock *);
 
 /* ---- the lease lock ----------------------------------------------------- */
 
-/* Takes `key` for its owner, or one level deeper if that owner has it already. opts NULL: wait for
- * ever, default lease. ret may be NULL.
+/* Takes `key` for its owner, or one level deeper if that owner has it already. opts NULL: the
+ * calling thread, default lease, and a wait FOR EVER. A caller that wants to try once says so:
+ *
+ *     bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+ *
+ *     opts.wait_ms = 0;
+ *     rc = bizlock_acquire(lock, key, &opts, NULL); // BIZLOCK_BUSY: somebody else has it
+ *
+ * ret may be NULL.
  *
  * First acquisition: a new fence. Re-entry: the same fence, depth + 1, the lease starts anew unless
  * the rest of it is longer. For the whole hold: it is renewed if any level asks for that; the
@@ -400,8 +407,22 @@ BIZLOCK_API int64_t bizlock_left_ms(bizlock *, bizlock_key, const char *owner);
  * fenced. After a failure the client tries again until the lease is over. NOT_OWNER, LOST. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_last_renewal(bizlock *, bizlock_key, const char *owner);
 
+/* What bizlock_acquire() would have told of this hold now: fence, depth, the length of its lease,
+ * slot; flags are 0. Makes no round trip. ret: its size is set by the caller, as by
+ * BIZLOCK_GRANT_INIT. NOT_OWNER; LOST: also if the lease is over by the local clock; INVALID,
+ * MISUSE. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_held(bizlock *, bizlock_key, const char *owner,
+                                                bizlock_grant *ret);
+
 /* Asks the server whether the hold stands. OK, NOT_OWNER, LOST, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const char *owner);
+
+/* The same for any client that was told the key and the fence, such as one of a forked child, or of
+ * a program that carries out the holder's work. OK: whoever was granted this fence holds the lock,
+ * exclusively or shared, or has exported it. The answer is true for the moment in which the server
+ * gave it; for a transaction there is bizlock_tx_verify_fence(). LOST: the hold is over, or there
+ * was none; the message names the present holder. CONN, DB, TIMEOUT, NOMEM, INVALID, MISUSE. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify_fence(bizlock *, bizlock_key, uint64_t fence);
 
 /* Calls fn(arg, key, fence) once for each hold that is lost, of any owner: as soon as its lease is
  * over by the local clock, the server says that it is, or the thread that holds it has ended. A
@@ -416,6 +437,19 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify(bizlock *, bizlock_key, const 
  * was set is reported to the next fn, unless it was released since. */
 BIZLOCK_API int bizlock_on_lost(bizlock *, void (*fn)(void *arg, bizlock_key, uint64_t fence),
                                 void *arg);
+
+/* A hold that was lost. Valid during the call. */
+typedef struct bizlock_loss {
+	size_t size; /* set by the library */
+	bizlock_key key;
+	const char *owner; /* its name, as it was passed in, to release by; NULL: a thread */
+	uint64_t thread;   /* the number of that thread, as of gettid(2); 0: the owner is named */
+	uint64_t fence;
+} bizlock_loss;
+
+/* bizlock_on_lost() for a function that is told who has lost the hold. A client has one function:
+ * this call replaces that of bizlock_on_lost(), and the other way round. */
+BIZLOCK_API int bizlock_on_loss(bizlock *, void (*fn)(void *arg, const bizlock_loss *), void *arg);
 
 /* Hands a held lock, with its fence and depth, to another process or client. Writes to ret a text
  * for bizlock_import(): NUL-terminated, up to BIZLOCK_EXPORT_MAX bytes, printable ASCII without

@@ -1,6 +1,6 @@
 /* bizlock inside your own transactions, on your own connection: row locks, and commits that
  * only the holder of a lock can make. The connection leads to the same server, by the same
- * connector, as bizlock's. The rules of bizlock.h hold here too.
+ * connector, as bizlock's: bizlock_connect() makes one. The rules of bizlock.h hold here too.
  *
  *
  * WHICH OF THE THREE
@@ -51,6 +51,28 @@
 extern "C" {
 #endif
 
+/* Connects tx, a handle of mysql_init() that was not connected yet, to the server that has the
+ * locks, as this client connects: host, port or socket, user, password, TLS, database. Of several
+ * hosts it is the one that takes writes now.
+ *
+ *     tx = mysql_init(NULL);
+ *     rc = tx ? bizlock_connect(lock, tx) : BIZLOCK_NOMEM;
+ *     // ... transactions. When the connection is lost, after a failover for example:
+ *     mysql_close(tx); // and begin again
+ *
+ * tx belongs to the caller, as if mysql_real_connect() had connected it: no setting of bizlock's is
+ * in its session, autocommit is what the server has, a packet holds one statement, and no other
+ * program that is started inherits it. Its character set is utf8mb4. What mysql_options() has set
+ * before stays set, except TLS, plugins and character set. Without timeouts of its own tx has the
+ * client's: each read and write takes io_timeout_ms at most, so a program whose statements run
+ * longer sets MYSQL_OPT_READ_TIMEOUT. The client keeps no hold of tx, and closes before or after
+ * it.
+ *
+ * MISUSE: tx is or was connected, or the client is not open. After any other error tx leads
+ * nowhere: mysql_close() it, and try again with a new handle. CONN: no server, or another one than
+ * that of the locks answers at the address; DB, INVALID, NOMEM. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_connect(bizlock *, MYSQL *tx);
+
 /* Flags of bizlock_row_lock(). */
 #define BIZLOCK_ROW_WAIT 1u /* wait, as long as tx's innodb_lock_wait_timeout says */
 #define BIZLOCK_ROW_SKIP                                                                           \
@@ -75,6 +97,14 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_row_lock(bizlock *, bizlock_key, MYSQ
  * INVALID, MISUSE, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const char *owner,
                                                  MYSQL *tx);
+
+/* bizlock_fence() by the fence that the holder was granted, for transactions of others that work
+ * for it: a forked child, a thread with a client of its own, another program. Any open client of
+ * the same tables will do. OK: until the transaction ends nobody can take the lock over, so COMMIT
+ * is the holder's. LOST: nobody holds the lock with this fence, or it went to another owner just
+ * now; roll back. STALE, INVALID, MISUSE, CONN, DB, TIMEOUT, NOMEM. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_tx_verify_fence(bizlock *, bizlock_key, uint64_t fence,
+                                                           MYSQL *tx);
 
 /* bizlock_fence(), then COMMIT; in one packet when tx was connected with
  * CLIENT_MULTI_STATEMENTS. Afterwards no transaction is open, and the connection is open, whatever

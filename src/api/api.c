@@ -10,6 +10,7 @@
 #include "client/giveback/release.h"
 #include "client/request/acquire.h"
 #include "client/request/renew.h"
+#include "client/request/verify.h"
 #include "client/sources.h"
 
 int bizlock_new(bizlock **ret)
@@ -167,6 +168,32 @@ int bizlock_verify(bizlock *b, bizlock_key key, const char *owner)
 	return rc == BIZLOCK_OK ? bl_door_called(&call, "verify", bl_client_verify(&call)) : rc;
 }
 
+int bizlock_verify_fence(bizlock *b, bizlock_key key, uint64_t fence)
+{
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, NULL, "verify_fence");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_called(&call, "verify_fence", bl_client_verify_fence(&call, fence));
+}
+
+int bizlock_held(bizlock *b, bizlock_key key, const char *owner, bizlock_grant *ret)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, owner, "held");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	rc = bl_args_grant(ret, call.err);
+	if (rc == BIZLOCK_OK)
+		rc = bl_client_held(&call, &grant);
+	if (rc == BIZLOCK_OK)
+		bl_args_give(ret, &grant, sizeof(grant));
+	return bl_door_called(&call, "held", rc);
+}
+
 int bizlock_last_renewal(bizlock *b, bizlock_key key, const char *owner)
 {
 	struct bl_call call;
@@ -227,15 +254,25 @@ int bizlock_look(bizlock *b, bizlock_key key, int (*fn)(void *arg, const bizlock
 	return bl_door_out(b, "look", &mine, bl_client_look(b, &checked, NULL, fn, arg, &mine));
 }
 
-int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
+static int tell_losses_to(bizlock *b, const char *what, struct bl_listener listener)
 {
 	struct bl_err *err = bl_door_error();
-	int rc = bl_door_visit(b, "on_lost", err, BIZLOCK_OK);
+	int rc = bl_door_visit(b, what, err, BIZLOCK_OK);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	bl_client_on_lost(b, fn, arg);
-	return bl_door_out(b, "on_lost", err, rc);
+	bl_client_on_lost(b, listener);
+	return bl_door_out(b, what, err, rc);
+}
+
+int bizlock_on_lost(bizlock *b, void (*fn)(void *arg, bizlock_key key, uint64_t fence), void *arg)
+{
+	return tell_losses_to(b, "on_lost", (struct bl_listener){.lost = fn, .arg = arg});
+}
+
+int bizlock_on_loss(bizlock *b, void (*fn)(void *arg, const bizlock_loss *loss), void *arg)
+{
+	return tell_losses_to(b, "on_loss", (struct bl_listener){.loss = fn, .arg = arg});
 }
 
 void bizlock_interrupt(bizlock *b)

@@ -4,6 +4,15 @@
 #include "api/door.h"
 #include "client/request/in_tx.h"
 
+int bizlock_connect(bizlock *b, MYSQL *tx)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_in(b, "connect", err, BIZLOCK_OK);
+
+	return rc == BIZLOCK_OK ? bl_door_out(b, "connect", err, bl_client_tx_connect(b, tx, err))
+	                        : rc;
+}
+
 int bizlock_row_lock(bizlock *b, bizlock_key key, MYSQL *tx, uint32_t flags)
 {
 	struct bl_call call;
@@ -40,4 +49,15 @@ int bizlock_commit(bizlock *b, bizlock_key key, const char *owner, MYSQL *tx)
 
 	return rc == BIZLOCK_OK ? bl_door_called(&call, "commit", bl_client_tx_commit(&call, tx))
 	                        : rc;
+}
+
+int bizlock_tx_verify_fence(bizlock *b, bizlock_key key, uint64_t fence, MYSQL *tx)
+{
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, NULL, "tx_verify_fence");
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_called(&call, "tx_verify_fence",
+	                      bl_client_tx_verify_fence(&call, fence, tx));
 }

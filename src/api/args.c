@@ -120,6 +120,13 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	                               : rc;
 }
 
+int bl_args_grant(const bizlock_grant *ret, struct bl_err *err)
+{
+	int rc = bl_args_given(ret, "ret", err);
+
+	return rc == BIZLOCK_OK ? check_size("bizlock_grant", ret->size, sizeof(*ret), err) : rc;
+}
+
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
 {
 	int rc = bl_args_given(ret, "ret", err);

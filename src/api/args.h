@@ -20,6 +20,7 @@ int bl_args_given(bool given, const char *name, struct bl_err *err);
 int bl_args_lease(uint32_t lease_ms, struct bl_err *err);
 
 /* ret: the caller has set its size. */
+int bl_args_grant(const bizlock_grant *ret, struct bl_err *err);
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 
 /* As bl_args_acquire(), for the reaper. */

@@ -219,10 +219,10 @@ void bl_client_stop(struct bizlock *b, bool on)
 		bl_client_interrupt(b);
 }
 
-void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg)
+void bl_client_on_lost(struct bizlock *b, struct bl_listener listener)
 {
 	bl_lock(b);
-	bl_loss_tell_to(b, fn, arg);
+	bl_loss_tell_to(b, listener);
 	if (b->state == BL_CLIENT_OPEN) /* before that, the loss watch belongs to open */
 		bl_worker_by(&b->loss_watch.worker, 0); /* tells earlier losses */
 	bl_unlock(b);

@@ -22,7 +22,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked);
 void bl_client_interrupt(struct bizlock *b); /* async-signal-safe */
 void bl_client_stop(struct bizlock *b,
                     bool on); /* interrupts; while on, new calls begin interrupted */
-void bl_client_on_lost(struct bizlock *b, bl_lost_fn *fn, void *arg);
+void bl_client_on_lost(struct bizlock *b, struct bl_listener listener);
 void bl_client_numbers(struct bizlock *b, bizlock_numbers *ret);
 
 #endif

@@ -77,7 +77,7 @@ void bl_hold_remove(struct bizlock *b, struct bl_hold *h)
 	h->gone = true;
 	if (!h->untold)
 		bl_hold_free(h);
-	else if (!b->loss_watch.fn)
+	else if (!bl_listener_is_set(&b->loss_watch.listener))
 		bl_loss_forget(b, h);
 	b->pool.reserve &= b->held.count > 0;
 	pthread_cond_broadcast(&b->changed);
@@ -91,7 +91,7 @@ void bl_hold_orphan(struct bizlock *b, struct bl_hold *h, bool unsure)
 	bl_held_contends(&b->held, h);
 	h->due = 0;
 	h->unsure = unsure;
-	if (!b->loss_watch.fn)
+	if (!bl_listener_is_set(&b->loss_watch.listener))
 		bl_loss_forget(b, h); /* a later function is not told of ended holds */
 	bl_queue_wake_first(&b->queues, &h->key);
 	bl_worker_by(&b->janitor.worker, 0);

@@ -1,5 +1,6 @@
 /* What happens to a hold when its lease or its thread ends: it is lost, the user is told, and holds
  * of an ended thread go to the janitor. */
+#include <stdlib.h>
 #include <sys/eventfd.h>
 
 #include "base/thread.h"
@@ -19,7 +20,8 @@ static bl_time look_at_hold(struct bizlock *b, struct bl_hold *h, bl_time now)
 		bl_hold_lose(b, h, BL_LOSS_OVER);
 	else if (h->state == BL_HOLD_HELD && ended)
 		bl_hold_lose(b, h, BL_LOSS_THREAD);
-	if (h->state == BL_HOLD_LOST && ended && !h->busy && !(h->untold && b->loss_watch.fn))
+	if (h->state == BL_HOLD_LOST && ended && !h->busy &&
+	    !(h->untold && bl_listener_is_set(&b->loss_watch.listener)))
 		bl_hold_orphan(b, h, false); /* nobody is left to give it back */
 	if (h->state == BL_HOLD_HELD && !h->thread)
 		return h->expires;
@@ -56,20 +58,37 @@ void bl_loss_forget(struct bizlock *b, struct bl_hold *h)
 		bl_hold_free(h);
 }
 
-void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg)
+void bl_loss_tell_to(struct bizlock *b, struct bl_listener listener)
 {
 	struct bl_loss_watch *w = &b->loss_watch;
-	struct bl_link *next;
+	struct bl_link *next, *first = bl_listener_is_set(&listener) ? NULL : w->untold.first;
 
-	for (struct bl_link *at = fn ? NULL : w->untold.first; at; at = next) {
+	for (struct bl_link *at = first; at; at = next) {
 		struct bl_hold *h = BL_LISTED(at, struct bl_hold, loss);
 
 		next = at->next;
 		if (h->gone || h->state == BL_HOLD_ORPHAN)
 			bl_loss_forget(b, h);
 	}
-	w->fn = fn;
-	w->arg = arg;
+	w->listener = listener;
+}
+
+/* With the mutex free. */
+static void tell(const struct bl_listener *to, const struct bl_key *key,
+                 const struct bl_owner *owner, uint64_t fence)
+{
+	bizlock_loss loss = {
+	        .size = sizeof(loss),
+	        .key = {key->type, key->id},
+	        .owner = owner->thread ? NULL : owner->name,
+	        .thread = owner->thread ? strtoull(owner->name, NULL, 10) : 0,
+	        .fence = fence,
+	};
+
+	if (to->loss)
+		to->loss(to->arg, &loss);
+	else
+		to->lost(to->arg, loss.key, loss.fence);
 }
 
 /* The line may have changed after each call, because the mutex was free. Returns how many calls. */
@@ -81,16 +100,16 @@ static unsigned tell_each(struct bizlock *b)
 	if (w->telling)
 		return calls;
 	w->telling = true;
-	for (; w->fn && w->untold.first; calls++) {
+	for (; bl_listener_is_set(&w->listener) && w->untold.first; calls++) {
 		struct bl_hold *h = BL_LISTED(w->untold.first, struct bl_hold, loss);
-		bl_lost_fn *fn = w->fn;
-		void *arg = w->arg;
+		struct bl_listener listener = w->listener;
 		struct bl_key key = h->key;
+		struct bl_owner owner = h->owner;
 		uint64_t fence = h->fence;
 
 		bl_loss_forget(b, h);
 		bl_unlock(b);
-		fn(arg, (bizlock_key){key.type, key.id}, fence);
+		tell(&listener, &key, &owner, fence);
 		bl_lock(b);
 	}
 	w->telling = false;
@@ -192,7 +211,7 @@ static void tell_all(struct bizlock *b)
 	struct bl_loss_watch *w = &b->loss_watch;
 	struct bl_err ignored;
 
-	if (!w->fn || !w->untold.first)
+	if (!bl_listener_is_set(&w->listener) || !w->untold.first)
 		return;
 	if (w->fd >= 0) {
 		w->due = true;

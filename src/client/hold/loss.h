@@ -8,15 +8,24 @@
 #include "base/worker.h"
 #include "core/held.h"
 
-typedef void bl_lost_fn(void *arg, bizlock_key key, uint64_t fence);
+/* The function that is told of losses: one of the two, or neither. */
+struct bl_listener {
+	void (*lost)(void *arg, bizlock_key key, uint64_t fence); /* of bizlock_on_lost() */
+	void (*loss)(void *arg, const bizlock_loss *loss);        /* of bizlock_on_loss() */
+	void *arg;
+};
+
+static inline bool bl_listener_is_set(const struct bl_listener *l)
+{
+	return l->lost || l->loss;
+}
 
 struct bl_loss_watch { /* guarded by the client's mutex */
 	struct bl_worker worker;
 	struct bl_worker stand_in; /* cuts off while `worker` is in the user's function */
 	bl_time cut_at;            /* closing: connections that are still lent then are cut off */
 	struct bl_list untold;     /* lost holds, in order */
-	bl_lost_fn *fn;
-	void *arg;
+	struct bl_listener listener;
 
 	int fd;       /* readable: there is something to dispatch; -1: the loss watch tells */
 	bool asked;   /* fd is readable */
@@ -29,9 +38,9 @@ struct bl_loss_watch { /* guarded by the client's mutex */
 void bl_loss_note(struct bizlock *b, struct bl_hold *h);
 void bl_loss_forget(struct bizlock *b, struct bl_hold *h);
 
-/* Losses are told to fn from here on. fn NULL: to nobody, and untold losses of holds that have
- * ended are dropped. */
-void bl_loss_tell_to(struct bizlock *b, bl_lost_fn *fn, void *arg);
+/* Losses are told to the listener from here on. None: untold losses of holds that have ended are
+ * dropped. */
+void bl_loss_tell_to(struct bizlock *b, struct bl_listener listener);
 
 int bl_loss_watch_start(struct bizlock *b, struct bl_err *err); /* NOMEM */
 void bl_loss_watch_stop(struct bizlock *b); /* mutex free; takes a stopped one */

@@ -2,6 +2,8 @@
 
 #include "client/conn/retry.h"
 #include "client/hold/hold.h"
+#include "client/request/verify.h"
+#include "store/tx/tx_connect.h"
 
 static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 {
@@ -10,6 +12,11 @@ static struct bl_tx tx_of(const struct bl_call *call, MYSQL *mysql)
 
 	bl_failover_server(call->client->failover, tx.identity);
 	return tx;
+}
+
+int bl_client_tx_connect(struct bizlock *b, MYSQL *mysql, struct bl_err *err)
+{
+	return bl_tx_connect(b->failover, mysql, err);
 }
 
 /* stays: the row stays locked when the call has returned. */
@@ -57,6 +64,13 @@ static int lose(struct bl_call *call, uint64_t fence)
 	                  "be committed");
 }
 
+static int refuse_stale(struct bl_call *call)
+{
+	return bl_err_set(call->err, BIZLOCK_STALE,
+	                  "the transaction has read before the lock was acquired, and may undo "
+	                  "what was written since: acquire, then begin");
+}
+
 /* The call's answer, by that of the server. */
 static int judge(struct bl_call *call, const struct bl_ref *ref, enum bl_fenced fenced)
 {
@@ -64,9 +78,7 @@ static int judge(struct bl_call *call, const struct bl_ref *ref, enum bl_fenced 
 	case BL_FENCED:
 		return BIZLOCK_OK;
 	case BL_FENCED_STALE:
-		return bl_err_set(call->err, BIZLOCK_STALE,
-		                  "the transaction has read before the lock was acquired, and may "
-		                  "undo what was written since: acquire, then begin");
+		return refuse_stale(call);
 	default:
 		return lose(call, ref->fence);
 	}
@@ -101,6 +113,43 @@ int bl_client_tx_commit(struct bl_call *call, MYSQL *mysql)
 		return bl_tx_rollback(&tx, rc, call->err);
 	rc = bl_tx_commit(&tx, ref, &fenced, call->err);
 	return rc == BIZLOCK_OK ? judge(call, &ref, fenced) : rc;
+}
+
+/* Finds whose hold it is. If it is this client's own, its renewals will find the row locked. */
+static int find_holder(struct bl_call *call, uint64_t fence, struct bl_row *ret)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	rc = bl_verify_find(call, fence, ret);
+	h = rc == BIZLOCK_OK ? bl_held_with_fence(&b->held, &call->key, fence) : NULL;
+	if (h)
+		note_fence(call, h, true);
+	bl_unlock(b);
+	return rc;
+}
+
+int bl_client_tx_verify_fence(struct bl_call *call, uint64_t fence, MYSQL *mysql)
+{
+	struct bl_tx tx = tx_of(call, mysql);
+	enum bl_fenced fenced = BL_FENCED_NOT;
+	struct bl_row row;
+	int rc = bl_tx_check(mysql, call->err);
+
+	if (rc == BIZLOCK_OK)
+		rc = find_holder(call, fence, &row);
+	if (rc == BIZLOCK_OK)
+		rc = bl_tx_fence(
+		        &tx, (struct bl_ref){.key = &call->key, .owner = row.owner, .fence = fence},
+		        &fenced, call->err);
+	if (rc != BIZLOCK_OK || fenced == BL_FENCED)
+		return rc;
+	if (fenced == BL_FENCED_STALE)
+		return refuse_stale(call);
+	return bl_err_set(call->err, BIZLOCK_LOST,
+	                  "its hold has ended: the transaction must not be committed");
 }
 
 struct row {

@@ -78,41 +78,6 @@ int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms)
 	return rc;
 }
 
-struct search {
-	struct bl_ref ref;
-	struct bl_row row;
-};
-
-static int find_row(struct bl_session *s, void *arg, struct bl_err *err)
-{
-	struct search *f = arg;
-
-	return bl_lock_find(s, f->ref.key, f->ref.fence, &f->row, err);
-}
-
-static int verify_hold(struct bl_call *call, struct bl_hold *h)
-{
-	bl_time sent = bl_now(), before = h->expires;
-	struct search f = {.ref = bl_hold_ref(call, h)};
-	const struct bl_row *row = &f.row;
-	int rc;
-
-	if (h->state != BL_HOLD_HELD)
-		return bl_hold_lost(call, h);
-	bl_hold_let_renew(call->client, h);
-	rc = bl_read(call, find_row, &f);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	if (h->state != BL_HOLD_HELD || !row->found || row->fence != h->fence || row->left_us <= 0)
-		return bl_hold_lost(call, h);
-	if (h->expires == before) { /* else a renewal knows better by now */
-		h->expires = bl_lease_end(sent, bl_hold_sure_us(call->client, h, row->left_us));
-		h->expires = bl_earlier(h->expires, h->until);
-		bl_worker_by(&call->client->loss_watch.worker, h->expires);
-	}
-	return rc;
-}
-
 int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 {
 	struct bizlock *b = call->client;
@@ -131,22 +96,6 @@ int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 	return rc;
 }
 
-int bl_client_verify(struct bl_call *call)
-{
-	struct bizlock *b = call->client;
-	struct bl_hold *h;
-	int rc;
-
-	bl_lock(b);
-	h = bl_hold_begin_held(call, &rc);
-	if (h) {
-		rc = verify_hold(call, h);
-		bl_hold_done(b, h);
-	}
-	bl_unlock(b);
-	return rc;
-}
-
 int bl_client_last_renewal(struct bl_call *call)
 {
 	struct bizlock *b = call->client;
@@ -156,6 +105,27 @@ int bl_client_last_renewal(struct bl_call *call)
 	bl_lock(b);
 	h = bl_held_find(&b->held, &call->key, &call->owner);
 	rc = h && h->state != BL_HOLD_ACQUIRING ? bl_hold_upkeep(call, h) : bl_hold_none(call);
+	bl_unlock(b);
+	return rc;
+}
+
+/* In agreement with left_ms: a lease that is over is told before the loss watch has seen it. */
+int bl_client_held(struct bl_call *call, bizlock_grant *ret)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc = BIZLOCK_OK;
+
+	bl_lock(b);
+	h = bl_held_find(&b->held, &call->key, &call->owner);
+	if (!h || h->state == BL_HOLD_ACQUIRING)
+		rc = bl_hold_none(call);
+	else if (h->state == BL_HOLD_LOST)
+		rc = bl_hold_lost(call, h);
+	else if (bl_hold_left_ms(h) <= 0)
+		rc = bl_err_set(call->err, BIZLOCK_LOST, "the hold is over: its lease has run out");
+	else
+		bl_hold_grant(h, h->lease_ms, false, ret);
 	bl_unlock(b);
 	return rc;
 }

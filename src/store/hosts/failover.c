@@ -212,6 +212,16 @@ int bl_failover_password(struct bl_failover *f, const char *password, struct bl_
 	return BIZLOCK_OK;
 }
 
+struct bl_config bl_failover_config(struct bl_failover *f)
+{
+	struct bl_config now;
+
+	pthread_mutex_lock(&f->mu);
+	now = f->config;
+	pthread_mutex_unlock(&f->mu);
+	return now;
+}
+
 static unsigned count_passwords(struct bl_failover *f)
 {
 	unsigned n;
@@ -341,9 +351,14 @@ bool bl_failover_heard_since(struct bl_failover *f, const struct bl_session *s, 
 	return !t || noted_since(f, &t->heard_at, since);
 }
 
+const struct bl_host *bl_failover_host(const struct bl_failover *f, const struct bl_session *s)
+{
+	return s->host ? s->host : &f->targets[0].host;
+}
+
 const char *bl_failover_name(const struct bl_failover *f, const struct bl_session *s)
 {
-	const struct bl_host *host = s->host ? s->host : &f->targets[0].host;
+	const struct bl_host *host = bl_failover_host(f, s);
 
 	if (s->server[0])
 		return s->server;

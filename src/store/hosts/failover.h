@@ -79,6 +79,12 @@ int bl_failover_connect(struct bl_failover *f, const struct bl_sql *sql, bl_time
 int bl_failover_connect_once(const struct bl_config *config, bool any, struct bl_session *ret,
                              struct bl_err *err);
 
+/* Where the session leads: its host, or the only host. */
+const struct bl_host *bl_failover_host(const struct bl_failover *f, const struct bl_session *s);
+
+/* The options for a connection that is made now. Its texts are the failover's. */
+struct bl_config bl_failover_config(struct bl_failover *f);
+
 /* Sets the password for connections that are made from now on. NULL: none. NOMEM. */
 int bl_failover_password(struct bl_failover *f, const char *password, struct bl_err *err);
 

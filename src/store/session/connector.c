@@ -15,6 +15,17 @@
 /* A packet of the server's may be as long as this. The connectors would take a gigabyte. */
 #define PACKET_MAX (16ul << 20)
 
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+#define PLUGIN_REFUSED CR_PLUGIN_NOT_ALLOWED
+#else
+#define PLUGIN_REFUSED CR_AUTH_PLUGIN_CANNOT_LOAD
+#endif
+
+static bool refused_plugin(MYSQL *mysql)
+{
+	return mysql_errno(mysql) == PLUGIN_REFUSED;
+}
+
 /* A socket on the same machine needs no TLS; both connectors take no host and
  * "localhost" to mean it. */
 static bool over_network(const char *host)
@@ -38,8 +49,6 @@ static bool insists(const struct bl_config *c, const char *host, bool with_tls)
 }
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
-
-#define PLUGIN_REFUSED CR_PLUGIN_NOT_ALLOWED
 
 /* These plugins never tell the password, whatever the server asks. */
 #define DISCREET "mysql_native_password,client_ed25519,parsec,auth_gssapi_client"
@@ -151,17 +160,16 @@ int bl_connector_check(const struct bl_config *c, const char *host, struct bl_er
 
 /* Connector/C's text for a refused plugin reads the plugin's name from memory that has been
  * freed. */
-const char *bl_connector_error(MYSQL *mysql)
+static const char *error_text(MYSQL *mysql)
 {
-	return bl_connector_refused_plugin(mysql)
+	return refused_plugin(mysql)
 	               ? "the server asks for an authentication plugin that it is not offered"
 	               : mysql_error(mysql);
 }
 
 bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host)
 {
-	return bl_connector_refused_plugin(mysql) && !insists(c, host, false) &&
-	       insists(c, host, true);
+	return refused_plugin(mysql) && !insists(c, host, false) && insists(c, host, true);
 }
 
 /* To see whether an error 65535 is a report of progress, Connector/C looks at the server's version,
@@ -200,8 +208,6 @@ int bl_connector_fd(MYSQL *mysql)
 }
 
 #else
-
-#define PLUGIN_REFUSED CR_AUTH_PLUGIN_CANNOT_LOAD
 
 static bool is_added(const struct bl_config *c, const char *plugin)
 {
@@ -254,7 +260,7 @@ int bl_connector_check(const struct bl_config *c, const char *host, struct bl_er
 	return BIZLOCK_OK;
 }
 
-const char *bl_connector_error(MYSQL *mysql)
+static const char *error_text(MYSQL *mysql)
 {
 	return mysql_error(mysql);
 }
@@ -304,6 +310,13 @@ static unsigned seconds(uint32_t ms)
 	return (ms + 999) / 1000;
 }
 
+static void set_connecting(MYSQL *mysql, const struct bl_config *c, const char *host, bool with_tls)
+{
+	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, BL_CONNECTOR_CHARSET);
+	set_security(mysql, c, host, insists(c, host, with_tls));
+	set_peculiar(mysql, c);
+}
+
 static void init_library(void)
 {
 	mysql_library_init(0, NULL, NULL);
@@ -328,12 +341,32 @@ MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_t
 	mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_s);
 	mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet_max);
-	mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
 	/* A server may ask for any file in the place of a result. */
 	mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &none);
-	set_security(mysql, c, host, insists(c, host, with_tls));
-	set_peculiar(mysql, c);
+	set_connecting(mysql, c, host, with_tls);
 	return mysql;
+}
+
+/* Has the program set no such timeout? */
+static bool is_unset(MYSQL *mysql, enum mysql_option timeout)
+{
+	unsigned s = 0;
+
+	return mysql_get_option(mysql, timeout, &s) != 0 || s == 0;
+}
+
+void bl_connector_prepare(MYSQL *mysql, const struct bl_config *c, const char *host, bool with_tls)
+{
+	unsigned connect_s = seconds(c->connect_timeout_ms);
+	unsigned io_s = seconds(c->io_timeout_ms);
+
+	if (is_unset(mysql, MYSQL_OPT_CONNECT_TIMEOUT))
+		mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
+	if (is_unset(mysql, MYSQL_OPT_READ_TIMEOUT))
+		mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io_s);
+	if (is_unset(mysql, MYSQL_OPT_WRITE_TIMEOUT))
+		mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io_s);
+	set_connecting(mysql, c, host, with_tls);
 }
 
 bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host, unsigned port,
@@ -374,14 +407,36 @@ bool bl_connector_cut(MYSQL *mysql)
 	return true;
 }
 
-bool bl_connector_refused_plugin(MYSQL *mysql)
+bool bl_connector_has_tls(MYSQL *mysql)
 {
-	return mysql_errno(mysql) == PLUGIN_REFUSED;
+	return mysql_get_ssl_cipher(mysql) != NULL;
+}
+
+/* Both connectors clear the text when connecting fails, and keep it when a connection is lost. */
+bool bl_connector_was_used(MYSQL *mysql)
+{
+	return mysql_get_host_info(mysql) != NULL;
+}
+
+static int refuse(MYSQL *mysql, struct bl_err *err)
+{
+	/* No native number: a native number counts as a statement that was sent. */
+	bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)%s", error_text(mysql), mysql_errno(mysql),
+	           refused_plugin(mysql) ? "; see the options auth_plugins and ssl_mode" : "");
+	err->refused = mysql_errno(mysql);
+	return err->code;
 }
 
 /* By now both connectors have refused a connection that is not encrypted as it should be. If a
  * later version of theirs does not, no statement is sent. */
-bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c)
+int bl_connector_judge(MYSQL *mysql, const struct bl_config *c, bool connected, struct bl_err *err)
 {
-	return c->ssl_mode < BL_SSL_REQUIRED || mysql_get_ssl_cipher(mysql) != NULL;
+	if (!mysql || (!connected && mysql_errno(mysql) == 0))
+		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
+	if (!connected)
+		return refuse(mysql, err);
+	if (c->ssl_mode >= BL_SSL_REQUIRED && !bl_connector_has_tls(mysql))
+		return bl_err_set(err, BIZLOCK_CONN,
+		                  "connect: ssl_mode asks for TLS, the server has none");
+	return BIZLOCK_OK;
 }

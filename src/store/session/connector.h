@@ -8,10 +8,17 @@
 
 #include "core/config.h"
 
+#define BL_CONNECTOR_CHARSET "utf8mb4"
+
 /* A handle with all options set, to be connected to `host` (NULL: the default) by
  * bl_connector_dial() and freed by mysql_close(). with_tls: over a network, with TLS or not at all,
  * even with ssl_mode "preferred". io_ms: for each read and write. NULL: out of memory. */
 MYSQL *bl_connector_new(const struct bl_config *c, const char *host, bool with_tls, uint32_t io_ms);
+
+/* Sets on a handle of the program's what bl_connector_dial() needs to connect it to `host`.
+ * Timeouts that the program has set stay, and so do options that have nothing to do with
+ * connecting. */
+void bl_connector_prepare(MYSQL *mysql, const struct bl_config *c, const char *host, bool with_tls);
 
 /* Connects. A program that this process starts does not inherit the connection: it would keep the
  * session and its doorbells when this process is long dead. */
@@ -22,14 +29,19 @@ bool bl_connector_dial(MYSQL *mysql, const struct bl_config *c, const char *host
  * there. */
 int bl_connector_check(const struct bl_config *c, const char *host, struct bl_err *err);
 
-/* After connecting failed: the message. Did it fail because the server asked for an authentication
+/* After bl_connector_dial() of a handle, or NULL, has answered `connected`: OK if the connection
+ * may be used. CONN, NOMEM. */
+int bl_connector_judge(MYSQL *mysql, const struct bl_config *c, bool connected, struct bl_err *err);
+
+/* After connecting failed: did it fail because the server asked for an authentication
  * plugin that was refused? Would the plugin be allowed with_tls? */
-const char *bl_connector_error(MYSQL *mysql);
-bool bl_connector_refused_plugin(MYSQL *mysql);
 bool bl_connector_needs_tls(MYSQL *mysql, const struct bl_config *c, const char *host);
 
-/* After connecting: does the connection keep what ssl_mode asks for? */
-bool bl_connector_tls_ok(MYSQL *mysql, const struct bl_config *c);
+/* Does the connection have TLS? */
+bool bl_connector_has_tls(MYSQL *mysql);
+
+/* Is the handle connected, or was it, without a mysql_init() since? */
+bool bl_connector_was_used(MYSQL *mysql);
 
 /* Has the last call failed? The number of an error that the server sends may be 0. */
 bool bl_connector_failed(MYSQL *mysql);

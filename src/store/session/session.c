@@ -199,18 +199,6 @@ static int settle(struct bl_session *s, const struct bl_config *c, struct bl_err
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-static int refuse_connection(struct bl_session *s, struct bl_err *err)
-{
-	/* No native number: a native number counts as a statement that was sent. */
-	bl_err_set(err, BIZLOCK_CONN, "connect: %s (%u)%s", bl_connector_error(s->mysql),
-	           mysql_errno(s->mysql),
-	           bl_connector_refused_plugin(s->mysql)
-	                   ? "; see the options auth_plugins and ssl_mode"
-	                   : "");
-	err->refused = mysql_errno(s->mysql);
-	return err->code;
-}
-
 static bool dial_host(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,
                       const char *name, const char *database, bool with_tls)
 {
@@ -235,14 +223,7 @@ static int connect_to(struct bl_session *s, const struct bl_config *c, const str
 		mysql_close(s->mysql);
 		connected = dial_host(s, c, host, name, database, true);
 	}
-	if (!s->mysql || (!connected && mysql_errno(s->mysql) == 0))
-		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
-	if (!connected)
-		return refuse_connection(s, err);
-	if (!bl_connector_tls_ok(s->mysql, c))
-		return bl_err_set(err, BIZLOCK_CONN,
-		                  "connect: ssl_mode asks for TLS, the server has none");
-	return BIZLOCK_OK;
+	return bl_connector_judge(s->mysql, c, connected, err);
 }
 
 typedef int open_fn(struct bl_session *s, const struct bl_config *c, const struct bl_host *host,

@@ -143,8 +143,7 @@ static int tx_done(const struct bl_tx *tx, struct bl_err *err)
 	return fits ? BIZLOCK_OK : tx_refuse(tx, err);
 }
 
-/* No row was found: was it at least the right server? */
-static int ask_server(const struct bl_tx *tx, struct bl_err *err)
+int bl_tx_ask_server(const struct bl_tx *tx, struct bl_err *err)
 {
 	static const char query[] = "SELECT " BL_IDENTITY " LIMIT 1";
 	struct bl_rows *rows;
@@ -182,8 +181,9 @@ static int tx_find(const struct bl_tx *tx, bool *ret_any, bool *ret_flags, unsig
 	bl_rows_free(rows);
 	if (rc == BIZLOCK_OK)
 		rc = check_still_open(tx, err);
+	/* No row was found: was it at least the right server? */
 	if (rc == BIZLOCK_OK && !any)
-		rc = ask_server(tx, err);
+		rc = bl_tx_ask_server(tx, err);
 	*ret_any = any;
 	return rc;
 }

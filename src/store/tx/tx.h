@@ -17,6 +17,9 @@ struct bl_tx {
 /* MISUSE: it cannot be used for this now; the message says why. Sends nothing. */
 int bl_tx_check(MYSQL *mysql, struct bl_err *err);
 
+/* OK if its server is the one that has the locks. MISUSE (another server), CONN, DB. */
+int bl_tx_ask_server(const struct bl_tx *tx, struct bl_err *err);
+
 enum bl_fenced {
 	BL_FENCED_NOT,  /* not held */
 	BL_FENCED,      /* the row is there, its lease is not over, and until the transaction ends
