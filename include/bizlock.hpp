@@ -2,7 +2,7 @@
  * std::chrono, errors as exceptions or as std::error_code. Header only, over bizlock.h. bizlock.h
  * is the manual: what it says of a call holds here too.
  *
- *     bizlock::client locks{{"database", "shop"}, {"lease_ms", "10000"}};
+ *     bizlock::client locks{{"database", "shop"}, {"lease_ms", "10000"}}; // set, and open
  *     bizlock::guard order = locks.acquire({"order", "4711"});
  *
  *     if (bizlock::guard both = locks.try_acquire_for({{"stock", "1"}, {"stock", "2"}},
@@ -49,6 +49,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <new>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -92,28 +93,63 @@ public:
 	}
 };
 
+/* The key of C, from texts of either kind. It holds no copies, so the strings must live until the
+ * call. A string with a NUL inside is no key: a call with it is INVALID. */
+class bizlock::key : public bizlock_key
+{
+public:
+	key(bizlock_key from) noexcept : bizlock_key(from) {}
+	key(const char *biz_type, const char *biz_id) noexcept : bizlock_key{biz_type, biz_id} {}
+	key(const std::string &biz_type, const std::string &biz_id) noexcept
+	    : bizlock_key{text_of(biz_type), text_of(biz_id)}
+	{
+	}
+
+private:
+	/* Cut at the NUL, it would be the key of another lock. */
+	static const char *text_of(const std::string &text) noexcept
+	{
+		return text.find('\0') == std::string::npos ? text.c_str() : nullptr;
+	}
+};
+
 /* The keys of a call: a parameter, not a container, because it holds no copies. {"order", "4711"},
- * a bizlock_key, {{"stock", "1"}, {"stock", "2"}}, or {array, how_many}. */
+ * where either may be a std::string, a bizlock_key, {{"stock", "1"}, {"stock", "2"}}, or
+ * {array, how_many}. */
 class bizlock::keys
 {
 public:
-	keys(bizlock_key key) noexcept : one_(key) {}
-	keys(const char *biz_type, const char *biz_id) noexcept : one_{biz_type, biz_id} {}
-	keys(const bizlock_key *all, std::size_t n) noexcept : one_(), all_(all), size_(all ? n : 0)
+	keys(bizlock_key one) noexcept : one_(one) {}
+	keys(const char *biz_type, const char *biz_id) noexcept : one_(biz_type, biz_id) {}
+	keys(const std::string &biz_type, const std::string &biz_id) noexcept
+	    : one_(biz_type, biz_id)
 	{
 	}
-	keys(std::initializer_list<bizlock_key> all) noexcept : keys(all.begin(), all.size()) {}
+	keys(const bizlock_key *all, std::size_t n) noexcept
+	    : one_(bizlock_key()), all_(all), size_(all ? n : 0)
+	{
+	}
+	keys(std::initializer_list<key> all) noexcept : keys(all.begin(), all.size())
+	{
+		static_assert(sizeof(key) == sizeof(bizlock_key), "C reads the keys as an array");
+	}
 
 	const bizlock_key *data() const noexcept { return all_ ? all_ : &one_; }
 	std::size_t size() const noexcept { return size_; }
 
 private:
-	bizlock_key one_;
+	key one_;
 	const bizlock_key *all_ = nullptr;
 	std::size_t size_ = 1;
 };
 
 /* ---- a client ----------------------------------------------------------- */
+
+/* Chooses the constructor of a client that is not open yet, as std::defer_lock does of a
+ * std::unique_lock: bizlock::client locks{bizlock::defer_open()}. */
+struct bizlock::defer_open {
+	explicit defer_open() = default;
+};
 
 /* Can be moved. The destructor closes the client, which releases what is still held (option
  * release_on_close). */
@@ -124,16 +160,28 @@ public:
 		const char *option, *value; /* of bizlock_set() */
 	};
 
-	/* Not open yet: call set(), and then open(). */
-	client() { check(bizlock_new(&b_), nullptr); }
-	explicit client(std::error_code &ec) noexcept { ec.assign(bizlock_new(&b_), category()); }
-
-	/* Set and opened. The client exists also after an error in ec, for errmsg(). */
-	client(std::initializer_list<setting> all) : client() { check(open_with(all), b_); }
-	client(std::initializer_list<setting> all, std::error_code &ec) noexcept : client(ec)
+	/* Opened, with the options of the environment and of the option files; and with `all`. The
+	 * client exists also after an error in ec, for errmsg(). */
+	client() : client(std::initializer_list<setting>()) {}
+	explicit client(std::error_code &ec) noexcept : client(std::initializer_list<setting>(), ec)
+	{
+	}
+	client(std::initializer_list<setting> all) : client(defer_open())
+	{
+		check(open_with(all), b_);
+	}
+	client(std::initializer_list<setting> all, std::error_code &ec) noexcept
+	    : client(defer_open(), ec)
 	{
 		if (!ec)
 			ec.assign(open_with(all), category());
+	}
+
+	/* Not open yet: call set(), and then open(). */
+	explicit client(defer_open) { check(bizlock_new(&b_), nullptr); }
+	client(defer_open, std::error_code &ec) noexcept
+	{
+		ec.assign(bizlock_new(&b_), category());
 	}
 
 	client(client &&from) noexcept : b_(from.b_), lost_(from.lost_.exchange(nullptr))
@@ -173,7 +221,8 @@ public:
 	/* Calls fn(bizlock_key, std::uint64_t fence) for each hold that is lost, as
 	 * bizlock_on_lost() does: in a thread of the library. Exceptions of fn are swallowed,
 	 * because nobody could catch them. Every fn lives as long as the client, because a call of
-	 * an earlier fn may still be running. */
+	 * an earlier fn may still be running. on_loss() calls fn(const bizlock_loss &), which
+	 * names the owner; a client has one fn, of either kind. */
 	template <class F> void on_lost(F fn)
 	{
 		std::error_code ec;
@@ -183,15 +232,24 @@ public:
 	}
 	template <class F> void on_lost(F fn, std::error_code &ec)
 	{
-		auto *kept = new (std::nothrow) lost_fn_of<F>(std::move(fn));
+		lost_fn_of<F> *kept = keep(std::move(fn), ec);
 
-		ec = BIZLOCK_NOMEM;
-		if (!kept)
-			return;
-		kept->next = lost_;
-		while (!lost_.compare_exchange_weak(kept->next, kept)) {
-		}
-		ec.assign(bizlock_on_lost(b_, lost_fn_of<F>::call, kept), category());
+		if (kept)
+			ec.assign(bizlock_on_lost(b_, lost_fn_of<F>::lost, kept), category());
+	}
+	template <class F> void on_loss(F fn)
+	{
+		std::error_code ec;
+
+		on_loss(std::move(fn), ec);
+		check(ec.value(), b_);
+	}
+	template <class F> void on_loss(F fn, std::error_code &ec)
+	{
+		lost_fn_of<F> *kept = keep(std::move(fn), ec);
+
+		if (kept)
+			ec.assign(bizlock_on_loss(b_, lost_fn_of<F>::loss, kept), category());
 	}
 
 	/* As in C. A signal handler calls bizlock_stop() with a pointer from get(), and has to be
@@ -251,20 +309,41 @@ private:
 	template <class F> struct lost_fn_of final : lost_fn {
 		explicit lost_fn_of(F &&f) : fn(std::move(f)) {}
 
-		static void call(void *arg, bizlock_key key, std::uint64_t fence) noexcept
+		static void lost(void *arg, bizlock_key key, std::uint64_t fence) noexcept
+		{
+			call(arg, key, fence);
+		}
+		static void loss(void *arg, const bizlock_loss *what) noexcept { call(arg, *what); }
+
+		F fn;
+
+	private:
+		template <class... Args> static void call(void *arg, const Args &...args) noexcept
 		{
 #ifdef BIZLOCK_EXCEPTIONS_
 			try {
-				static_cast<lost_fn_of *>(arg)->fn(key, fence);
+				static_cast<lost_fn_of *>(arg)->fn(args...);
 			} catch (...) {
 			}
 #else
-			static_cast<lost_fn_of *>(arg)->fn(key, fence);
+			static_cast<lost_fn_of *>(arg)->fn(args...);
 #endif
 		}
-
-		F fn;
 	};
+
+	/* NULL, and NOMEM in ec: out of memory. */
+	template <class F> lost_fn_of<F> *keep(F fn, std::error_code &ec)
+	{
+		auto *kept = new (std::nothrow) lost_fn_of<F>(std::move(fn));
+
+		ec = BIZLOCK_NOMEM;
+		if (!kept)
+			return nullptr;
+		kept->next = lost_;
+		while (!lost_.compare_exchange_weak(kept->next, kept)) {
+		}
+		return kept;
+	}
 
 	int open_with(std::initializer_list<setting> all) noexcept
 	{

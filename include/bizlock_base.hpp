@@ -19,10 +19,12 @@
 #endif
 
 struct BIZLOCK_API bizlock {
-	class error;    /* the exception */
-	class client;   /* the `bizlock *` of C */
-	class options;  /* of an acquisition */
-	class keys;     /* one key, or several, to acquire */
+	class error;   /* the exception */
+	class client;  /* the `bizlock *` of C */
+	class options; /* of an acquisition */
+	class key;     /* a type and an id, of char * or std::string */
+	class keys;    /* one key, or several, to acquire */
+	struct defer_open;
 	class guard;    /* one lock, or several, acquired */
 	class requests; /* of an event loop: bizlock_async.hpp */
 

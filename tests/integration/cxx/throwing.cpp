@@ -170,7 +170,7 @@ Test(throwing, a_client_that_does_not_open_says_why)
 Test(throwing, a_client_is_set_and_opened_in_steps)
 {
 	std::error_code ec;
-	bizlock::client b(ec);
+	bizlock::client b(bizlock::defer_open(), ec);
 
 	expect_code(OK, ec);
 	expect_throw(MISUSE, "not open", bizlock::guard got = b.acquire({"test", "k"}));
