@@ -3,7 +3,7 @@
  * becomes of the edit? Three rounds: a plain write, which undoes it; a write that
  * is committed by bizlock_commit(); and one that compares fences.
  *
- * The documents are on connections of the program's own, to the same database. */
+ * The documents are in the database of the locks, on connections of the program's own. */
 #define _DEFAULT_SOURCE 1
 #include <bizlock_tx.h>
 #include <errno.h>
@@ -74,30 +74,24 @@ static unsigned long number(const char *what, const char *text, unsigned long mi
 
 /* ---- the database ---------------------------------------------------------------- */
 
-static const char *setting(const char *name)
+/* A client, and a connection to the same server: for each process its own, made after fork(). */
+static struct writer writer_open(void)
 {
-	const char *value = getenv(name);
+	struct writer w = {.db = mysql_init(NULL)};
 
-	return value != NULL && *value != '\0' ? value : NULL;
+	if (bizlock_new(&w.lock) != BIZLOCK_OK || bizlock_open(w.lock) != BIZLOCK_OK)
+		die("%s", bizlock_errmsg(w.lock));
+	if (w.db == NULL)
+		die("out of memory");
+	if (bizlock_connect(w.lock, w.db) != BIZLOCK_OK)
+		die("%s", bizlock_errmsg(w.lock));
+	return w;
 }
 
-/* With CLIENT_MULTI_STATEMENTS bizlock_commit() is one round trip. */
-static MYSQL *db_open(void)
+static void writer_close(struct writer *w)
 {
-	const char *port = setting("BIZLOCK_PORT"), *file = setting("BIZLOCK_DEFAULTS_FILE");
-	MYSQL *db = mysql_init(NULL);
-
-	if (db == NULL)
-		die("out of memory");
-	if (file != NULL)
-		mysql_options(db, MYSQL_READ_DEFAULT_FILE, file);
-	mysql_options(db, MYSQL_READ_DEFAULT_GROUP, "bizlock");
-	if (mysql_real_connect(db, setting("BIZLOCK_HOST"), setting("BIZLOCK_USER"),
-	                       setting("BIZLOCK_PASSWORD"), setting("BIZLOCK_DATABASE"),
-	                       port ? (unsigned)number("BIZLOCK_PORT", port, 1, 65535) : 0,
-	                       setting("BIZLOCK_SOCKET"), CLIENT_MULTI_STATEMENTS) == NULL)
-		die("can not connect: %s", mysql_error(db));
-	return db;
+	bizlock_close(w->lock);
+	mysql_close(w->db);
 }
 
 /* Returns the rows of a SELECT, which the caller frees. */
@@ -130,13 +124,13 @@ static void read_body(MYSQL *db, char body[BODY_MAX])
 
 static void make_document(void)
 {
-	MYSQL *db = db_open();
+	struct writer w = writer_open();
 
-	run_sql(db, "CREATE TABLE IF NOT EXISTS shop_doc (id INT PRIMARY KEY,"
-	            " body VARCHAR(200) NOT NULL, fence BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB");
-	run_sql(db, "DELETE FROM shop_doc");
-	run_sql(db, "INSERT INTO shop_doc VALUES (%d, 'draft', 0)", DOCUMENT);
-	mysql_close(db);
+	run_sql(w.db, "CREATE TABLE IF NOT EXISTS shop_doc (id INT PRIMARY KEY,"
+	              " body VARCHAR(200) NOT NULL, fence BIGINT UNSIGNED NOT NULL) ENGINE=InnoDB");
+	run_sql(w.db, "DELETE FROM shop_doc");
+	run_sql(w.db, "INSERT INTO shop_doc VALUES (%d, 'draft', 0)", DOCUMENT);
+	writer_close(&w);
 }
 
 /* ---- three ways to write ------------------------------------------------------------ */
@@ -159,7 +153,7 @@ static enum verdict write_and_commit(const struct writer *w, const char *body)
 	if (rc == BIZLOCK_OK)
 		return WRITTEN;
 	if (rc != BIZLOCK_LOST)
-		die("commit: %s", bizlock_errmsg(w->lock));
+		die("%s", bizlock_errmsg(w->lock));
 	say("bizlock_commit(): %s", bizlock_strerror(rc));
 	return REFUSED;
 }
@@ -177,6 +171,15 @@ static enum verdict write_if_newest(const struct writer *w, const char *body)
 	return REFUSED;
 }
 
+/* The text may have quotes in it. */
+static enum verdict write_text(const struct writer *w, write_fn *write_body, const char *text)
+{
+	char quoted[4 * BODY_MAX + 1];
+
+	mysql_real_escape_string(w->db, quoted, text, strlen(text));
+	return write_body(w, quoted);
+}
+
 /* ---- two processes -------------------------------------------------------------------- */
 
 /* The lease is renewed while the process runs, and not while it is stopped. */
@@ -185,15 +188,12 @@ static void take_lock(struct writer *w, const char *name)
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
 	bizlock_grant grant = BIZLOCK_GRANT_INIT;
 
-	w->db = db_open();
-	w->lock = NULL;
-	if (bizlock_new(&w->lock) != BIZLOCK_OK || bizlock_open(w->lock) != BIZLOCK_OK)
-		die("open: %s", bizlock_errmsg(w->lock));
+	*w = writer_open();
 	opts.wait_ms = 60000;
 	opts.lease_ms = (uint32_t)lease_ms;
 	opts.note = name;
 	if (bizlock_acquire(w->lock, key, &opts, &grant) != BIZLOCK_OK)
-		die("acquire: %s", bizlock_errmsg(w->lock));
+		die("%s", bizlock_errmsg(w->lock));
 	w->fence = grant.fence;
 	say("%s has the lock%s, fence %" PRIu64, name,
 	    grant.flags & BIZLOCK_TOOK_OVER ? " (taken over)" : "", grant.fence);
@@ -204,9 +204,8 @@ static void give_lock_back(struct writer *w)
 	int rc = bizlock_release(w->lock, key, NULL, NULL);
 
 	if (rc != BIZLOCK_OK && rc != BIZLOCK_LOST)
-		die("release: %s", bizlock_errmsg(w->lock));
-	bizlock_close(w->lock);
-	mysql_close(w->db);
+		die("%s", bizlock_errmsg(w->lock));
+	writer_close(w);
 }
 
 /* Reads, looks at its lock, finds all well, and is stopped there. */
@@ -226,7 +225,7 @@ static _Noreturn void be_holder(write_fn *write_body)
 	if (raise(SIGSTOP) != 0)
 		die("stop: %s", strerror(errno));
 	say("the holder goes on, and writes");
-	verdict = write_body(&w, edited);
+	verdict = write_text(&w, write_body, edited);
 	give_lock_back(&w);
 	_exit((int)verdict);
 }
@@ -240,7 +239,7 @@ static _Noreturn void be_editor(write_fn *write_body)
 	take_lock(&w, "the editor");
 	read_body(w.db, body);
 	snprintf(edited, sizeof(edited), "%.100s, corrected by the editor", body);
-	verdict = write_body(&w, edited);
+	verdict = write_text(&w, write_body, edited);
 	say("the editor %s \"%s\"", verdict == WRITTEN ? "has written" : "may not write", edited);
 	give_lock_back(&w);
 	_exit((int)verdict);
@@ -300,14 +299,14 @@ static bool round_of(const char *title, write_fn *write_body, enum verdict expec
 	char body[BODY_MAX];
 	enum verdict verdict;
 	bool kept;
-	MYSQL *db;
+	struct writer w;
 
 	printf("%s\n", title);
 	make_document();
 	verdict = play(write_body);
-	db = db_open();
-	read_body(db, body);
-	mysql_close(db);
+	w = writer_open();
+	read_body(w.db, body);
+	writer_close(&w);
 	kept = strstr(body, "corrected by the editor") != NULL;
 	say("the document is now \"%s\"", body);
 	printf("  => %s\n\n", kept ? "refused: the correction is there"
@@ -344,7 +343,7 @@ int main(int argc, char **argv)
 	bool good;
 
 	parse_options(argc, argv);
-	if (setting("BIZLOCK_DEFAULTS_FILE") == NULL)
+	if (getenv("BIZLOCK_DEFAULTS_FILE") == NULL)
 		setenv("BIZLOCK_DATABASE", "bizlock_demo", 0);
 	good = round_of("A plain write", write_plainly, WRITTEN);
 	good = round_of("A write committed by bizlock_commit()", write_and_commit, REFUSED) && good;

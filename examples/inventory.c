@@ -4,10 +4,9 @@
  *
  * The shop works on connections of its own; bizlock never touches them. */
 #define _DEFAULT_SOURCE 1
-#include <bizlock.h>
+#include <bizlock_tx.h>
 #include <errno.h>
 #include <getopt.h>
-#include <mysql.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -46,6 +45,11 @@ struct order {
 	unsigned id;
 	int quantity;
 	char sku[16];
+};
+
+struct shop {
+	bizlock *lock;
+	MYSQL *db;
 };
 
 struct run {
@@ -91,27 +95,24 @@ static unsigned long number(const char *what, const char *text, unsigned long ma
 	return value;
 }
 
-static const char *setting(const char *name)
+/* A client, and a connection to the same server: for each process its own, made after fork(). */
+static struct shop shop_open(void)
 {
-	const char *value = getenv(name);
+	struct shop s = {.db = mysql_init(NULL)};
 
-	return value != NULL && *value != '\0' ? value : NULL;
+	if (bizlock_new(&s.lock) != BIZLOCK_OK || bizlock_open(s.lock) != BIZLOCK_OK)
+		die("%s", bizlock_errmsg(s.lock));
+	if (s.db == NULL)
+		die("out of memory");
+	if (bizlock_connect(s.lock, s.db) != BIZLOCK_OK)
+		die("%s", bizlock_errmsg(s.lock));
+	return s;
 }
 
-static MYSQL *shop_open(void)
+static void shop_close(struct shop *s)
 {
-	const char *port = setting("BIZLOCK_PORT");
-	MYSQL *db = mysql_init(NULL);
-
-	if (db == NULL)
-		die("out of memory");
-	mysql_options(db, MYSQL_READ_DEFAULT_GROUP, "bizlock");
-	if (mysql_real_connect(db, setting("BIZLOCK_HOST"), setting("BIZLOCK_USER"),
-	                       setting("BIZLOCK_PASSWORD"), setting("BIZLOCK_DATABASE"),
-	                       port ? (unsigned)number("BIZLOCK_PORT", port, 65535) : 0,
-	                       setting("BIZLOCK_SOCKET"), 0) == NULL)
-		die("can not connect: %s", mysql_error(db));
-	return db;
+	bizlock_close(s->lock);
+	mysql_close(s->db);
 }
 
 /* Returns the rows of a SELECT, which the caller frees. */
@@ -133,30 +134,30 @@ static __attribute__((format(printf, 2, 3))) MYSQL_RES *run_sql(MYSQL *db, const
 
 static void fill_shop(void)
 {
-	MYSQL *db = shop_open();
+	struct shop s = shop_open();
 
-	run_sql(db, "CREATE TABLE IF NOT EXISTS shop_product (sku VARCHAR(16) PRIMARY KEY,"
-	            " name VARCHAR(24) NOT NULL, price DECIMAL(8,2) NOT NULL,"
-	            " initial INT NOT NULL, stock INT) ENGINE=InnoDB");
-	run_sql(db, "CREATE TABLE IF NOT EXISTS shop_sale (order_id INT UNSIGNED PRIMARY KEY,"
-	            " sku VARCHAR(16) NOT NULL, quantity INT NOT NULL) ENGINE=InnoDB");
-	run_sql(db, "DELETE FROM shop_sale");
-	run_sql(db, "DELETE FROM shop_product");
-	run_sql(db, "%s", catalogue);
-	run_sql(db, "UPDATE shop_product SET stock = initial");
-	mysql_close(db);
+	run_sql(s.db, "CREATE TABLE IF NOT EXISTS shop_product (sku VARCHAR(16) PRIMARY KEY,"
+	              " name VARCHAR(24) NOT NULL, price DECIMAL(8,2) NOT NULL,"
+	              " initial INT NOT NULL, stock INT) ENGINE=InnoDB");
+	run_sql(s.db, "CREATE TABLE IF NOT EXISTS shop_sale (order_id INT UNSIGNED PRIMARY KEY,"
+	              " sku VARCHAR(16) NOT NULL, quantity INT NOT NULL) ENGINE=InnoDB");
+	run_sql(s.db, "DELETE FROM shop_sale");
+	run_sql(s.db, "DELETE FROM shop_product");
+	run_sql(s.db, "%s", catalogue);
+	run_sql(s.db, "UPDATE shop_product SET stock = initial");
+	shop_close(&s);
 }
 
 static void read_books(struct run *run)
 {
-	MYSQL *db = shop_open();
+	struct shop s = shop_open();
 
-	run->books =
-	        run_sql(db, "SELECT sku, name, initial, sold, stock, sold + stock - initial,"
-	                    " GREATEST(sold - initial, 0), price FROM (SELECT p.*, COALESCE((SELECT"
-	                    " SUM(quantity) FROM shop_sale s WHERE s.sku = p.sku), 0) AS sold"
-	                    " FROM shop_product p) AS book ORDER BY sku");
-	mysql_close(db);
+	run->books = run_sql(
+	        s.db, "SELECT sku, name, initial, sold, stock, sold + stock - initial,"
+	              " GREATEST(sold - initial, 0), price FROM (SELECT p.*, COALESCE((SELECT"
+	              " SUM(quantity) FROM shop_sale s WHERE s.sku = p.sku), 0) AS sold"
+	              " FROM shop_product p) AS book ORDER BY sku");
+	shop_close(&s);
 }
 
 static int read_stock(MYSQL *db, const char *sku)
@@ -172,7 +173,7 @@ static int read_stock(MYSQL *db, const char *sku)
 }
 
 /* Read, pause, write back, plain autocommit: whoever reads the same stock
- * during the pause sells the same units again. */
+ * during the pause sells the same units again. lock: NULL, or the client that holds it. */
 static void sell(MYSQL *db, bizlock *lock, const struct order *o)
 {
 	int stock = read_stock(db, o->sku);
@@ -187,7 +188,7 @@ static void sell(MYSQL *db, bizlock *lock, const struct order *o)
 	run_sql(db, "INSERT INTO shop_sale VALUES (%u, '%s', %d)", o->id, o->sku, o->quantity);
 }
 
-static void sell_locked(MYSQL *db, bizlock *lock, const struct order *o)
+static void sell_locked(const struct shop *s, const struct order *o)
 {
 	bizlock_key key = {"product", o->sku};
 	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
@@ -195,34 +196,33 @@ static void sell_locked(MYSQL *db, bizlock *lock, const struct order *o)
 
 	opts.wait_ms = 60000;
 	opts.lease_ms = 10000;
-	rc = bizlock_acquire(lock, key, &opts, NULL);
+	rc = bizlock_acquire(s->lock, key, &opts, NULL);
 	if (rc == BIZLOCK_CANCELLED) /* by on_signal(): nothing is held, and nothing is sold */
 		_exit(0);
 	if (rc != BIZLOCK_OK)
-		die("acquire: %s", bizlock_errmsg(lock));
-	sell(db, lock, o);
-	if (bizlock_release(lock, key, NULL, NULL) != BIZLOCK_OK)
-		die("release: %s", bizlock_errmsg(lock));
+		die("%s", bizlock_errmsg(s->lock));
+	sell(s->db, s->lock, o);
+	if (bizlock_release(s->lock, key, NULL, NULL) != BIZLOCK_OK)
+		die("%s", bizlock_errmsg(s->lock));
 }
 
 /* The life of one process: both connections are its own, opened after fork. */
 static _Noreturn void seller(bool locked)
 {
-	MYSQL *db = shop_open();
-	bizlock *lock = NULL;
+	struct shop s = shop_open();
 	unsigned long i;
 
-	if (locked && (bizlock_new(&lock) != BIZLOCK_OK || bizlock_open(lock) != BIZLOCK_OK))
-		die("open: %s", bizlock_errmsg(lock));
-	atomic_store(&own_lock, lock);
+	atomic_store(&own_lock, s.lock);
 	while (!atomic_load(&board->stop) &&
 	       (i = atomic_fetch_add(&board->next, 1)) < order_count) {
-		(locked ? sell_locked : sell)(db, lock, &orders[i]);
+		if (locked)
+			sell_locked(&s, &orders[i]);
+		else
+			sell(s.db, NULL, &orders[i]);
 		atomic_fetch_add(&board->done, 1);
 	}
 	atomic_store(&own_lock, NULL); /* on_signal() may come during the close */
-	bizlock_close(lock);
-	mysql_close(db);
+	shop_close(&s);
 	_exit(0);
 }
 

@@ -81,6 +81,7 @@ static void read_always(const char *path, int until)
 static void rebuild(bizlock *lock, const char *path, unsigned edition)
 {
 	int rc = bizlock_acquire(lock, report, NULL, NULL); /* not shared */
+	int written;
 	FILE *out;
 
 	if (rc != BIZLOCK_OK)
@@ -88,11 +89,16 @@ static void rebuild(bizlock *lock, const char *path, unsigned edition)
 	out = fopen(path, "w");
 	for (int i = 0; out && i < LINES; i++)
 		fprintf(out, "edition %u\n", edition);
-	if (!out || fclose(out) != 0)
+	written = out && !ferror(out);
+	if (out && fclose(out) != 0)
+		written = 0;
+	if (!written)
 		perror(path);
 	rc = bizlock_release(lock, report, NULL, NULL);
 	if (rc != BIZLOCK_OK)
 		fail(lock, rc, "rebuild");
+	if (!written)
+		_exit(1);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The smallest examples, built against the installed package, do at a server what they say; and so
-# does a program with libuv. Needs one in BIZLOCK_TEST_*; makes a database of its own.
+# The examples, built against the installed package, do at a server what they say, also if they are
+# killed; and so does a program with libuv. Needs a server in BIZLOCK_TEST_*; makes a database of its
+# own.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 source "$root/tests/support/dialects.sh"
@@ -28,7 +29,9 @@ export BIZLOCK_USER=${BIZLOCK_TEST_USER:-} BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSW
 export BIZLOCK_DATABASE=$database
 sql -e "CREATE DATABASE $database"
 trap 'rm -rf "$work"; sql -e "DROP DATABASE $database"' EXIT
-cat "$prefix"/share/bizlock/sql/*.sql | sql "$database"
+cat "$prefix"/share/bizlock/sql/*.sql "$root/examples/tables.sql" | sql "$database"
+# A command that takes a statement.
+ask=(env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" -N "$database" -e)
 
 cd "$work"
 flags=("${strict[@]}" $(pkg-config --cflags bizlock))
@@ -67,9 +70,7 @@ done
 
 step "event_loop"
 sql "$database" -e "DELETE FROM biz_lock"
-BIZLOCK_LEASE_MS=6000 LD_LIBRARY_PATH=$libdir python3 "$here/event_loop.py" ./event_loop \
-	env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" \
-	-N "$database" -e
+BIZLOCK_LEASE_MS=6000 LD_LIBRARY_PATH=$libdir python3 "$here/event_loop.py" ./event_loop "${ask[@]}"
 
 step "readers"
 "$CC" -std=c99 "${flags[@]}" "$root/examples/readers.c" -o readers $(pkg-config --libs bizlock)
@@ -96,6 +97,80 @@ if [[ -x $prefix/bin/bizlock ]]; then
 else
 	echo "[SKIP] package: bizlock was built without its command"
 fi
+
+read -r connector _ < <(pkg-config --print-requires-private bizlock)
+for example in standby jobs; do
+	"$CC" "${flags[@]}" "$root/examples/$example.c" -o $example -pthread \
+		$(pkg-config --cflags --libs bizlock "$connector")
+done
+for example in once limiter; do
+	"$CC" "${flags[@]}" "$root/examples/$example.c" -o $example $(pkg-config --libs bizlock)
+done
+standbys=(standby)
+if command -v "$CXX" >/dev/null; then
+	"$CXX" -std=c++11 "${flags[@]}" "$root/examples/standby.cpp" -o standby_cxx -pthread \
+		$(pkg-config --cflags --libs bizlock "$connector")
+	standbys+=(standby_cxx)
+fi
+export LD_LIBRARY_PATH=$libdir
+
+for program in "${standbys[@]}"; do
+	step "$program"
+	"${ask[@]}" "DELETE FROM standby_log"
+	python3 "$here/standby.py" "./$program" "${ask[@]}"
+done
+
+# Two processes, of which one is killed in the middle of its work.
+step "jobs"
+"${ask[@]}" "INSERT INTO job (id) SELECT 10 * a.n + b.n FROM
+	(SELECT 0 AS n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5
+	UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) AS a,
+	(SELECT 1 AS n UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6
+	UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10) AS b"
+export BIZLOCK_LEASE_MS=3000
+./jobs &
+victim=$!
+until (($("${ask[@]}" "SELECT COUNT(*) FROM job WHERE state = 1") >= 5)); do sleep 0.05; done
+kill -9 $victim
+wait $victim || true
+left=$("${ask[@]}" "SELECT COUNT(*) FROM job WHERE state = 1")
+((left > 0)) || die "jobs was not killed in the middle"
+./jobs >jobs.out 2>jobs.err || die "jobs: $(cat jobs.err)"
+[[ $(grep -c 'was left half done' jobs.out) == "$left" && ! -s jobs.err ]] ||
+	die "of $left that were half done, jobs found: $(cat jobs.out jobs.err)"
+[[ $("${ask[@]}" "SELECT COUNT(*), MIN(state), MIN(fence) > 0 FROM job") == "100"$'\t'"2"$'\t'"1" ]] ||
+	die "not all jobs are done"
+
+step "once"
+./once 3600 >once.1 &
+victim=$!
+until [[ $("${ask[@]}" "SELECT COUNT(*) FROM biz_run WHERE biz_type = 'once'") == 1 ]]; do sleep 0.05; done
+[[ $(./once 3600) == "at work elsewhere"* ]] || die "once does not leave work to another one"
+kill -9 $victim
+wait $victim || true
+until [[ $(./once 3600 >once.2; cat once.2) != "at work elsewhere"* ]]; do sleep 0.2; done
+[[ $(cat once.2) == "the last run died"*"done" ]] || die "once, after a death: $(cat once.2)"
+[[ $(./once 3600) =~ ^done\ [0-9]+\ s\ ago$ ]] || die "once was not done once"
+[[ $(./once 0) == "done" ]] || die "once is never due again"
+unset BIZLOCK_LEASE_MS
+
+# 40 starts, 5 a second: the first 5 at once, and the last 7 seconds later.
+step "limiter"
+limiters=()
+for i in 1 2 3 4; do
+	./limiter 5 10 >limiter.$i &
+	limiters+=($!)
+done
+wait "${limiters[@]}"
+sort -n limiter.? >limiter.all
+(($(wc -l <limiter.all) == 40)) || die "limiter has started $(wc -l <limiter.all) times"
+awk 'NR == 1 { first = $1 } END { exit $1 - first < 6.9 || $1 - first > 60 }' limiter.all ||
+	die "limiter: $(cat limiter.all)"
+./limiter 1 1000 >limiter.1 &
+limiter=$!
+until (($(wc -l <limiter.1) >= 2)); do sleep 0.1; done
+kill $limiter
+wait $limiter || die "limiter ends by $?"
 
 step "uv"
 said=$(LD_LIBRARY_PATH=$libdir ./uv)

@@ -14,6 +14,9 @@ static bizlock::guard acquire(bizlock::client &locks, const bizlock_key *keys, s
 	g = locks.acquire({keys[0], keys[1]}, how);
 	g = locks.try_acquire({{"order", "4711"}}, how);
 	g = locks.try_acquire({{"order", "4711"}, {"order", "4712"}}, {}, ec);
+	g = locks.try_acquire({"order", std::to_string(4711)}, how);
+	g = locks.try_acquire({{"order", std::to_string(4711)}, {"order", "4712"}}, how);
+	g = locks.try_acquire(bizlock::key("order", std::string("4711")), how);
 	g = locks.try_acquire_for({"order", "4711"}, d);
 	g = locks.try_acquire_for({"order", "4711"}, d, how, ec);
 	return g;
@@ -23,7 +26,8 @@ static bizlock::client open(std::error_code &ec)
 {
 	bizlock::client one{{"database", "shop"}},
 	        two({{"database", "shop"}, {"port", "3306"}}, ec);
-	bizlock::client three, four(ec);
+	bizlock::client three{bizlock::defer_open()}, four(bizlock::defer_open(), ec), five,
+	        six(ec);
 
 	three.set("database", "shop");
 	three.set("database", "shop", ec);
@@ -31,6 +35,8 @@ static bizlock::client open(std::error_code &ec)
 	three.open(ec);
 	three.on_lost([](bizlock_key, std::uint64_t) {});
 	three.on_lost([](bizlock_key, std::uint64_t) {}, ec);
+	three.on_loss([](const bizlock_loss &) {});
+	three.on_loss([](const bizlock_loss &) {}, ec);
 	four = std::move(one);
 	return bizlock_errmsg(three.get()) == three.errmsg() ? std::move(three) : std::move(two);
 }

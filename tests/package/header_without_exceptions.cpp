@@ -7,6 +7,7 @@ int main()
 	bizlock::client locks({{"database", "shop"}}, ec);
 
 	locks.on_lost([](bizlock_key, std::uint64_t) {}, ec);
+	locks.on_loss([](const bizlock_loss &) {}, ec);
 	bizlock::guard g =
 	        locks.try_acquire_for({"order", "4711"}, std::chrono::seconds(1), {}, ec);
 
