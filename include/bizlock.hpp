@@ -93,24 +93,32 @@ public:
 	}
 };
 
-/* The key of C, from texts of either kind. It holds no copies, so the strings must live until the
- * call. A string with a NUL inside is no key: a call with it is INVALID. */
+/* A text of C, or that of a std::string. It holds no copy, so the string must live until the call:
+ * a temporary string does within the call itself, {"order", std::to_string(4711)}. A string with a
+ * NUL inside is no key: a call with it is INVALID. */
+class bizlock::text
+{
+public:
+	text(const char *from) noexcept : start_(from) {}
+
+	/* Cut at the NUL, it would be the key of another lock. */
+	text(const std::string &from) noexcept
+	    : start_(from.find('\0') == std::string::npos ? from.c_str() : nullptr)
+	{
+	}
+
+	const char *start() const noexcept { return start_; }
+
+private:
+	const char *start_;
+};
+
+/* The key of C. */
 class bizlock::key : public bizlock_key
 {
 public:
 	key(bizlock_key from) noexcept : bizlock_key(from) {}
-	key(const char *biz_type, const char *biz_id) noexcept : bizlock_key{biz_type, biz_id} {}
-	key(const std::string &biz_type, const std::string &biz_id) noexcept
-	    : bizlock_key{text_of(biz_type), text_of(biz_id)}
-	{
-	}
-
-private:
-	/* Cut at the NUL, it would be the key of another lock. */
-	static const char *text_of(const std::string &text) noexcept
-	{
-		return text.find('\0') == std::string::npos ? text.c_str() : nullptr;
-	}
+	key(text biz_type, text biz_id) noexcept : bizlock_key{biz_type.start(), biz_id.start()} {}
 };
 
 /* The keys of a call: a parameter, not a container, because it holds no copies. {"order", "4711"},
@@ -120,11 +128,7 @@ class bizlock::keys
 {
 public:
 	keys(bizlock_key one) noexcept : one_(one) {}
-	keys(const char *biz_type, const char *biz_id) noexcept : one_(biz_type, biz_id) {}
-	keys(const std::string &biz_type, const std::string &biz_id) noexcept
-	    : one_(biz_type, biz_id)
-	{
-	}
+	keys(text biz_type, text biz_id) noexcept : one_(biz_type, biz_id) {}
 	keys(const bizlock_key *all, std::size_t n) noexcept
 	    : one_(bizlock_key()), all_(all), size_(all ? n : 0)
 	{

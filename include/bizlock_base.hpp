@@ -22,7 +22,8 @@ struct BIZLOCK_API bizlock {
 	class error;   /* the exception */
 	class client;  /* the `bizlock *` of C */
 	class options; /* of an acquisition */
-	class key;     /* a type and an id, of char * or std::string */
+	class text;    /* a char *, or that of a std::string */
+	class key;     /* a type and an id */
 	class keys;    /* one key, or several, to acquire */
 	struct defer_open;
 	class guard;    /* one lock, or several, acquired */
