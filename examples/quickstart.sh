@@ -46,7 +46,7 @@ if server_is_given; then
 fi
 begin_server
 sql -e "CREATE DATABASE IF NOT EXISTS bizlock_demo"
-cat "$root"/sql/*.sql | sql bizlock_demo
+cat "$root"/sql/0*.sql | sql bizlock_demo
 
 echo "-- inventory"
 export BIZLOCK_SOCKET=${BIZLOCK_TEST_SOCKET:-}

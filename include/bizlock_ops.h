@@ -350,6 +350,7 @@ typedef struct bizlock_finding {
  *   auto_increment  fences grow, and go on growing after a restart
  *   additions       no triggers, foreign keys or system versioning of the tables
  *   limits          all owners that share a lock name the same limit
+ *   routines        those of bizlock_migrate_routines(), if there are any, are of this library
  *   grants          what this user lacks of the privileges that bizlock_grants() writes:
  *                   tried by preparing statements that are not run
  *   sql_mode, isolation   the server keeps the values that bizlock sets for its own sessions
@@ -422,6 +423,25 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_raise_fences(bizlock *, uint64_t *ret
  * bizlock_stats_prometheus(); 4 KB is enough. INVALID, LIMIT, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_grants(bizlock *, const char *user, char *ret,
                                                   size_t size, size_t *ret_len);
+
+/* Makes the routines of sql/routines.sql in the configured database, or replaces them by those of
+ * this library: programs in other languages take the same locks by CALL. The tables have to be
+ * there. Needs no prior open; and the privileges CREATE ROUTINE, ALTER ROUTINE, CREATE VIEW and
+ * DROP. The routines run with the privileges of the user that this client connects as, which has to
+ * have those of bizlock_grants(), and must stay. On MySQL the users of routines that are replaced
+ * need their privileges anew: see bizlock_grants_routines(). CONN, DB, INVALID, NOMEM, UNSUPPORTED;
+ * SCHEMA: the tables are missing, need a newer library, or are not as they must be. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_migrate_routines(bizlock *);
+
+/* Drops the routines, if they are there. Their holders keep their locks until the leases end.
+ * Needs no prior open; and the privileges ALTER ROUTINE and DROP. CONN, DB, INVALID, NOMEM,
+ * UNSUPPORTED. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_drop_routines(bizlock *);
+
+/* The same as bizlock_grants(), for a user that takes locks by the routines alone. They have to be
+ * there when the statements are run. INVALID, LIMIT, NOMEM. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_grants_routines(bizlock *, const char *user, char *ret,
+                                                           size_t size, size_t *ret_len);
 
 #ifdef __cplusplus
 }

@@ -64,11 +64,11 @@ static int check_account(const char *user, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-static int write_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len,
-                        struct bl_err *err)
+static int write_grants(bizlock *b, const char *user, bool routines, char *ret, size_t size,
+                        size_t *ret_len, struct bl_err *err)
 {
 	struct bl_buf text = BL_BUF_INIT(TEXT_MAX);
-	int rc = bl_client_grants(b, user, &text, err);
+	int rc = bl_client_grants(b, user, routines, &text, err);
 
 	if (rc == BIZLOCK_OK)
 		rc = bl_args_text(&text, ret, size, ret_len, err);
@@ -76,17 +76,49 @@ static int write_grants(bizlock *b, const char *user, char *ret, size_t size, si
 	return rc;
 }
 
-int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
+static int grants(bizlock *b, const char *call, const char *user, bool routines, char *ret,
+                  size_t size, size_t *ret_len)
 {
 	struct bl_err *err = bl_door_error();
 	int rc = bl_args_given(ret, "ret", err);
 
 	if (rc == BIZLOCK_OK)
 		rc = check_account(user, err);
-	rc = bl_door_visit(b, "grants", err, rc);
+	rc = bl_door_visit(b, call, err, rc);
 	if (rc != BIZLOCK_OK)
 		return rc;
-	return bl_door_out(b, "grants", err, write_grants(b, user, ret, size, ret_len, err));
+	rc = write_grants(b, user, routines, ret, size, ret_len, err);
+	return bl_door_out(b, call, err, rc);
+}
+
+int bizlock_grants(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
+{
+	return grants(b, "grants", user, false, ret, size, ret_len);
+}
+
+int bizlock_grants_routines(bizlock *b, const char *user, char *ret, size_t size, size_t *ret_len)
+{
+	return grants(b, "grants_routines", user, true, ret, size, ret_len);
+}
+
+int bizlock_migrate_routines(bizlock *b)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_visit(b, "migrate_routines", err, BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_out(b, "migrate_routines", err, bl_client_migrate_routines(b, err));
+}
+
+int bizlock_drop_routines(bizlock *b)
+{
+	struct bl_err *err = bl_door_error();
+	int rc = bl_door_visit(b, "drop_routines", err, BIZLOCK_OK);
+
+	if (rc != BIZLOCK_OK)
+		return rc;
+	return bl_door_out(b, "drop_routines", err, bl_client_drop_routines(b, err));
 }
 
 static int check_keys(const bizlock_key *keys, size_t n, struct bl_key **ret, struct bl_err *err)

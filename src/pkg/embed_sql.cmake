@@ -1,7 +1,18 @@
-# cmake -DFILES=a.sql;b.sql -DOUT=x.c -P embed_sql.cmake
-# Writes the files as bl_migrations[] (src/store/table/migrations.h). Each byte becomes
+# cmake -DFILES=a.sql;b.sql -DROUTINES=r.sql -DOUT=x.c -P embed_sql.cmake
+# Writes the files as bl_migrations[] and bl_routines_sql (src/store/table/migrations.h). Each byte becomes
 # a character constant: string literals have length limits, and escapes that
 # run into the digit behind them.
+
+# embed(FILE NAME): appends an array of that name to `arrays`.
+function(embed file name)
+	file(READ "${file}" hex HEX)
+	string(REGEX REPLACE "(..)" "\\1 " bytes "${hex}")
+	if(bytes MATCHES "(^| )00 ")
+		message(FATAL_ERROR "${file}: holds a NUL, which would cut the text short.")
+	endif()
+	string(REGEX REPLACE "(..) " "'\\\\x\\1', " bytes "${bytes}")
+	set(arrays "${arrays}const char ${name}[] = {${bytes}0};\n" PARENT_SCOPE)
+endfunction()
 
 list(SORT FILES)
 set(arrays "")
@@ -14,18 +25,13 @@ foreach(file IN LISTS FILES)
 		message(FATAL_ERROR "${file}: the files of sql/ are numbered 001_, 002_, ... "
 			"without gaps; here ${count} should stand.")
 	endif()
-	file(READ "${file}" hex HEX)
-	string(REGEX REPLACE "(..)" "\\1 " bytes "${hex}")
-	if(bytes MATCHES "(^| )00 ")
-		message(FATAL_ERROR "${file}: holds a NUL, which would cut the text short.")
-	endif()
-	string(REGEX REPLACE "(..) " "'\\\\x\\1', " bytes "${bytes}")
-	string(APPEND arrays "static const char bl_sql_${name}[] = {${bytes}0};\n")
+	embed("${file}" "bl_sql_${name}")
 	string(APPEND rows "\t{${count}, \"${name}.sql\", bl_sql_${name}},\n")
 endforeach()
 if(count EQUAL 0)
 	message(FATAL_ERROR "sql/ holds no file.")
 endif()
+embed("${ROUTINES}" bl_routines_sql)
 
 file(WRITE "${OUT}.new" "/* Made from sql/ by src/pkg/embed_sql.cmake. */
 #include \"store/table/migrations.h\"

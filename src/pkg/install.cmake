@@ -7,7 +7,7 @@ install(TARGETS bizlock EXPORT bizlock LIBRARY COMPONENT runtime NAMELINK_COMPON
 install(TARGETS bizlock_static COMPONENT dev)
 install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING
 	PATTERN "*.h" PATTERN "*.hpp")
-install(FILES ${sql_files} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
+install(FILES ${sql_files} ${sql_routines} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
 install(FILES LICENSE TYPE DOC COMPONENT dev)
 
 configure_file(src/pkg/bizlock.pc.in bizlock.pc @ONLY)

@@ -97,7 +97,7 @@ make_database() {
 	sql_database=mysql sql "CREATE DATABASE $database"
 	export BIZLOCK_DEFAULTS_FILE=$work/client.cnf BIZLOCK_DATABASE=$database
 	local file
-	for file in "$root"/sql/*.sql; do
+	for file in "$root"/sql/0*.sql; do
 		"$(sql_client)" --defaults-file="$work/client.cnf" "$database" <"$file"
 	done
 }
@@ -209,7 +209,7 @@ own_server() {
 	{
 		# What an earlier test has left in it would be taken over.
 		echo "DROP DATABASE IF EXISTS $database; CREATE DATABASE $database; USE $database;"
-		cat "$root"/sql/*.sql
+		cat "$root"/sql/0*.sql
 	} | "$(sql_client)" --defaults-file="$work/own.cnf"
 	export BIZLOCK_DEFAULTS_FILE=$work/own.cnf
 }

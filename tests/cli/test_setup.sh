@@ -60,6 +60,33 @@ test_fences_are_raised() {
 	expect 0 "$program" doctor
 }
 
+test_routines_are_made_granted_and_dropped() {
+	empty_database e
+	expect 0 "$program" migrate --routines
+	expect_out '^applied 001_init\.sql$'
+	expect_out '^applied routines\.sql$'
+	expect 0 "$program" migrate --routines
+	expect_out '^applied routines\.sql$'
+	sql_database=$empty sql "CALL biz_lock_try('job', 'a', 'web-17', 60000, @fence, @holder, @left_ms)"
+	expect 0 "$program" list
+	expect_out '^job +a +exclusive +web-17@sql '
+	expect 0 "$program" show job a
+	expect_out '^owner +web-17@sql$'
+	expect 75 "$program" exec -n job a -- true
+	expect 0 "$program" break --yes --fence "$(sql_database=$empty sql 'SELECT fence FROM biz_lock')" job a
+	expect 0 "$program" exec -n job a -- true
+	expect 0 "$program" doctor
+	expect_out '^good +routines +.* all of this library'
+	expect 0 "$program" grants --routines "$empty@localhost"
+	expect_out "^GRANT EXECUTE ON PROCEDURE \`$empty\`.\`biz_lock_try\` TO \`$empty\`@\`localhost\`;"
+	expect 0 "$program" migrate --drop-routines
+	expect_out '^dropped the routines$'
+	expect 0 "$program" migrate --drop-routines
+	expect 64 "$program" migrate --routines --drop-routines
+	expect 64 "$program" migrate --routines --dry-run
+	expect 64 "$program" migrate --drop-routines --status
+}
+
 test_what_migrate_would_run_may_be_run_by_hand() {
 	empty_database b
 	expect 0 "$program" migrate --dry-run

@@ -29,7 +29,7 @@ export BIZLOCK_USER=${BIZLOCK_TEST_USER:-} BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSW
 export BIZLOCK_DATABASE=$database
 sql -e "CREATE DATABASE $database"
 trap 'rm -rf "$work"; sql -e "DROP DATABASE $database"' EXIT
-cat "$prefix"/share/bizlock/sql/*.sql "$root/examples/tables.sql" | sql "$database"
+cat "$prefix"/share/bizlock/sql/0*.sql "$root/examples/tables.sql" | sql "$database"
 # A command that takes a statement.
 ask=(env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" -N "$database" -e)
 

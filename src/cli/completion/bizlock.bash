@@ -18,7 +18,8 @@ _bizlock_options() {
 	metrics) echo --output ;;
 	break) echo --fence --yes ;;
 	reap) echo --older-than --batch --pause --max --dry-run --json --quiet ;;
-	migrate) echo --dry-run --status --raise-fences ;;
+	migrate) echo --dry-run --status --raise-fences --routines --drop-routines ;;
+	grants) echo --routines ;;
 	doctor) echo --json ;;
 	esac
 }

@@ -28,7 +28,11 @@ int bl_client_each_migration(struct bizlock *b, int (*fn)(void *arg, const bizlo
                              void *arg, struct bl_err *err);
 int bl_client_migrate(struct bizlock *b, struct bl_err *err);
 int bl_client_raise_fences(struct bizlock *b, uint64_t *ret, struct bl_err *err);
-int bl_client_grants(struct bizlock *b, const char *account, struct bl_buf *ret,
+int bl_client_migrate_routines(struct bizlock *b, struct bl_err *err);
+int bl_client_drop_routines(struct bizlock *b, struct bl_err *err);
+
+/* routines: those of a user of the routines. */
+int bl_client_grants(struct bizlock *b, const char *account, bool routines, struct bl_buf *ret,
                      struct bl_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tables: applied and pending migrations, fences that are raised, and who needs which
+/* The tables: applied and pending migrations, fences that are raised, routines, and who needs which
  * privilege. */
 #include "client/admin/admin.h"
 
@@ -7,6 +7,7 @@
 #include "client/sources.h"
 #include "store/hosts/failover.h"
 #include "store/table/fences.h"
+#include "store/table/routines.h"
 #include "store/table/schema.h"
 
 static int read_status(const struct bl_config *config, struct bl_applied *ret, struct bl_err *err)
@@ -121,6 +122,21 @@ static int raise_fences(struct bl_session *s, const char *prefix, void *arg, str
 	return rc == BIZLOCK_OK ? bl_fences_raise(s, prefix, arg, err) : rc;
 }
 
+/* Routines for tables that they do not know would take locks in another way than their clients. */
+static int make_routines(struct bl_session *s, const char *prefix, void *arg, struct bl_err *err)
+{
+	int rc = bl_schema_check(s, prefix, err);
+
+	(void)arg;
+	return rc == BIZLOCK_OK ? bl_routines_make(s, prefix, err) : rc;
+}
+
+static int drop_routines(struct bl_session *s, const char *prefix, void *arg, struct bl_err *err)
+{
+	(void)arg;
+	return bl_routines_drop(s, prefix, err);
+}
+
 int bl_client_migrate(struct bizlock *b, struct bl_err *err)
 {
 	return work_on_tables(b, migrate, NULL, err);
@@ -131,14 +147,27 @@ int bl_client_raise_fences(struct bizlock *b, uint64_t *ret, struct bl_err *err)
 	return work_on_tables(b, raise_fences, ret, err);
 }
 
-int bl_client_grants(struct bizlock *b, const char *account, struct bl_buf *ret, struct bl_err *err)
+int bl_client_migrate_routines(struct bizlock *b, struct bl_err *err)
+{
+	return work_on_tables(b, make_routines, NULL, err);
+}
+
+int bl_client_drop_routines(struct bizlock *b, struct bl_err *err)
+{
+	return work_on_tables(b, drop_routines, NULL, err);
+}
+
+int bl_client_grants(struct bizlock *b, const char *account, bool routines, struct bl_buf *ret,
+                     struct bl_err *err)
 {
 	struct bl_config config;
 	int rc = bl_client_config(b, &config, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	for (size_t i = 0; i < BL_NEEDS; i++) {
+	if (routines)
+		bl_routines_grant(ret, &config, account);
+	for (size_t i = 0; !routines && i < BL_NEEDS; i++) {
 		bl_grants_one(ret, &config, &bl_needs[i], account);
 		bl_buf_adds(ret, ";\n");
 	}

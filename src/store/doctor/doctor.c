@@ -27,6 +27,7 @@ static const struct {
         {"auto_increment", BOTH, bl_check_auto_increment},
         {"additions", DATABASE, bl_check_additions},
         {"limits", DATABASE, bl_check_shared_limits},
+        {"routines", DATABASE, bl_check_routines},
         {"grants", DATABASE, bl_check_grants},
         {"sql_mode", VARIABLES, bl_check_sql_mode},
         {"isolation", VARIABLES, bl_check_isolation},

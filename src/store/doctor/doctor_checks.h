@@ -27,7 +27,7 @@ bl_check bl_check_lock;
 
 /* doctor_tables.c */
 bl_check bl_check_tables, bl_check_engine, bl_check_primary_key, bl_check_collation,
-        bl_check_auto_increment, bl_check_shared_limits;
+        bl_check_auto_increment, bl_check_shared_limits, bl_check_routines;
 
 /* doctor_tries.c */
 bl_check bl_check_grants, bl_check_doorbell, bl_check_watching, bl_check_proxy;

@@ -8,6 +8,7 @@
 #include "store/session/errclass.h"
 #include "store/sql/phrases.h"
 #include "store/table/fences.h"
+#include "store/table/routines.h"
 #include "store/table/schema.h"
 
 static const char *comma(const struct bl_finding *f)
@@ -218,5 +219,24 @@ int bl_check_shared_limits(struct bl_doctor *d, struct bl_finding *f, struct bl_
 		          "of all limits, and lets in as many as its own allows");
 	}
 	bl_rows_free(rows);
+	return rc;
+}
+
+/* ---- routines ------------------------------------------------------------------------------- */
+
+/* Nothing is said where there are none, or where this user may not see them. */
+int bl_check_routines(struct bl_doctor *d, struct bl_finding *f, struct bl_err *err)
+{
+	struct bl_routines at;
+	int rc = bl_routines_look(&d->session, d->config->table_prefix, &at, err);
+
+	if (rc != BIZLOCK_OK || at.there == 0)
+		return rc;
+	bl_buf_addf(&f->text, "%u of %u there, %s of this library; they run as %s", at.there,
+	            bl_routines_count(), at.old > 0 ? "not all" : "all", at.definer);
+	if (at.old > 0)
+		bl_advise(f, BIZLOCK_WARN,
+		          "run bizlock migrate --routines: old routines and new clients may not "
+		          "take locks in the same way");
 	return rc;
 }

@@ -1,4 +1,4 @@
-/* The files of sql/, in order, embedded by the build. */
+/* The files of sql/, embedded by the build: the numbered ones, in order, and the routines. */
 #ifndef BL_STORE_TABLE_MIGRATIONS_H
 #define BL_STORE_TABLE_MIGRATIONS_H
 
@@ -12,5 +12,7 @@ struct bl_migration {
 
 extern const struct bl_migration bl_migrations[];
 extern const size_t bl_migration_count;
+
+extern const char bl_routines_sql[]; /* routines.sql */
 
 #endif

@@ -123,13 +123,12 @@ int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err
 
 /* Puts the prefix in by text alone: in the files table names stand in backquotes, and no column
  * name begins like one. */
-void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
+void bl_schema_prefix(const char *text, size_t len, const char *prefix, struct bl_buf *ret)
 {
 	static const char *const names[] = {"`biz_lock", "`biz_row_lock", "`biz_run"};
 	const size_t count = sizeof(names) / sizeof(names[0]);
-	const char *text = m->text;
 
-	while (*text) {
+	for (const char *end = text + len; text < end; text++) {
 		size_t i = 0;
 
 		while (i < count && strncmp(text, names[i], strlen(names[i])) != 0)
@@ -138,8 +137,12 @@ void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_
 			bl_buf_addf(ret, "`%s", prefix);
 		else
 			bl_buf_add(ret, text, 1);
-		text++;
 	}
+}
+
+void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret)
+{
+	bl_schema_prefix(m->text, strlen(m->text), prefix, ret);
 }
 
 static int apply(struct bl_session *s, const struct bl_migration *m, const char *prefix,

@@ -42,6 +42,9 @@ struct bl_applied {
 int bl_schema_status(struct bl_session *s, const char *prefix, struct bl_applied *ret,
                      struct bl_err *err);
 
+/* Adds SQL of a file, with the prefix before its names. */
+void bl_schema_prefix(const char *text, size_t len, const char *prefix, struct bl_buf *ret);
+
 /* The SQL that applies a migration. */
 void bl_schema_text(const struct bl_migration *m, const char *prefix, struct bl_buf *ret);
 
