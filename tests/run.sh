@@ -92,7 +92,7 @@ if [[ -z ${TMPDIR:-} ]]; then
 fi
 
 things=(compiler cmake make pkg-config connector smartcols client tmux strace zsh ps python3
-	criterion c++ ctags mandoc man groff openssl)
+	criterion c++ ctags mandoc man groff openssl pymysql mysqli dbd-mariadb)
 servers=(server flock faketime)
 for_clusters=(galera haproxy ip mount)
 for_packages=(libuv sdt dpkg-shlibdeps lintian mmdebstrap systemd-analyze)

@@ -25,6 +25,9 @@ has() {
 		compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' ||
 			compgen -G '/usr/lib*/faketime/libfaketimeMT.so.1'
 		;;
+	pymysql) python3 -c 'import pymysql' || /usr/bin/python3 -c 'import pymysql' ;;
+	mysqli) php -r 'exit(extension_loaded("mysqli") ? 0 : 1);' ;;
+	dbd-mariadb) perl -MDBD::MariaDB -e 1 ;;
 	hiredis | libcurl | libuv) pkg-config --exists "$1" ;;
 	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
 	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
@@ -55,6 +58,9 @@ package() {
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
 	python3) echo "python3: a reader of JSON" ;;
+	pymysql) echo "python3-pymysql: locks by CALL" ;;
+	mysqli) echo "php-cli php-mysql: locks by CALL" ;;
+	dbd-mariadb) echo "libdbd-mariadb-perl: locks by CALL" ;;
 	zsh) echo "zsh: its completion" ;;
 	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;

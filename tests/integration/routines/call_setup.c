@@ -69,6 +69,34 @@ Test(call_setup, a_user_needs_no_privilege_on_tables)
 	db_run(world.admin, "DROP USER '%s'@'%%'", world.schema);
 }
 
+/* docs/languages.md says which privileges those are. */
+Test(call_setup, the_definer_needs_the_privileges_that_are_told)
+{
+	const char *const *options = OPTIONS("user", world.schema, "password", PASSWORD);
+	bizlock *b = client_new(&world, NULL), *definer;
+	char text[4096];
+	MYSQL *db;
+	struct granted got;
+
+	db_run(world.admin, "CREATE USER '%s'@'%%' IDENTIFIED BY '" PASSWORD "'", world.schema);
+	expect(OK, b, bizlock_grants(b, world.schema, text, sizeof(text), NULL));
+	db_run(world.admin, "%s", text);
+	db_run(world.admin,
+	       "GRANT CREATE ROUTINE, ALTER ROUTINE, CREATE VIEW, DROP ON %s.* TO '%s'@'%%'",
+	       world.schema, world.schema);
+	bizlock_close(b);
+	definer = client_new(&world, options);
+	expect(OK, definer, bizlock_migrate_routines(definer));
+	expect(OK, definer, bizlock_migrate_routines(definer));
+	db = caller();
+	got = routine_wait(db, KEY("k"), "web-17", LONG_MS, 1000);
+	cr_assert_gt(got.fence, 0);
+	cr_assert(routine_release(db, KEY("k"), "web-17", got.fence));
+	expect(OK, definer, bizlock_drop_routines(definer));
+	bizlock_close(definer);
+	db_run(world.admin, "DROP USER '%s'@'%%'", world.schema);
+}
+
 Test(call_setup, they_are_made_and_dropped_as_often_as_one_likes)
 {
 	bizlock *b = client(NULL);

@@ -197,3 +197,17 @@ Test(call_tx, settings_of_the_session_do_not_matter)
 		mysql_close(db);
 	}
 }
+
+/* As Java's connectors ask for them. */
+Test(call_tx, found_rows_are_not_taken_for_changed_ones)
+{
+	MYSQL *db = db_connect(&world.at, world.schema, CLIENT_FOUND_ROWS, 0);
+	struct granted got = routine_try(db, KEY("k"), "web-17", 100);
+
+	lease_is_over("k");
+	cr_assert(!routine_renew(db, KEY("k"), "web-17", got.fence, LONG_MS));
+	cr_assert_eq(routine_wait(db, KEY("k"), "web-18", LONG_MS, 1000).fence,
+	             row_of(&world, KEY("k")).fence);
+	cr_assert(!routine_release(db, KEY("k"), "web-17", got.fence));
+	cr_assert_eq(routine_try(db, KEY("k"), "web-17", LONG_MS).fence, 0);
+}
