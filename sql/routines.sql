@@ -3,8 +3,8 @@
 --     mysql shop < sql/routines.sql
 -- or by `bizlock migrate --routines`. docs/languages.md says how to use the routines.
 --
+--     CALL biz_lock_wait('order', '4711', 5000);
 --     CALL biz_lock_try('order', '4711', 'web-17', 30000, @fence, @holder, @left_ms);
---     CALL biz_lock_wait('order', '4711', 'web-17', 30000, 5000, @fence, @holder, @left_ms);
 --     CALL biz_lock_renew('order', '4711', 'web-17', @fence, 30000, @ok);
 --     CALL biz_lock_release('order', '4711', 'web-17', @fence, @ok);
 --     SELECT * FROM biz_locks;
@@ -96,6 +96,23 @@ BEGIN
 END
 //
 
+/*!80017 DROP PROCEDURE IF EXISTS `biz_lock_unring` */ /*M!100202 DO 0 */
+//
+
+-- Gives the doorbell back, however often this session has taken it.
+/*!80017 CREATE */ /*M!100202 CREATE OR REPLACE */ PROCEDURE `biz_lock_unring` (
+  IN in_bell VARCHAR(64) CHARACTER SET ascii)
+  SQL SECURITY DEFINER
+  COMMENT 'bizlock routines 1'
+BEGIN
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN END; -- a server without doorbells
+
+  WHILE IS_USED_LOCK(in_bell) <=> CONNECTION_ID() DO
+    DO RELEASE_LOCK(in_bell);
+  END WHILE;
+END
+//
+
 /*!80017 DROP PROCEDURE IF EXISTS `biz_lock_nap` */ /*M!100202 DO 0 */
 //
 
@@ -118,18 +135,19 @@ END
 
 -- ---- take ------------------------------------------------------------------------------------
 
-/*!80017 DROP PROCEDURE IF EXISTS `biz_lock_attempt` */ /*M!100202 DO 0 */
+/*!80017 DROP PROCEDURE IF EXISTS `biz_lock_try` */ /*M!100202 DO 0 */
 //
 
--- One attempt. A contender that has the doorbell, but no row, is waited for in_naps times 50 ms, and
--- then passed: it may hang. in_naps 0: it is not passed.
+-- out_fence NULL: not granted. Then out_holder has the lock, for out_left_ms more; out_holder '': nobody
+-- has it, and it rests; NULL: another contender is about to take it. The same owner is a contender
+-- like any other: two programs that chose one name never hold one lock.
 --
 -- Transactions are the routine's own and READ COMMITTED, unless the caller has one open. SET
 -- TRANSACTION is refused (1568) exactly then.
-/*!80017 CREATE */ /*M!100202 CREATE OR REPLACE */ PROCEDURE `biz_lock_attempt` (
+/*!80017 CREATE */ /*M!100202 CREATE OR REPLACE */ PROCEDURE `biz_lock_try` (
   IN in_type TEXT CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */,
   IN in_id TEXT CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */,
-  IN in_owner TEXT CHARACTER SET utf8mb4, IN in_lease_ms BIGINT, IN in_naps INT,
+  IN in_owner TEXT CHARACTER SET utf8mb4, IN in_lease_ms BIGINT,
   OUT out_fence BIGINT UNSIGNED, OUT out_holder VARCHAR(191) CHARACTER SET ascii,
   OUT out_left_ms BIGINT)
   SQL SECURITY DEFINER MODIFIES SQL DATA
@@ -153,7 +171,7 @@ BEGIN
       ROLLBACK AND NO CHAIN NO RELEASE;
     END IF;
     IF v_rung THEN
-      DO RELEASE_LOCK(v_bell);
+      CALL `biz_lock_unring`(v_bell);
     END IF;
     SET SESSION innodb_lock_wait_timeout = v_row_wait, SESSION lock_wait_timeout = v_table_wait;
     RESIGNAL;
@@ -203,15 +221,15 @@ BEGIN
       END IF;
     END IF;
 
-    -- The doorbell: who has it is the one contender that goes for the row. Where the server has no
-    -- doorbells nobody waits for anybody.
+    -- The doorbell: who has it is the one contender that goes for the row. A contender that hangs is
+    -- passed after 250 ms. Where the server has no doorbells nobody waits for anybody.
     BEGIN
       DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET v_bells = FALSE;
       SET v_bell_by = IS_USED_LOCK(v_bell);
       SET v_rung = GET_LOCK(v_bell, 0) <=> 1;
     END;
     WHILE v_bells AND NOT v_rung AND NOT v_past DO
-      IF in_naps = 0 OR v_in_tx OR NOT (IS_USED_LOCK(v_bell) <=> v_bell_by) THEN
+      IF v_in_tx OR NOT (IS_USED_LOCK(v_bell) <=> v_bell_by) THEN
         SET out_holder = NULL;
         LEAVE attempt;
       END IF;
@@ -220,7 +238,7 @@ BEGIN
         -- MySQL's GET_LOCK knows only seconds.
         SET v_rung = GET_LOCK(v_bell, IF(VERSION() LIKE '%MariaDB%', 0.05, SLEEP(0.05))) <=> 1;
       END;
-      SET v_naps = v_naps + 1, v_past = NOT v_rung AND v_naps >= in_naps;
+      SET v_naps = v_naps + 1, v_past = NOT v_rung AND v_naps >= 5;
       SELECT MAX(owner), MAX(TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), timeout)), COUNT(*)
         INTO out_holder, v_left, v_there
         FROM `biz_lock` WHERE biz_id = in_id AND biz_type = in_type AND slot = 0;
@@ -240,6 +258,7 @@ BEGIN
         WHERE biz_id = in_id AND biz_type = in_type AND slot = 0 AND timeout <= UTC_TIMESTAMP(6)
         FOR UPDATE SKIP LOCKED;
       IF v_free = 0 THEN
+        CALL `biz_lock_nap`(0.05); -- whoever calls again at once would do so for nothing
         LEAVE attempt;
       END IF;
     END IF;
@@ -329,10 +348,9 @@ BEGIN
   IF v_past AND out_fence IS NOT NULL AND IS_USED_LOCK(v_bell) IS NOT NULL THEN
     CALL `biz_lock_nap`(0.1);
   END IF;
-  IF v_rung THEN
-    DO RELEASE_LOCK(v_bell);
-    SET v_rung = FALSE;
-  END IF;
+  -- Also if it was had before, by biz_lock_wait. A session in a pool would keep it for hours.
+  CALL `biz_lock_unring`(v_bell);
+  SET v_rung = FALSE;
   IF out_fence IS NULL AND v_fence IS NOT NULL THEN
     CALL `biz_lock_wake`(v_bell);
   END IF;
@@ -347,34 +365,16 @@ BEGIN
 END
 //
 
-/*!80017 DROP PROCEDURE IF EXISTS `biz_lock_try` */ /*M!100202 DO 0 */
-//
-
--- out_fence NULL: not granted. Then out_holder has the lock, for out_left_ms more; out_holder '': nobody
--- has it, and it rests; NULL: another contender is about to take it. The same owner is a contender
--- like any other: two programs that chose one name never hold one lock.
-/*!80017 CREATE */ /*M!100202 CREATE OR REPLACE */ PROCEDURE `biz_lock_try` (
-  IN in_type TEXT CHARACTER SET utf8mb4, IN in_id TEXT CHARACTER SET utf8mb4,
-  IN in_owner TEXT CHARACTER SET utf8mb4, IN in_lease_ms BIGINT,
-  OUT out_fence BIGINT UNSIGNED, OUT out_holder VARCHAR(191) CHARACTER SET ascii,
-  OUT out_left_ms BIGINT)
-  SQL SECURITY DEFINER MODIFIES SQL DATA
-  COMMENT 'bizlock routines 1'
-BEGIN
-  CALL `biz_lock_attempt`(in_type, in_id, in_owner, in_lease_ms, 5, out_fence, out_holder, out_left_ms);
-END
-//
-
 /*!80017 DROP PROCEDURE IF EXISTS `biz_lock_wait` */ /*M!100202 DO 0 */
 //
 
--- The same, but waits for in_wait_ms at most, in one line with the C clients: at the doorbell. With the
--- doorbell it is first in line, and looks again and again. It keeps no row locked meanwhile.
+-- Waits for in_wait_ms at most until biz_lock_try can have the lock, in one line with the clients: at
+-- the doorbell. It takes nothing: a program that dies while it waits must not have the lock when its
+-- turn comes. It keeps the doorbell for the biz_lock_try that has to follow in the same session.
 /*!80017 CREATE */ /*M!100202 CREATE OR REPLACE */ PROCEDURE `biz_lock_wait` (
-  IN in_type TEXT CHARACTER SET utf8mb4, IN in_id TEXT CHARACTER SET utf8mb4,
-  IN in_owner TEXT CHARACTER SET utf8mb4, IN in_lease_ms BIGINT, IN in_wait_ms BIGINT,
-  OUT out_fence BIGINT UNSIGNED, OUT out_holder VARCHAR(191) CHARACTER SET ascii,
-  OUT out_left_ms BIGINT)
+  IN in_type TEXT CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */,
+  IN in_id TEXT CHARACTER SET utf8mb4 /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100202 COLLATE utf8mb4_nopad_bin */,
+  IN in_wait_ms BIGINT)
   SQL SECURITY DEFINER MODIFIES SQL DATA
   COMMENT 'bizlock routines 1'
 BEGIN
@@ -382,8 +382,8 @@ BEGIN
   DECLARE v_bell VARCHAR(64) CHARACTER SET ascii;
   DECLARE v_end DATETIME(6);
   DECLARE v_rest, v_nap DOUBLE DEFAULT 0.001; -- seconds
-  DECLARE v_in_tx, v_rung BOOLEAN DEFAULT FALSE;
-  DECLARE v_naps INT DEFAULT 0;
+  DECLARE v_in_tx, v_rung, v_stuck BOOLEAN DEFAULT FALSE;
+  DECLARE v_in_way INT;
   DECLARE v_mariadb BOOLEAN DEFAULT VERSION() LIKE '%MariaDB%';
 
   DECLARE EXIT HANDLER FOR SQLEXCEPTION
@@ -392,7 +392,7 @@ BEGIN
       ROLLBACK AND NO CHAIN NO RELEASE;
     END IF;
     IF v_rung THEN
-      DO RELEASE_LOCK(v_bell);
+      CALL `biz_lock_unring`(v_bell);
     END IF;
     RESIGNAL;
   END;
@@ -401,7 +401,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR 1568 SET v_in_tx = TRUE;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
   END;
-  CALL `biz_lock_args`(in_type, in_id, in_owner, 1, in_lease_ms, v_owner, v_bell);
+  CALL `biz_lock_args`(in_type, in_id, 'nobody', 1, 100, v_owner, v_bell);
   IF in_wait_ms IS NULL OR in_wait_ms NOT BETWEEN 0 AND 86400000 THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'bizlock: the wait has to be 0 to 86400000 milliseconds';
   ELSEIF v_in_tx THEN -- it would not see that others give the lock back
@@ -410,30 +410,29 @@ BEGIN
   SET SESSION timestamp = DEFAULT;
   SET v_end = UTC_TIMESTAMP(6) + INTERVAL in_wait_ms * 1000 MICROSECOND;
   turn: LOOP
-    CALL `biz_lock_attempt`(in_type, in_id, in_owner, in_lease_ms, v_naps, out_fence, out_holder,
-      out_left_ms);
-    SET v_rest = TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), v_end) / 1000000;
-    IF out_fence IS NOT NULL OR v_rest <= 0 THEN
-      LEAVE turn;
-    ELSEIF v_rung THEN
-      CALL `biz_lock_nap`(LEAST(v_rest, v_nap));
-      SET v_nap = LEAST(1.5 * v_nap, 0.02); -- short holds end soon, long ones are not worth many looks
-    ELSE
+    SET v_rest = GREATEST(0, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), v_end) / 1000000);
+    IF NOT v_rung THEN
       BEGIN
-        DECLARE CONTINUE HANDLER FOR SQLEXCEPTION CALL `biz_lock_nap`(LEAST(v_rest, 0.05));
-        -- Once a second it passes an owner of the doorbell that hangs. MySQL's GET_LOCK knows only
-        -- seconds.
+        DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; -- a server without doorbells
+        -- MySQL's GET_LOCK knows only seconds.
         SET v_rung = GET_LOCK(v_bell, IF(v_mariadb, LEAST(v_rest, 1), v_rest >= 1)) <=> 1;
-        SET v_naps = IF(v_rung, 0, 5);
-        IF NOT v_rung AND NOT v_mariadb AND v_rest < 1 THEN
-          CALL `biz_lock_nap`(LEAST(v_rest, 0.05));
-        END IF;
       END;
     END IF;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
+    SELECT COUNT(*) INTO v_in_way FROM `biz_lock`
+      WHERE biz_id = in_id AND biz_type = in_type AND timeout > UTC_TIMESTAMP(6);
+    COMMIT AND NO CHAIN NO RELEASE;
+    IF v_in_way = 0 AND (v_rung OR v_stuck) THEN
+      LEAVE turn;
+    ELSEIF v_rest <= 0 THEN
+      CALL `biz_lock_unring`(v_bell);
+      LEAVE turn;
+    END IF;
+    -- Free, but somebody else has had the doorbell for a second: biz_lock_try passes an owner that hangs.
+    SET v_stuck = v_in_way = 0 AND NOT v_rung;
+    CALL `biz_lock_nap`(LEAST(v_rest, v_nap));
+    SET v_nap = LEAST(1.5 * v_nap, 0.02); -- short holds end soon, long ones are not worth many looks
   END LOOP;
-  IF v_rung THEN
-    DO RELEASE_LOCK(v_bell);
-  END IF;
 END
 //
 

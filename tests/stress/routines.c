@@ -1,7 +1,7 @@
 /* Clients and routines on the same keys, as fast as they can: a third of the processes uses the
- * library, a third waits by CALL biz_lock_wait(), a third polls by CALL biz_lock_try(). Nobody is
- * inside with an owner that has the lock alone; fences grow in the order of entry; the server
- * counts no deadlock; and on one key nobody that waits is passed by too many.
+ * library, a third waits by CALL biz_lock_wait(), and tries, a third polls by CALL biz_lock_try().
+ * Nobody is inside with an owner that has the lock alone; fences grow in the order of entry; the
+ * server counts no deadlock; and on one key nobody that waits is passed by too many.
  *
  *     routines [PROCESSES KEYS SHARERS [SECONDS [SEED]]]
  *
@@ -25,7 +25,7 @@
 #define KEYS_MAX 64
 #define LEASE_MS 600000 /* no lease ends, even on a slow machine */
 #define ALONE 1000000   /* in `inside`; a sharer counts 1 */
-#define PASSED_MAX 10   /* turns of each other process, while one waits */
+#define PASSED_MAX 30   /* turns of each other process, while one waits */
 
 enum kind { CLIENT, WAITS, POLLS, KINDS };
 

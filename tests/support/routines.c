@@ -39,11 +39,16 @@ struct granted routine_try(MYSQL *db, bizlock_key key, const char *owner, int64_
 struct granted routine_wait(MYSQL *db, bizlock_key key, const char *owner, int64_t lease_ms,
                             int64_t wait_ms)
 {
-	db_run(db,
-	       "CALL biz_lock_wait(%s, %s, '%s', %" PRId64 ", %" PRId64
-	       ", @fence, @holder, @left_ms)",
-	       db_literal(key.biz_type), db_literal(key.biz_id), owner, lease_ms, wait_ms);
-	return read_grant(db);
+	int64_t end = now_ms() + wait_ms, left = wait_ms;
+	struct granted ret;
+
+	do {
+		db_run(db, "CALL biz_lock_wait(%s, %s, %" PRId64 ")", db_literal(key.biz_type),
+		       db_literal(key.biz_id), left);
+		ret = routine_try(db, key, owner, lease_ms);
+		left = end - now_ms();
+	} while (!ret.fence && left > 0);
+	return ret;
 }
 
 bool routine_renew(MYSQL *db, bizlock_key key, const char *owner, uint64_t fence, int64_t lease_ms)

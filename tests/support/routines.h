@@ -17,6 +17,8 @@ struct granted {
 };
 
 struct granted routine_try(MYSQL *db, bizlock_key key, const char *owner, int64_t lease_ms);
+
+/* Waits for its turn, and tries, until it has the lock or wait_ms are over. */
 struct granted routine_wait(MYSQL *db, bizlock_key key, const char *owner, int64_t lease_ms,
                             int64_t wait_ms);
 bool routine_renew(MYSQL *db, bizlock_key key, const char *owner, uint64_t fence, int64_t lease_ms);

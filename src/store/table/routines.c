@@ -11,8 +11,8 @@ static const struct {
 	const char *name; /* without the prefix */
 	bool for_users;   /* else only other routines call it */
 } procedures[] = {
-        {"biz_lock_try", true},     {"biz_lock_wait", true},     {"biz_lock_renew", true},
-        {"biz_lock_release", true}, {"biz_lock_attempt", false}, {"biz_lock_args", false},
+        {"biz_lock_try", true},     {"biz_lock_wait", true},    {"biz_lock_renew", true},
+        {"biz_lock_release", true}, {"biz_lock_unring", false}, {"biz_lock_args", false},
         {"biz_lock_nap", false},    {"biz_lock_wake", false},
 };
 

@@ -59,8 +59,7 @@ Test(call_tx, nothing_is_taken_over)
 	db_run(db, "START TRANSACTION");
 	expect_refused(db, "45000", "COMMIT first",
 	               "CALL biz_lock_try('test', 'k', 'web-17', 1000, @f, @h, @l)");
-	expect_refused(db, "45000", "COMMIT first",
-	               "CALL biz_lock_wait('test', 'k', 'web-17', 1000, 100, @f, @h, @l)");
+	expect_refused(db, "45000", "COMMIT first", "CALL biz_lock_wait('test', 'k', 100)");
 	db_run(db, "COMMIT");
 	cr_assert_gt(routine_try(db, KEY("k"), "web-17", LONG_MS).fence, 0);
 }
@@ -128,7 +127,7 @@ Test(call_tx, a_session_keeps_its_settings)
 	keeps_settings(db, "CALL biz_lock_try('test', 'k', 'web-17', 60000, @f, @h, @l)");
 	keeps_settings(db, "CALL biz_lock_try('test', 'k', 'web-17', 60000, @f2, @h, @l)");
 	keeps_settings(db, "CALL biz_lock_try('test', 'k', 'a b', 60000, @f2, @h, @l)");
-	keeps_settings(db, "CALL biz_lock_wait('test', 'k', 'web-17', 60000, 10, @f2, @h, @l)");
+	keeps_settings(db, "CALL biz_lock_wait('test', 'k', 10)");
 	keeps_settings(db, "CALL biz_lock_renew('test', 'k', 'web-17', @f, 60000, @ok)");
 	keeps_settings(db, "CALL biz_lock_release('test', 'k', 'web-17', @f, @ok)");
 	keeps_settings(db, "CALL biz_lock_release('test', 'k', 'web-17', 0, @ok)");
@@ -140,9 +139,11 @@ Test(call_tx, the_next_transaction_has_the_isolation_of_the_session)
 	MYSQL *db = caller();
 
 	db_run(db, "CREATE TABLE t (a INT) ENGINE=InnoDB");
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 5; i++) {
 		static const char *const calls[] = {
+		        "CALL biz_lock_wait('test', 'k', 10)",
 		        "CALL biz_lock_try('test', 'k', 'web-17', 60000, @f, @h, @l)",
+		        "CALL biz_lock_wait('test', 'k', 10)",
 		        "CALL biz_lock_try('test', 'k', 'a b', 60000, @f, @h, @l)",
 		        "CALL biz_lock_renew('test', 'k', 'web-17', -1, 60000, @ok)"};
 

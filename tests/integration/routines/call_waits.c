@@ -1,5 +1,8 @@
 /* Routines and clients wait for each other. */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cr_routines.h"
 
@@ -108,4 +111,39 @@ Test(call_waits, a_locked_row_is_not_waited_for)
 	cr_assert_lt(now_ms() - start, 20000);
 	db_run(locker, "ROLLBACK");
 	cr_assert_gt(routine_try(db, KEY("k"), "web-17", LONG_MS).fence, got.fence);
+}
+
+/* It stands in line, and would take the lock for a program that is not there any more. */
+Test(call_waits, a_program_that_died_waiting_never_has_the_lock)
+{
+	MYSQL *db = caller(), *other = caller();
+	struct granted first = routine_try(other, KEY("k"), "web-18", LONG_MS);
+	pid_t child = fork();
+
+	if (child == 0) {
+		routine_wait(caller(), KEY("k"), "dead", LONG_MS, PATIENCE_MS);
+		_exit(0);
+	}
+	eventually(waits_by_call() > 0);
+	kill(child, SIGKILL);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	cr_assert(routine_release(other, KEY("k"), "web-18", first.fence));
+	cr_assert_gt(routine_wait(db, KEY("k"), "web-17", LONG_MS, PATIENCE_MS).fence, first.fence);
+}
+
+/* Else others would have to pass it. */
+Test(call_waits, the_place_in_line_is_given_up_with_the_try)
+{
+	MYSQL *db = caller();
+	bizlock *b = client(NULL);
+	struct granted got;
+
+	db_run(db, "CALL biz_lock_wait('test', 'k', 100)");
+	db_run(db, "CALL biz_lock_wait('test', 'k', 100)");
+	got = routine_try(db, KEY("k"), "web-17", LONG_MS);
+	cr_assert_gt(got.fence, 0);
+	db_run(db, "CALL biz_lock_wait('test', 'k', 100)");
+	cr_assert(routine_release(db, KEY("k"), "web-17", got.fence));
+	expect(OK, b, acquire(b, "k", .lease_ms = LONG_MS));
+	cr_assert_gt(db_number(db, "SELECT COUNT(*) FROM biz_lock WHERE bell > 0"), 0);
 }
