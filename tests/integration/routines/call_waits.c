@@ -44,27 +44,26 @@ Test(call_waits, a_routine_waits_for_a_client)
 	cr_assert_gt(w.got.fence, grant.fence);
 }
 
-/* Not only at the next poll, which comes after a second: the release ends the sleep of a client. */
+/* Not only at the next look, which comes after a second: the release ends the sleep of a client.
+ * After three sleeps that nobody ended the client would look every 20 ms. */
 Test(call_waits, a_release_by_call_wakes_a_client)
 {
 	struct peer peer = peer_start(&world, NULL);
 	MYSQL *db = caller();
-	int64_t soonest = INT64_MAX;
+	int64_t took = 0;
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct granted got = routine_wait(db, KEY("k"), "web-17", LONG_MS, PATIENCE_MS);
-		int64_t start, took;
 
 		peer_ask_acquire(&peer, "k", .wait_ms = -1, .lease_ms = LONG_MS);
 		eventually(shared_sleepers(&world) > 0);
-		start = now_ms();
+		took -= now_ms();
 		cr_assert(routine_release(db, KEY("k"), "web-17", got.fence));
 		expect_answer(OK, peer_answer(&peer));
-		took = now_ms() - start;
-		soonest = took < soonest ? took : soonest;
+		took += now_ms();
 		expect_answer(OK, peer_release(&peer, "k"));
 	}
-	cr_assert_lt(soonest, 300);
+	cr_assert_lt(took, 1500);
 	peer_end(&peer);
 }
 
