@@ -271,11 +271,23 @@ static void end_own(void)
 
 TestSuite(own_connecting, .fini = end_own, .timeout = 240);
 
+static bool tested_on_mysql(void)
+{
+	struct server at = server_from_env();
+	MYSQL *db = db_open(&at, NULL);
+	bool is = server_is_mysql(db);
+
+	mysql_close(db);
+	return is;
+}
+
 Test(own_connecting, the_character_set_is_not_the_servers)
 {
 	bizlock *b;
 	MYSQL *tx;
 
+	not_here_unless(!tested_on_mysql(),
+	                "MySQL cannot be told to ignore a client's character set");
 	skip_unless(own_server_possible(), "no server can be started");
 	own_server_start(&server,
 	                 "--skip-character-set-client-handshake --character-set-server=latin1");
