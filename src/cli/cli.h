@@ -33,10 +33,18 @@ enum cli_kind {
 	CLI_DURATION, /* int64_t, kept in milliseconds, from min to max */
 	CLI_WAIT,     /* as CLI_DURATION, or -1 for "forever" */
 	CLI_SETTING,  /* an option of the library: bizlock_set(), '-' turned into '_' */
+	CLI_KEY,      /* two words, added to a struct cli_keys */
 	CLI_PASSWORD, /* asks for the password */
 	CLI_TRACE,
 	CLI_HELP,
 	CLI_VERSION
+};
+
+#define CLI_KEYS_MAX 256 /* of bizlock_acquire_all() */
+
+struct cli_keys {
+	bizlock_key list[CLI_KEYS_MAX];
+	size_t count;
 };
 
 struct cli_option {

@@ -120,6 +120,20 @@ static int take_setting(const struct parser *p, const struct cli_option *o, cons
 	return CLI_GO_ON;
 }
 
+/* getopt_long() knows one value for each option. It takes up the second one, too, when optind
+ * passes it; it moves none of the words that it has passed. */
+static int take_key(const struct parser *p, const struct cli_option *o, const char *type)
+{
+	struct cli_keys *keys = (struct cli_keys *)((char *)p->ret + o->offset);
+
+	if (optind >= p->c->argc)
+		return cli_misused(p->c, "option --%s needs two values: %s", o->name, o->arg);
+	if (keys->count >= CLI_KEYS_MAX)
+		return cli_misused(p->c, "--%s: more than %d locks", o->name, CLI_KEYS_MAX);
+	keys->list[keys->count++] = (bizlock_key){type, p->c->argv[optind++]};
+	return CLI_GO_ON;
+}
+
 static int take_password(const struct parser *p, char *text)
 {
 	if (!text) {
@@ -167,6 +181,8 @@ static int take(const struct parser *p, const struct cli_option *o, char *text)
 		return take_duration(p, o, text);
 	case CLI_SETTING:
 		return take_setting(p, o, text);
+	case CLI_KEY:
+		return take_key(p, o, text);
 	case CLI_PASSWORD:
 		return take_password(p, text);
 	case CLI_TRACE:

@@ -67,7 +67,7 @@ static struct cli_exec x = {.o = {.wait_ms = -1, .busy_code = UINT64_MAX}, .sign
 
 static int export(struct cli_exec *e)
 {
-	return bizlock_export(e->c->lock, e->key, OWNER, e->ticket, sizeof(e->ticket));
+	return bizlock_export(e->c->lock, e->keys.list[0], OWNER, e->ticket, sizeof(e->ticket));
 }
 
 /* A file on a network may say only when it is closed that it is full. */
@@ -99,7 +99,7 @@ int cli_acquire(struct cli *c)
 		code = cli_exec_check_options(&x);
 	if (code != CLI_GO_ON)
 		return code;
-	cli_exec_name(&x, cli_key(c));
+	cli_exec_set_keys(&x, cli_key(c));
 	code = cli_exec_begin(&x);
 	if (code == CLI_GO_ON)
 		code = cli_exec_acquire(&x, export);
@@ -121,7 +121,7 @@ static bool imported;                      /* the ticket is used up */
 
 static int import(void)
 {
-	int rc = bizlock_import(x.c->lock, given, OWNER, &x.grant);
+	int rc = bizlock_import(x.c->lock, given, OWNER, &x.grants[0]);
 
 	imported = rc == BIZLOCK_OK;
 	return rc;
@@ -132,7 +132,7 @@ static int renew(struct cli_exec *e)
 	int rc = import();
 
 	if (rc == BIZLOCK_OK && e->o.lease_ms)
-		rc = bizlock_renew(e->c->lock, e->key, OWNER, (uint32_t)e->o.lease_ms);
+		rc = bizlock_renew(e->c->lock, e->keys.list[0], OWNER, (uint32_t)e->o.lease_ms);
 	return rc == BIZLOCK_OK ? export(e) : rc;
 }
 
@@ -144,7 +144,7 @@ static int release(struct cli_exec *e)
 
 	do
 		if (rc == BIZLOCK_OK)
-			rc = bizlock_release(e->c->lock, e->key, OWNER, &depth);
+			rc = bizlock_release(e->c->lock, e->keys.list[0], OWNER, &depth);
 	while (rc == BIZLOCK_OK && depth > 0);
 	return rc;
 }
@@ -174,7 +174,7 @@ static int begin(struct cli *c)
 		return cli_misused(c, "%s: this is not a ticket", c->command->name);
 	x.c = c;
 	x.o.wait_ms = 0; /* a script tries again if it likes: the ticket is good as before */
-	cli_exec_name(&x, (bizlock_key){type, id});
+	cli_exec_set_keys(&x, (bizlock_key){type, id});
 	code = cli_exec_begin(&x);
 	return code == CLI_GO_ON && !cli_exec_catch(&x, false) ? CLI_SYSTEM : code;
 }
@@ -182,7 +182,7 @@ static int begin(struct cli *c)
 /* For how long the lock stays when the next ticket is lost. */
 static const char *lease(char buf[CLI_DURATION_SIZE])
 {
-	int64_t had_ms = x.grant.lease_ms;
+	int64_t had_ms = x.grants[0].lease_ms;
 
 	return cli_show_duration(x.o.lease_ms > had_ms ? x.o.lease_ms : had_ms, buf);
 }
@@ -230,7 +230,7 @@ int cli_renew(struct cli *c)
 	code = begin(c);
 	if (code != CLI_GO_ON)
 		return code;
-	x.grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	x.grants[0] = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	rc = cli_exec_call(&x, renew);
 	if (rc != BIZLOCK_OK)
 		return end(failed(rc));
@@ -247,7 +247,7 @@ int cli_release(struct cli *c)
 
 	if (code != CLI_GO_ON)
 		return code;
-	x.grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	x.grants[0] = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	rc = cli_exec_call(&x, release);
 	return end(rc == BIZLOCK_OK ? CLI_DONE : failed(rc));
 }

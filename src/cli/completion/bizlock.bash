@@ -6,7 +6,7 @@ _bizlock_connection='--host --port --socket --user --password --database --defau
 # The options of a command.
 _bizlock_options() {
 	case $1 in
-	exec) echo --wait --nonblock --lease --shared --exclusive --limit --note --at-most-once-per --retry-failed --max-hold --record \
+	exec) echo --wait --nonblock --lease --shared --exclusive --and --limit --note --at-most-once-per --retry-failed --max-hold --record \
 		--conflict-exit-code --verbose ;;
 	acquire) echo --wait --nonblock --lease --shared --exclusive --limit --note --verbose ;;
 	renew) echo --lease ;;
@@ -29,7 +29,7 @@ _bizlock_takes_value() {
 	-n) [[ $2 != exec && $2 != acquire ]] ;; # there it is --nonblock
 	-[hPSuDwEt] | --host | --port | --socket | --user | --database | --defaults-file | \
 		--defaults-group-suffix | --ssl-mode | --ssl-ca | --ssl-cert | --ssl-key | --table-prefix | \
-		--wait | --timeout | --lease | --limit | --note | --at-most-once-per | --max-hold | --conflict-exit-code | --type | --interval | \
+		--wait | --timeout | --lease | --and | --limit | --note | --at-most-once-per | --max-hold | --conflict-exit-code | --type | --interval | \
 		--within | --fence | --older-than | --batch | --pause | --max | --output) ;;
 	*) return 1 ;;
 	esac

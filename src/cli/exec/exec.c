@@ -28,6 +28,8 @@ const struct cli_option cli_exec_options[] = {
         {"shared", 's', CLI_FLAG, AT(shared), 0, 0, NULL, "a shared (read) lock"},
         {"exclusive", 'x', CLI_FLAG, AT(exclusive), 0, 0, NULL,
          "an exclusive (write) lock, the default"},
+        {"and", 0, CLI_KEY, AT(more), 0, 0, "BIZ_TYPE BIZ_ID",
+         "one more lock; all or none. May be repeated"},
         {"limit", 0, CLI_NUMBER, AT(limit), 1, BIZLOCK_LIMIT_MAX, "N",
          "as -s, for N at a time; all name the same N"},
         {"note", 0, CLI_TEXT, AT(note), 0, 0, "TEXT", "why, for people who look"},
@@ -46,9 +48,8 @@ const struct cli_option cli_exec_options[] = {
 };
 
 const char cli_exec_more[] =
-        "COMMAND's environment has BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT, _TOOK_OVER.\n"
-        "If the lock cannot be renewed, as while bizlock is stopped (Ctrl-Z), it gets\n"
-        "SIGTERM, then all it started SIGKILL: exit code 80; see bizlock help exit-codes\n";
+        "Environment of COMMAND: BIZLOCK_TYPE, _ID, _FENCE, _OWNER, _SLOT, _TOOK_OVER; of\n"
+        "--and BIZLOCK_TYPE_2 ... If a lock is lost, COMMAND is killed: exit code 80\n";
 
 /* ---- words ------------------------------------------------------------------------- */
 
@@ -56,7 +57,8 @@ const char cli_exec_more[] =
 static int refuse_bare_command(struct cli_exec *x)
 {
 	struct cli words = *x->c;
-	int code = cli_parse_to_word(&words, &x->o);
+	struct cli_exec_options ignored = x->o;
+	int code = cli_parse_to_word(&words, &ignored);
 
 	if (code == CLI_GO_ON && words.argc > 2 && *words.argv[2] != '-')
 		return cli_misused(x->c, "exec: \"--\" is missing before the command");
@@ -78,10 +80,43 @@ int cli_exec_check_options(struct cli_exec *x)
 	return CLI_GO_ON;
 }
 
-void cli_exec_name(struct cli_exec *x, bizlock_key key)
+void cli_exec_set_keys(struct cli_exec *x, bizlock_key key)
 {
-	x->key = key;
-	snprintf(x->name, sizeof(x->name), "%s/%s", key.biz_type, key.biz_id);
+	const struct cli_keys *more = &x->o.more;
+	const bizlock_key *second = more->list;
+
+	x->keys.list[0] = key;
+	memcpy(&x->keys.list[1], more->list, more->count * sizeof(key));
+	x->keys.count = 1 + more->count;
+	if (more->count == 0)
+		snprintf(x->name, sizeof(x->name), "%s/%s", key.biz_type, key.biz_id);
+	else if (more->count == 1)
+		snprintf(x->name, sizeof(x->name), "%s/%s (with %s/%s)", key.biz_type, key.biz_id,
+		         second->biz_type, second->biz_id);
+	else
+		snprintf(x->name, sizeof(x->name), "%s/%s (with %zu more)", key.biz_type,
+		         key.biz_id, more->count);
+}
+
+/* A sharer takes one lock. A rest, and a record of the run, are the job's alone: the other locks
+ * must not rest with it. */
+static int check_several(struct cli_exec *x)
+{
+	const struct cli_exec_options *o = &x->o;
+
+	if (o->more.count >= CLI_KEYS_MAX)
+		return cli_misused(x->c, "exec: more than %d locks", CLI_KEYS_MAX);
+	if (o->more.count > 0 && (o->shared || o->limit))
+		return cli_misused(x->c,
+		                   "exec: --and takes exclusive locks, so --%s does not go "
+		                   "with it",
+		                   o->shared ? "shared" : "limit");
+	if (o->more.count > 0 && (o->min_hold_ms || o->record))
+		return cli_misused(x->c,
+		                   "exec: --%s is for one lock: put it on an exec of its own, "
+		                   "around the one with --and",
+		                   o->min_hold_ms ? "at-most-once-per" : "record");
+	return CLI_GO_ON;
 }
 
 /* Words up to the first "--" are ours. Behind "exec --", a key may begin with a '-'. */
@@ -106,6 +141,9 @@ static int read_words(struct cli_exec *x)
 		return cli_misused(c, "exec: --record needs an exclusive lock");
 	if (x->o.retry_failed && !x->o.min_hold_ms)
 		return cli_misused(c, "exec: --retry-failed goes with --at-most-once-per");
+	code = check_several(x);
+	if (code != CLI_GO_ON)
+		return code;
 	if (c->argc == 0 && own + 3 < all && strcmp(argv[own + 3], "--") == 0) {
 		c->argv = &argv[own + 1];
 		own += 3;
@@ -114,7 +152,7 @@ static int read_words(struct cli_exec *x)
 	}
 	if (own + 1 >= all)
 		return cli_misused(c, "exec: no command; it follows a \"--\"");
-	cli_exec_name(x, cli_key(c));
+	cli_exec_set_keys(x, cli_key(c));
 	x->command = &argv[own + 1];
 	return CLI_GO_ON;
 }
@@ -165,7 +203,7 @@ static bool bury(struct cli_exec *x)
 
 static int release(struct cli_exec *x)
 {
-	return bizlock_release(x->c->lock, x->key, EXEC_OWNER, NULL);
+	return bizlock_release_all(x->c->lock, x->keys.list, x->keys.count, EXEC_OWNER);
 }
 
 static bool was_lost(int rc)
@@ -183,7 +221,7 @@ static int release_without_rest(struct cli_exec *x)
 
 	if (x->o.min_hold_ms == 0 && !*x->ticket)
 		return release(x);
-	rc = bizlock_break(x->c->lock, x->key, x->grant.fence);
+	rc = bizlock_break(x->c->lock, x->keys.list[0], x->grants[0].fence);
 	if (rc ==
 	    BIZLOCK_BUSY) /* somebody else has the lock, or an open transaction has fenced it */
 		return release(x);
@@ -236,7 +274,7 @@ static int end_work(struct cli_exec *x, bool is_lost)
 		return cli_give_up(CLI_LOST,
 		                   "%s was not safely held to the end (fence %" PRIu64
 		                   "): its work may be half done",
-		                   x->name, x->grant.fence);
+		                   x->name, x->grants[0].fence);
 	if (x->ending)
 		return cli_give_up(CLI_OVERRUN,
 		                   "%s: the command was ended, because --max-hold "

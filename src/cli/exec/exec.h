@@ -102,8 +102,12 @@ struct cli_exec_options {
 	uint64_t busy_code;
 	uint64_t limit;
 	const char *note;
+	struct cli_keys more; /* behind the first key */
 	bool verbose, shared, exclusive, nonblock, record, retry_failed;
 };
+
+/* "TYPE/ID (with TYPE/ID)" */
+#define CLI_EXEC_NAME_SIZE (2 * (BIZLOCK_TYPE_MAX + 1 + BIZLOCK_ID_MAX) + sizeof(" (with )"))
 
 #define EXEC_FILES_MAX 256
 
@@ -129,8 +133,8 @@ enum cli_ending {
 
 struct cli_exec {
 	struct cli *c;
-	bizlock_key key;
-	char name[BIZLOCK_TYPE_MAX + 1 + BIZLOCK_ID_MAX + 1]; /* the key, as we show it */
+	struct cli_keys keys;
+	char name[CLI_EXEC_NAME_SIZE]; /* of all keys, as we show it */
 	char **command;
 	struct cli_exec_options o;
 	struct cli_inherited inherited;
@@ -142,7 +146,7 @@ struct cli_exec {
 	int64_t began_ms; /* of cli_exec_now_ms(): the wait, */
 	int64_t held_ms;  /* and the hold */
 	bizlock_acquire_opts opts;
-	bizlock_grant grant;
+	bizlock_grant grants[CLI_KEYS_MAX];
 	char *owner;                     /* as the row has it */
 	int (*then)(struct cli_exec *x); /* completes the acquisition, in the same call */
 	char ticket[BIZLOCK_EXPORT_MAX]; /* of the commands of tickets; "": the hold is not exported
@@ -180,7 +184,8 @@ void cli_inherited_note(struct cli_inherited *ret);
 /* Checks the options that exclude each other. CLI_GO_ON or an exit code. */
 int cli_exec_check_options(struct cli_exec *x);
 
-void cli_exec_name(struct cli_exec *x, bizlock_key key);
+/* Sets the keys: this one, and those of x->o.more. */
+void cli_exec_set_keys(struct cli_exec *x, bizlock_key key);
 
 /* Opens the client. CLI_GO_ON or an exit code. Ended by cli_exec_end(). */
 int cli_exec_begin(struct cli_exec *x);

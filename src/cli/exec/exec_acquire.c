@@ -26,22 +26,23 @@ static bool is_outer(const char *owner)
 
 struct sight {
 	const struct cli_exec *x;
+	const char *name; /* of the lock */
 	uint64_t alone;   /* the fence of an exec around us that holds it exclusively; 0: none */
 	uint64_t shares;  /* the fence of an exec around us that shares the lock; 0: none */
 	unsigned sharers; /* how many execs around us share the lock */
 	bool is_wanted;   /* somebody waits for the sharers to leave */
 };
 
-static void show(const struct cli_exec *x, const bizlock_info *info)
+static void show(const char *name, const bizlock_info *info)
 {
 	char left[CLI_DURATION_SIZE];
 
 	cli_show_duration(info->left_ms, left);
 	if (*info->owner)
-		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s", x->name,
+		cli_say("%s is held by %s (fence %" PRIu64 "), its lease ends in %s", name,
 		        info->owner, info->fence, left);
 	else
-		cli_say("%s is at rest for another %s", x->name, left);
+		cli_say("%s is at rest for another %s", name, left);
 }
 
 static int look(void *arg, const bizlock_info *info)
@@ -58,7 +59,7 @@ static int look(void *arg, const bizlock_info *info)
 	}
 	s->is_wanted |= !shares && info->depth == 0 && *info->owner;
 	if (s->x->o.verbose)
-		show(s->x, info);
+		show(s->name, info);
 	return 0;
 }
 
@@ -77,14 +78,14 @@ static bool would_wait_for_itself(const struct sight *s)
 /* An exec that would wait for an exec around it is refused. It is not run under the outer lock,
  * whose lease, minimum and end may differ from what is asked for here. The rows decide, whatever
  * the database: an owner names one client of one process. */
-static int refuse_nested(struct cli_exec *x)
+static int refuse_nested_key(const struct cli_exec *x, bizlock_key key)
 {
-	struct sight s = {.x = x};
+	char name[CLI_EXEC_NAME_SIZE];
+	struct sight s = {.x = x, .name = name};
 	int rc;
 
-	if (!getenv("BIZLOCK_OUTER") && !x->o.verbose)
-		return CLI_GO_ON;
-	rc = bizlock_look(x->c->lock, x->key, look, &s);
+	snprintf(name, sizeof(name), "%s/%s", key.biz_type, key.biz_id);
+	rc = bizlock_look(x->c->lock, key, look, &s);
 	if (rc != BIZLOCK_OK)
 		return cli_failed(x->c, rc);
 	if (!would_wait_for_itself(&s))
@@ -92,8 +93,19 @@ static int refuse_nested(struct cli_exec *x)
 	return cli_give_up(CLI_NESTED,
 	                   "%s is held by the exec that runs this one (fence %" PRIu64
 	                   ")%s: waiting for it would never end",
-	                   x->name, s.alone ? s.alone : s.shares,
+	                   name, s.alone ? s.alone : s.shares,
 	                   !s.alone && s.is_wanted ? ", and somebody waits to have it alone" : "");
+}
+
+static int refuse_nested(const struct cli_exec *x)
+{
+	int code = CLI_GO_ON;
+
+	if (!getenv("BIZLOCK_OUTER") && !x->o.verbose)
+		return CLI_GO_ON;
+	for (size_t i = 0; i < x->keys.count && code == CLI_GO_ON; i++)
+		code = refuse_nested_key(x, x->keys.list[i]);
+	return code;
 }
 
 /* ---- acquiring ------------------------------------------------------------------------ */
@@ -102,22 +114,26 @@ static int keep_owner(void *arg, const bizlock_info *info)
 {
 	struct cli_exec *x = arg;
 
-	if (info->fence != x->grant.fence || !info->flags != !x->opts.flags)
+	if (info->fence != x->grants[0].fence || !info->flags != !x->opts.flags)
 		return 0;
 	x->owner = strdup(info->owner);
 	return 1;
 }
 
+/* All keys have the same owner. */
 int cli_exec_note_owner(struct cli_exec *x)
 {
-	int rc = bizlock_look(x->c->lock, x->key, keep_owner, x);
+	int rc = bizlock_look(x->c->lock, x->keys.list[0], keep_owner, x);
 
 	return rc == BIZLOCK_OK && !x->owner ? BIZLOCK_LOST : rc;
 }
 
 static int acquire(struct cli_exec *x)
 {
-	int rc = bizlock_acquire(x->c->lock, x->key, &x->opts, &x->grant);
+	int rc = x->keys.count == 1
+	                 ? bizlock_acquire(x->c->lock, x->keys.list[0], &x->opts, x->grants)
+	                 : bizlock_acquire_all(x->c->lock, x->keys.list, x->keys.count, &x->opts,
+	                                       x->grants);
 
 	return rc == BIZLOCK_OK ? x->then(x) : rc;
 }
@@ -137,11 +153,17 @@ static void tell_acquired(const struct cli_exec *x)
 {
 	char waited[CLI_DURATION_SIZE];
 
-	if (x->o.verbose)
-		cli_say("%s acquired after %s, fence %" PRIu64, x->name,
-		        cli_show_duration(x->held_ms - x->began_ms, waited), x->grant.fence);
-	if (x->grant.flags & BIZLOCK_TOOK_OVER)
-		cli_say("%s was taken over: its last holder never released it", x->name);
+	cli_show_duration(x->held_ms - x->began_ms, waited);
+	for (size_t i = 0; i < x->keys.count; i++) {
+		const bizlock_key *key = &x->keys.list[i];
+
+		if (x->o.verbose)
+			cli_say("%s/%s acquired after %s, fence %" PRIu64, key->biz_type,
+			        key->biz_id, waited, x->grants[i].fence);
+		if (x->grants[i].flags & BIZLOCK_TOOK_OVER)
+			cli_say("%s/%s was taken over: its last holder never released it",
+			        key->biz_type, key->biz_id);
+	}
 }
 
 /* A signal has ended the wait. The lock may have been acquired nevertheless. */
@@ -177,7 +199,7 @@ int cli_exec_acquire(struct cli_exec *x, int (*then)(struct cli_exec *x))
 	if (!cli_exec_catch(x, false))
 		return CLI_SYSTEM;
 	x->then = then;
-	x->grant = (bizlock_grant)BIZLOCK_GRANT_INIT;
+	x->grants[0] = (bizlock_grant)BIZLOCK_GRANT_INIT;
 	x->opts = (bizlock_acquire_opts)BIZLOCK_ACQUIRE_OPTS_INIT;
 	x->opts.wait_ms = cli_exec_wait_left_ms(x);
 	x->opts.lease_ms = (uint32_t)x->o.lease_ms;

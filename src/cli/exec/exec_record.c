@@ -4,12 +4,12 @@
 
 static int begin(struct cli_exec *x)
 {
-	return bizlock_run_begin(x->c->lock, x->key, EXEC_OWNER);
+	return bizlock_run_begin(x->c->lock, x->keys.list[0], EXEC_OWNER);
 }
 
 static int end(struct cli_exec *x)
 {
-	return bizlock_run_end(x->c->lock, x->key, EXEC_OWNER, &x->result);
+	return bizlock_run_end(x->c->lock, x->keys.list[0], EXEC_OWNER, &x->result);
 }
 
 /* A beginning whose reply was lost may be there: without an end it would look like a death. */

@@ -84,6 +84,12 @@ static const char *const variables[] = {
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
+/* Of the second key and later keys, with its number. */
+static const char *const numbered[] = {"BIZLOCK_TYPE_", "BIZLOCK_ID_", "BIZLOCK_FENCE_",
+                                       "BIZLOCK_TOOK_OVER_"};
+
+#define NUMBERED (sizeof(numbered) / sizeof(numbered[0]))
+
 /* The command does not get our password: all that the command runs could read it, and so could
  * everybody who sees its environment. */
 static bool is_ours(const char *entry)
@@ -93,6 +99,12 @@ static bool is_ours(const char *entry)
 	for (size_t i = 0; i < VARIABLES; i++)
 		if (strncmp(entry, variables[i], strlen(variables[i])) == 0)
 			return true;
+	for (size_t i = 0; i < NUMBERED; i++) {
+		size_t len = strlen(numbered[i]);
+
+		if (strncmp(entry, numbered[i], len) == 0 && entry[len] >= '0' && entry[len] <= '9')
+			return true;
+	}
 	return false;
 }
 
@@ -107,25 +119,47 @@ static char *outer(const struct cli_exec *x)
 	return ret;
 }
 
+static const char *took_over(const bizlock_grant *grant)
+{
+	return grant->flags & BIZLOCK_TOOK_OVER ? "1" : "0";
+}
+
+/* Of keys.list[i]; returns where the next variables go. NULL: out of memory. */
+static char **add_numbered(const struct cli_exec *x, size_t i, char **to)
+{
+	char fence[24];
+	const char *values[NUMBERED] = {x->keys.list[i].biz_type, x->keys.list[i].biz_id, fence,
+	                                took_over(&x->grants[i])};
+
+	snprintf(fence, sizeof(fence), "%" PRIu64, x->grants[i].fence);
+	for (size_t n = 0; n < NUMBERED; n++, to++)
+		if (asprintf(to, "%s%zu=%s", numbered[n], i + 1, values[n]) < 0) {
+			*to = NULL;
+			return NULL;
+		}
+	return to;
+}
+
 static bool add_variables(const struct cli_exec *x, char **to)
 {
 	char fence[24], slot[16], *all = outer(x);
-	const char *values[VARIABLES] = {x->key.biz_type,
-	                                 x->key.biz_id,
-	                                 fence,
-	                                 x->owner,
-	                                 all,
-	                                 slot,
-	                                 x->grant.flags & BIZLOCK_TOOK_OVER ? "1" : "0"};
+	const char *values[VARIABLES] = {
+	        x->keys.list[0].biz_type, x->keys.list[0].biz_id, fence, x->owner, all, slot,
+	        took_over(&x->grants[0])};
 	bool done = all != NULL;
 
-	snprintf(fence, sizeof(fence), "%" PRIu64, x->grant.fence);
-	snprintf(slot, sizeof(slot), "%" PRIu32, x->grant.slot);
+	snprintf(fence, sizeof(fence), "%" PRIu64, x->grants[0].fence);
+	snprintf(slot, sizeof(slot), "%" PRIu32, x->grants[0].slot);
 	for (size_t i = 0; done && i < VARIABLES; i++)
 		if (asprintf(&to[i], "%s%s", variables[i], values[i]) < 0) {
 			to[i] = NULL;
 			done = false;
 		}
+	to += VARIABLES;
+	for (size_t i = 1; done && i < x->keys.count; i++) {
+		to = add_numbered(x, i, to);
+		done = to != NULL;
+	}
 	free(all);
 	return done;
 }
@@ -147,7 +181,8 @@ static bool make_environment(const struct cli_exec *x, struct environment *ret)
 
 	while (environ[count])
 		count++;
-	ret->entries = calloc(count + VARIABLES + 1, sizeof(*ret->entries));
+	ret->entries =
+	        calloc(count + VARIABLES + x->keys.count * NUMBERED + 1, sizeof(*ret->entries));
 	if (!ret->entries)
 		return false;
 	for (size_t i = 0; i < count; i++)

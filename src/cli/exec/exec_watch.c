@@ -83,17 +83,36 @@ int64_t cli_exec_now_ms(void)
 
 static int64_t kill_margin(const struct cli_exec *x)
 {
-	int64_t part = x->grant.lease_ms / KILL_PART;
+	int64_t part = x->grants[0].lease_ms / KILL_PART;
 
 	return part < KILL_MS ? part : KILL_MS;
+}
+
+/* The key whose lease ends first: a set is held while each of its keys is. */
+static bizlock_key weakest_key(const struct cli_exec *x, int64_t *ret_left_ms)
+{
+	bizlock_key weakest = x->keys.list[0];
+
+	*ret_left_ms = INT64_MAX;
+	for (size_t i = 0; i < x->keys.count; i++) {
+		int64_t left = bizlock_left_ms(x->c->lock, x->keys.list[i], EXEC_OWNER);
+
+		if (left < *ret_left_ms) {
+			weakest = x->keys.list[i];
+			*ret_left_ms = left;
+		}
+	}
+	return weakest;
 }
 
 /* The guard kills by the lease alone: what it has killed had lost the lock. */
 int64_t cli_exec_lease_ms(const struct cli_exec *x)
 {
 	int64_t now = cli_exec_now_ms(); /* read first: an end that is too early does no harm */
-	int64_t rest = bizlock_left_ms(x->c->lock, x->key, EXEC_OWNER) - kill_margin(x);
+	int64_t rest;
 
+	weakest_key(x, &rest);
+	rest -= kill_margin(x);
 	if (x->ending == CLI_LEASE_ENDS && rest > x->kill_at_ms - now)
 		rest = x->kill_at_ms - now; /* a late renewal changes nothing: SIGTERM was sent */
 	cli_guard_order(&x->guard, now + (rest > 0 ? rest : 0));
@@ -137,13 +156,17 @@ static void tell_to_end(struct cli_exec *x, enum cli_ending why, int64_t ms)
 
 static void end_by_lease(struct cli_exec *x, int64_t rest)
 {
-	if (bizlock_last_renewal(x->c->lock, x->key, EXEC_OWNER) != BIZLOCK_OK)
+	int64_t left;
+	bizlock_key key = weakest_key(x, &left);
+
+	if (bizlock_last_renewal(x->c->lock, key, EXEC_OWNER) != BIZLOCK_OK)
 		cli_say("%s", bizlock_errmsg(x->c->lock));
 	if (rest > 0)
-		cli_say("%s: the lock could not be renewed; the command has %" PRId64 " ms to end",
-		        x->name, rest);
+		cli_say("%s/%s: the lock could not be renewed; the command has %" PRId64
+		        " ms to end",
+		        key.biz_type, key.biz_id, rest);
 	else
-		cli_say("%s: the lock is lost; the command is killed", x->name);
+		cli_say("%s/%s: the lock is lost; the command is killed", key.biz_type, key.biz_id);
 	tell_to_end(x, CLI_LEASE_ENDS, rest);
 }
 
@@ -170,8 +193,8 @@ static int64_t earlier(int64_t a, int64_t b)
 static int mind_lease(struct cli_exec *x)
 {
 	int64_t rest = cli_exec_lease_ms(x), hold_left = hold_left_ms(x);
-	int64_t before_term = rest + kill_margin(x) - x->grant.lease_ms / TERM_PART;
-	int64_t tick = x->grant.lease_ms / TICK_PART, next;
+	int64_t before_term = rest + kill_margin(x) - x->grants[0].lease_ms / TERM_PART;
+	int64_t tick = x->grants[0].lease_ms / TICK_PART, next;
 
 	if (before_term <= 0 && x->ending != CLI_LEASE_ENDS)
 		end_by_lease(x, rest);
