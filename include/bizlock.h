@@ -46,11 +46,12 @@
  *          the exclusive lock, unless the client of that contender has died or stood still for
  *          5 s, or the contender waits for several keys. A client may first hand the lock, or a
  *          slot of a `limit`, to its own next thread that wants the same, at most 16 times in a row
- *          and for 250 ms. An exclusive owner that asks to share the lock goes one level deeper. A
- *          sharer that asks for the exclusive lock gets MISUSE. The fence of an exclusive owner is
- *          larger than all fences before. The fence of a sharer is larger than that of the last
- *          exclusive owner. A slot that rests (min_hold_ms) counts as taken, so that at most
- *          `limit` owners start in that time. bizlock_acquire_all() takes exclusive locks only.
+ *          and for 250 ms. An exclusive owner that asks to share the lock goes one level deeper;
+ * with bizlock_downgrade() it shares the lock from then on. A sharer that asks for the exclusive
+ * lock gets MISUSE. The fence of an exclusive owner is larger than all fences before. The fence of
+ * a sharer is larger than that of the last exclusive owner. A slot that rests (min_hold_ms) counts
+ * as taken, so that at most `limit` owners start in that time. bizlock_acquire_all() takes
+ * exclusive locks only.
  *
  * THE CALLING SEQUENCE
  *
@@ -397,6 +398,18 @@ BIZLOCK_API int bizlock_release(bizlock *, bizlock_key, const char *owner, uint3
  * unchanged, because another call on the hold gets no answer, or no connection was free. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_renew(bizlock *, bizlock_key, const char *owner,
                                                  uint32_t lease_ms);
+
+/* Gives up a part of an exclusive hold: from here on this owner shares the lock, as if acquired
+ * with BIZLOCK_SHARED and no limit. There is no gap: nobody else has the lock exclusively in
+ * between. Sharers that wait come in at once, unless a contender that wants the lock alone came
+ * before them. The whole hold is shared, with its fence, all its levels, its lease and its
+ * min_hold_ms; it counts as one where others share the lock with a limit. Nothing is done if it is
+ * shared already. The other way round there is nothing: release, and acquire. NOT_OWNER, LOST,
+ * CONN, DB; BUSY: fenced, and exclusive as before; TIMEOUT: unchanged, because another call on the
+ * hold gets no answer, or no connection was free. UNKNOWN: it is shared or exclusive: act as
+ * a sharer. Call again to find out, or release; if it is shared, and neither was done before the
+ * next renewal, it is lost. */
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_downgrade(bizlock *, bizlock_key, const char *owner);
 
 /* How many milliseconds this owner may still rely on the lock. Makes no round trip. <= 0: do not
  * touch what the lock guards. */

@@ -155,6 +155,10 @@ public:
 		ec.assign(renew_all(ms_or_default(d)), category());
 	}
 
+	/* bizlock_downgrade() for all keys; the first error counts. */
+	void downgrade() { check(downgrade_all(), client()); }
+	void downgrade(std::error_code &ec) noexcept { ec.assign(downgrade_all(), category()); }
+
 	/* bizlock_fence() and bizlock_commit() for all keys; tx: a MYSQL *. Include bizlock_tx.h
 	 * for them. Roll back after an error: with several keys the transaction may be open. */
 	template <class Tx> void fence(Tx *tx) { check(fence_in(tx, size()), client()); }
@@ -185,6 +189,18 @@ private:
 
 		for (std::size_t i = 0; i < size(); i++) {
 			int rc = bizlock_renew(client(), key(i), owner(), lease_ms);
+
+			first = first == BIZLOCK_OK ? rc : first;
+		}
+		return first;
+	}
+
+	int downgrade_all() noexcept
+	{
+		int first = held_ ? BIZLOCK_OK : BIZLOCK_NOT_OWNER;
+
+		for (std::size_t i = 0; i < size(); i++) {
+			int rc = bizlock_downgrade(client(), key(i), owner());
 
 			first = first == BIZLOCK_OK ? rc : first;
 		}

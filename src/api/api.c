@@ -160,6 +160,15 @@ int bizlock_renew(bizlock *b, bizlock_key key, const char *owner, uint32_t lease
 	return bl_door_called(&call, "renew", bl_client_renew(&call, lease_ms));
 }
 
+int bizlock_downgrade(bizlock *b, bizlock_key key, const char *owner)
+{
+	struct bl_call call;
+	int rc = bl_door_call(&call, b, key, owner, "downgrade");
+
+	return rc == BIZLOCK_OK ? bl_door_called(&call, "downgrade", bl_client_downgrade(&call))
+	                        : rc;
+}
+
 int bizlock_verify(bizlock *b, bizlock_key key, const char *owner)
 {
 	struct bl_call call;

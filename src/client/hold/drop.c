@@ -49,6 +49,9 @@ static int drop_row(struct bl_session *s, void *arg, struct bl_err *err)
 {
 	const struct drop_on *d = arg;
 
+	if (d->drop->to_slot)
+		return bl_lock_downgrade(s, d->drop->ref, d->drop->to_slot, d->bell,
+		                         &d->drop->matched, err);
 	return bl_lock_drop(s, d->drop->ref, d->bell, d->drop->rest_us, &d->drop->matched, err);
 }
 
@@ -109,7 +112,8 @@ static bool may_combine(const struct bl_drop *drop)
 	const struct bl_key *key = drop->ref.key;
 	bool suits = (key->slot > 0) == !drop->bell;
 
-	return suits && drop->ref.owner && drop->rest_us == 0 && !drop->hold->fenced;
+	return suits && drop->ref.owner && drop->rest_us == 0 && !drop->to_slot &&
+	       !drop->hold->fenced;
 }
 
 int bl_drop(struct bl_call *call, struct bl_drop *drop)

@@ -9,9 +9,10 @@
 struct bl_drop {
 	struct bl_hold *hold; /* busy */
 	struct bl_ref ref;    /* its row; owner NULL: whoever has it */
-	int64_t rest_us; /* nobody gets the lock until this long after the hold began; 0: no rest;
-	                    see bl_lock_drop() */
-	uint64_t bell;   /* give back the doorbell that this connection has, 0: none */
+	int64_t rest_us;  /* nobody gets the lock until this long after the hold began; 0: no rest;
+	                     see bl_lock_drop() */
+	uint32_t to_slot; /* > 0: the row is not removed, but becomes a sharer's in this slot */
+	uint64_t bell;    /* give back the doorbell that this connection has, 0: none */
 
 	/* Answers. `bell` becomes 0 when the doorbell is given back, or gone with its connection.
 	 * It keeps its value where that connection stalls, and the row went by another one. */

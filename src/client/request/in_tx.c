@@ -48,7 +48,8 @@ static int find_fence(struct bl_call *call, bool stays, struct bl_ref *ret)
 	return rc;
 }
 
-/* The server says that the hold is over: from here on, all calls on it answer LOST. */
+/* The server says that the hold is over: from here on, all calls on it answer LOST. Unless another
+ * thread has made it a shared hold meanwhile: then the transaction alone is refused. */
 static int lose(struct bl_call *call, uint64_t fence)
 {
 	struct bizlock *b = call->client;
@@ -56,7 +57,7 @@ static int lose(struct bl_call *call, uint64_t fence)
 
 	bl_lock(b);
 	h = bl_held_find(&b->held, &call->key, &call->owner);
-	if (h && h->state == BL_HOLD_HELD && h->fence == fence)
+	if (h && h->state == BL_HOLD_HELD && h->fence == fence && h->key.slot == call->key.slot)
 		bl_hold_lose(b, h, BL_LOSS_GONE);
 	bl_unlock(b);
 	return bl_err_set(call->err, BIZLOCK_LOST,

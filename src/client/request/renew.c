@@ -3,8 +3,12 @@
 #include <inttypes.h>
 
 #include "client/hold/change.h"
+#include "client/hold/drop.h"
 #include "client/hold/hold.h"
+#include "client/hold/slots.h"
 #include "core/lease.h"
+#include "store/session/errclass.h"
+#include "store/shared/sharers.h"
 
 int bl_renew_in_vain(struct bl_call *call)
 {
@@ -90,6 +94,103 @@ int bl_client_renew(struct bl_call *call, uint32_t lease_ms)
 		rc = wait_for_renewer(call, h);
 		if (rc == BIZLOCK_OK)
 			rc = bl_renew_hold(call, h, lease_ms);
+		bl_hold_done(b, h);
+	}
+	bl_unlock(b);
+	return rc;
+}
+
+/* ---- from exclusive to shared ---------------------------------------------------------------- */
+
+#define SLOT_TRIES 8
+
+/* While the lock is exclusive nobody else has a slot, except a sharer that came too late and is
+ * about to leave it. So the first slot is free, which is one of any `limit`; if not, any other slot
+ * is. */
+static int write_shared(struct bl_call *call, struct bl_hold *h, struct bl_drop *drop)
+{
+	unsigned tries = 0;
+	int rc;
+
+	drop->to_slot = 1;
+	do {
+		drop->bell = h->bell;
+		rc = bl_drop(call, drop);
+		h->bell = drop->bell;
+		if (rc != BIZLOCK_DB || bl_classify(call->err->native) != BL_CLASS_NULL)
+			return rc;
+		drop->to_slot = bl_slots_take(call->client);
+	} while (++tries < SLOT_TRIES);
+	return rc;
+}
+
+struct shared_row {
+	struct bl_key key;
+	uint64_t fence;
+	bool found;
+};
+
+static int find_shared(struct bl_session *s, void *arg, struct bl_err *err)
+{
+	struct shared_row *f = arg;
+
+	return bl_shared_find(s, &f->key, f->fence, &f->found, err);
+}
+
+/* An earlier statement whose reply was lost may have done it: then the hold has another slot. */
+static int find_slot(struct bl_call *call, const struct bl_hold *h, uint32_t *ret_slot)
+{
+	struct shared_row f = {.key = h->key, .fence = h->fence};
+	int rc = bl_read(call, find_shared, &f);
+
+	*ret_slot = rc == BIZLOCK_OK && f.found ? f.key.slot : 0;
+	return rc;
+}
+
+/* The first in the client's wait queue may hope for a hand-off, and a shared hold without a limit
+ * is not handed over. */
+static void settle_shared(struct bl_call *call, struct bl_hold *h, uint32_t slot)
+{
+	h->key.slot = call->key.slot = slot;
+	h->flags |= BIZLOCK_SHARED;
+	bl_queue_wake_first(&call->client->queues, &h->key);
+	BL_TRACE_HOLD(call->client, h, "shared from now on, slot %" PRIu32, slot);
+}
+
+static int downgrade_hold(struct bl_call *call, struct bl_hold *h)
+{
+	struct bl_drop drop = {.hold = h, .ref = bl_hold_ref(call, h)};
+	uint32_t slot;
+	int rc;
+
+	if (h->state != BL_HOLD_HELD)
+		return bl_hold_lost(call, h);
+	if (h->key.slot > 0)
+		return BIZLOCK_OK;
+	rc = write_shared(call, h, &drop);
+	slot = drop.to_slot;
+	if (rc == BIZLOCK_OK && !drop.matched)
+		rc = find_slot(call, h, &slot);
+	if (h->state != BL_HOLD_HELD || (rc == BIZLOCK_OK && slot == 0))
+		return bl_hold_lost(call, h);
+	if (rc == BIZLOCK_OK)
+		settle_shared(call, h, slot);
+	return rc;
+}
+
+/* A renewal under way names slot 0, and would take the hold for lost. */
+int bl_client_downgrade(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	struct bl_hold *h;
+	int rc;
+
+	bl_lock(b);
+	h = bl_hold_begin_held(call, &rc);
+	if (h) {
+		rc = wait_for_renewer(call, h);
+		if (rc == BIZLOCK_OK)
+			rc = downgrade_hold(call, h);
 		bl_hold_done(b, h);
 	}
 	bl_unlock(b);

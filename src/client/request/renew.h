@@ -1,5 +1,5 @@
-/* What a holder may ask of its own hold: more time, and what is known of it without a round trip.
- */
+/* What a holder may ask of its own hold: more time, to share it, and what is known of it without a
+ * round trip. */
 #ifndef BL_CLIENT_REQUEST_RENEW_H
 #define BL_CLIENT_REQUEST_RENEW_H
 
@@ -11,6 +11,7 @@ int bl_renew_hold(struct bl_call *call, struct bl_hold *h, uint32_t lease_ms);
 int bl_renew_in_vain(struct bl_call *call);
 
 int bl_client_renew(struct bl_call *call, uint32_t lease_ms);
+int bl_client_downgrade(struct bl_call *call);
 int bl_client_last_renewal(struct bl_call *call);
 int bl_client_held(struct bl_call *call, bizlock_grant *ret);
 int64_t bl_client_left_ms(struct bl_call *call);

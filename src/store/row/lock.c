@@ -313,6 +313,34 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	return again ? drop_once(s, hold, NULL, rest_us, ret_matched, err) : rc;
 }
 
+static int downgrade_once(struct bl_session *s, struct bl_ref hold, uint32_t slot, const char *bell,
+                          bool *ret_matched, struct bl_err *err)
+{
+	uint64_t affected = 0;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_sql_downgrade(s->sql, &s->text, hold.key, hold.owner, hold.fence, slot);
+	if (bell || hold.bell)
+		rc = drop_and_tell(s, hold, bell, &affected, err);
+	else
+		rc = bl_session_run_text(s, &affected, err);
+	if (rc == BIZLOCK_OK)
+		*ret_matched = affected > 0;
+	return rc;
+}
+
+int bl_lock_downgrade(struct bl_session *s, struct bl_ref hold, uint32_t slot, const char *bell,
+                      bool *ret_matched, struct bl_err *err)
+{
+	bool again = false;
+	int rc = downgrade_once(s, hold, slot, bell, ret_matched, err);
+
+	if (rc == BIZLOCK_OK && !*ret_matched)
+		rc = bl_lock_catch_up(s, &again, err);
+	return again ? downgrade_once(s, hold, slot, NULL, ret_matched, err) : rc;
+}
+
 int bl_lock_give(struct bl_session *s, struct bl_ref hold, const char *new_owner, uint32_t depth,
                  uint32_t lease_ms, bool exported, bool *ret_matched, struct bl_err *err)
 {

@@ -83,6 +83,12 @@ int bl_lock_renew(struct bl_session *s, struct bl_ref hold, uint32_t lease_ms, b
 int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int64_t rest_us,
                  bool *ret_matched, struct bl_err *err);
 
+/* The exclusive hold becomes a sharer's in `slot`, with its fence, depth and lease. bell: as of
+ * bl_lock_drop(). *ret_matched false: no such row, or its lease is over. DB with BL_CLASS_NULL: the
+ * slot is taken. */
+int bl_lock_downgrade(struct bl_session *s, struct bl_ref hold, uint32_t slot, const char *bell,
+                      bool *ret_matched, struct bl_err *err);
+
 /* Gives the hold to new_owner, for lease_ms at least, without a doorbell. exported: only if
  * bl_lock_give() gave it to the present owner with this depth and lease, because a ticket may claim
  * others. */

@@ -137,6 +137,12 @@ enum { BL_ROW_STAYS = -1 };
 void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                  const char *owner, uint64_t fence, int64_t rest_us);
 
+/* The exclusive hold becomes a sharer's, with its fence and depth, in `slot`; slot 0 becomes free,
+ * and stays. One statement: nobody sees one without the other. NULL (1048): another row is in that
+ * slot. */
+void bl_sql_downgrade(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                      const char *owner, uint64_t fence, uint32_t slot);
+
 /* The rest_us for an owner who may not have had the lock. */
 int64_t bl_sql_rest_of_others(const struct bl_key *key);
 

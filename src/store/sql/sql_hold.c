@@ -98,6 +98,32 @@ void bl_sql_drop(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_k
 		bl_buf_adds(ret, " AND " TAKEN);
 }
 
+/* The SELECT reads the row without a lock, so the row of slot 0 is compared once more when it is
+ * locked and changed. Both tables have these columns, so the names of the one that is changed are
+ * qualified. */
+void bl_sql_downgrade(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
+                      const char *owner, uint64_t fence, uint32_t slot)
+{
+	const char *t = sql->table;
+
+	bl_buf_addf(
+	        ret,
+	        "INSERT INTO %s (biz_id, biz_type, slot, fence, owner, reentrant, timeout, "
+	        "bell, note, gmt_create, gmt_modified) SELECT biz_id, biz_type, to_slot, fence, "
+	        "owner, reentrant, timeout, 0, note, gmt_create, " NOW
+	        " FROM %s AS h CROSS JOIN (SELECT 0 AS to_slot UNION ALL SELECT %" PRIu32
+	        ") AS slots",
+	        t, t, slot);
+	bl_sql_hold(ret, key, owner, fence);
+	bl_sql_living(ret);
+	bl_buf_addf(ret,
+	            " ON DUPLICATE KEY UPDATE reentrant = IF(%s.slot = 0 AND %s.fence = "
+	            "VALUES(fence) AND %s.owner = VALUES(owner) AND %s.timeout > " NOW
+	            ", 0, NULL), owner = '', bell = 0, taken_from = 0, gmt_modified = " NOW
+	            ", timeout = " NOW,
+	            t, t, t, t);
+}
+
 void bl_sql_sweep(const struct bl_sql *sql, struct bl_buf *ret, const struct bl_key *key,
                   const char *owner, uint64_t but_fence)
 {

@@ -269,10 +269,26 @@ static bool after_unanswered_depth(struct run *r, unsigned depth)
 	return holds(r, depth + 1, depth + 1) && gives_back(r, depth + 1);
 }
 
+/* A call that got no answer is repeated, and finds the hold in one way or the other. */
+static bool after_downgrade(struct run *r)
+{
+	if (r->rc != BIZLOCK_OK)
+		says(r, OK, r->b, do_downgrade(r));
+	must(r,
+	     db_number(r->bench->world.admin,
+	               "SELECT COUNT(*) FROM biz_lock WHERE biz_id = '%s' AND owner <> '' AND slot "
+	               "> 0",
+	               r->id) == 1,
+	     "it is not shared");
+	return holds(r, 1, 1) && gives_back(r, 1);
+}
+
 static bool after_hold(struct run *r)
 {
 	unsigned before = r->scenario->before, after = r->scenario->after;
 
+	if (r->scenario->act == do_downgrade)
+		return after_downgrade(r);
 	if (after == 0) { /* given back, whatever the answer was */
 		must(r, r->rc != BIZLOCK_OK || !row_now(r).there,
 		     "a row is left after the release");

@@ -124,6 +124,8 @@ bool check_run(struct run *r);
 int ask_for(struct run *r), ask_once(struct run *r), ask_and_wait(struct run *r),
         ask_release(struct run *r), ask_renew(struct run *r);
 
+int do_downgrade(struct run *r);
+
 struct row row_now(const struct run *r);
 int take(bizlock *b, struct run *r, const char *owner, int64_t wait_ms, bizlock_grant *ret);
 

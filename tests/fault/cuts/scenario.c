@@ -162,6 +162,11 @@ static int do_renew(struct run *r)
 	return bizlock_renew(r->b, KEY(r->id), ME, 0);
 }
 
+int do_downgrade(struct run *r)
+{
+	return bizlock_downgrade(r->b, KEY(r->id), ME);
+}
+
 static int do_verify(struct run *r)
 {
 	return bizlock_verify(r->b, KEY(r->id), ME);
@@ -230,6 +235,7 @@ const struct scenario scenarios[] = {
         SHARED(X, 0, "alone-wait", GAINS, 0, 1, BIZLOCK_OK, somebody_holds, do_wait),
         SHARED(X, 0, "alone-busy", SHUT_OUT, 0, 0, BIZLOCK_BUSY, somebody_holds, do_try),
         SHARED(X, 0, "alone-release", HOLDS, 1, 0, BIZLOCK_OK, i_hold, do_release),
+        SHARED(X, 0, "downgrade", HOLDS, 1, 1, BIZLOCK_OK, i_hold, do_downgrade),
         SHARED(X, 0, "alone-break", BREAKS, 0, 0, BIZLOCK_OK, somebody_holds, do_break),
         SHARED(X, 0, "alone-close", CLOSES, 1, 0, BIZLOCK_OK, i_hold, do_close),
         SHARED(S, 0, "ask-share", GAINS, 0, 1, BIZLOCK_OK, nobody_holds, ask_for),

@@ -269,3 +269,19 @@ Test(guard, renews)
 	g.renew();
 	cr_assert_gt(g.left().count(), 3600 * 1000);
 }
+
+Test(guard, shares_what_it_held_alone)
+{
+	bizlock::client b = new_client(), other = new_client();
+	bizlock::guard g = b.acquire({"test", "k"});
+	bizlock::guard empty;
+	bizlock::options shared;
+	std::error_code ec;
+
+	shared.flags = BIZLOCK_SHARED;
+	g.downgrade();
+	cr_assert(other.try_acquire({"test", "k"}, shared));
+	cr_assert_not(other.try_acquire({"test", "k"}));
+	empty.downgrade(ec);
+	cr_assert_eq(ec.value(), BIZLOCK_NOT_OWNER);
+}
