@@ -161,8 +161,8 @@ extern "C" {
  * BUSY         somebody else holds it (wait_ms 0); the message names the holder
  * TIMEOUT      wait_ms passed; the message names the holder, or the table that somebody has locked.
  *              With any wait_ms: the server's answer came after the lease
- * CANCELLED    bizlock_interrupt(), bizlock_stop(), bizlock_close() or bizlock_cancel()
- *              ended the wait
+ * CANCELLED    bizlock_interrupt(), bizlock_cancel_wait(), bizlock_stop(), bizlock_close() or
+ *              bizlock_cancel() ended the wait
  * LOST         the hold is over: its lease ran out, or it was broken
  * NOT_OWNER    this owner holds no such lock; nothing was changed
  * UNKNOWN      the outcome could not be found out; see "the network breaks"
@@ -491,6 +491,13 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_exported_key(bizlock *, const char *t
  * wait, or starts later, waits as usual: where a signal is to end the program, use bizlock_stop().
  * Async-signal-safe. */
 BIZLOCK_API void bizlock_interrupt(bizlock *);
+
+/* Ends the wait of a thread that acquires `key`, alone or with other keys, under this owner's name:
+ * its call answers CANCELLED, and has acquired nothing; or another answer, if the wait was over by
+ * then. Waits of others go on, in their order. owner: a name; a wait that is to be ended alone
+ * needs one. A request has a number: bizlock_cancel(). NOT_OWNER: no thread of this client waits
+ * for the key under this name. INVALID, MISUSE. */
+BIZLOCK_API int bizlock_cancel_wait(bizlock *, bizlock_key, const char *owner);
 
 /* on != 0: from now on nothing new is acquired, until a call with on 0. All acquisitions, those
  * that wait and those that start later, answer CANCELLED, even with wait_ms 0 and for a free lock.

@@ -262,6 +262,12 @@ public:
 	void stop(bool on = true) noexcept { bizlock_stop(b_, on); }
 	void interrupt() noexcept { bizlock_interrupt(b_); }
 
+	/* As in C; false: no thread waits for the key under this name, or an error. */
+	bool cancel_wait(const bizlock_key &key, const char *owner) noexcept
+	{
+		return bizlock_cancel_wait(b_, key, owner) == BIZLOCK_OK;
+	}
+
 	/* Waits for ever. */
 	BIZLOCK_MUST_CHECK guard acquire(const keys &which, const options &how = options())
 	{

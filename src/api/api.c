@@ -284,6 +284,22 @@ int bizlock_on_loss(bizlock *b, void (*fn)(void *arg, const bizlock_loss *loss),
 	return tell_losses_to(b, "on_loss", (struct bl_listener){.loss = fn, .arg = arg});
 }
 
+int bizlock_cancel_wait(bizlock *b, bizlock_key key, const char *owner)
+{
+	struct bl_err *err = bl_door_error();
+	struct bl_call call;
+	int rc;
+
+	if (!owner)
+		return bl_door_finish(
+		        b, "cancel_wait", err,
+		        bl_err_set(err, BIZLOCK_INVALID,
+		                   "owner is NULL: the calling thread does not wait"));
+	rc = bl_door_call(&call, b, key, owner, "cancel_wait");
+	return rc == BIZLOCK_OK ? bl_door_called(&call, "cancel_wait", bl_client_cancel_wait(&call))
+	                        : rc;
+}
+
 void bizlock_interrupt(bizlock *b)
 {
 	int before;

@@ -21,7 +21,7 @@ void bl_call_begin(struct bl_call *call, struct bizlock *b, const struct bl_key 
 	call->io_deadline = bl_later(call->deadline, io_deadline);
 	/* In this order: a stop that comes between the two reads is seen in `stopped`, or changes
 	 * `wakes` later. */
-	call->wakes = atomic_load(&b->wakes);
+	atomic_init(&call->wakes, atomic_load(&b->wakes));
 	call->wakes -= atomic_load(&b->stopped);
 	call->comes_again = false;
 	call->err = err;
@@ -38,7 +38,7 @@ const char *bl_call_bell(struct bl_call *call)
  * after the interrupt of the close. */
 static bool is_woken(const struct bl_call *call)
 {
-	return atomic_load(&call->client->wakes) != call->wakes ||
+	return atomic_load(&call->client->wakes) != atomic_load(&call->wakes) ||
 	       call->client->state == BL_CLIENT_CLOSING;
 }
 
@@ -52,6 +52,11 @@ int bl_call_check(const struct bl_call *call)
 	if (!is_woken(call))
 		return BIZLOCK_OK;
 	return bl_err_set(call->err, BIZLOCK_CANCELLED, "the wait was interrupted");
+}
+
+void bl_call_interrupt(struct bl_call *call)
+{
+	atomic_store(&call->wakes, atomic_load(&call->client->wakes) - 1);
 }
 
 static bool is_over(const struct bl_call *call)

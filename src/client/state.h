@@ -130,6 +130,7 @@ struct bizlock {
 	struct bl_pool pool;
 	struct bl_held held;
 	struct bl_queues queues;
+	struct bl_list waits; /* acquisitions of threads that are under way */
 	struct bl_yields yields;
 	struct bl_loss_watch loss_watch;
 	struct bl_renewer renewer;
@@ -154,8 +155,8 @@ static inline void bl_unlock(struct bizlock *b)
 #define BL_TRACE_HOLD(b, h, ...) BL_TRACE(&(b)->trace, &(h)->key, &(h)->owner, __VA_ARGS__)
 
 /* One call on one key. Its fields do not change, but for four. key.slot is set once it is known,
- * and so is `bell`: see bl_call_bell(). A request sets `wakes` and io_deadline anew before a step;
- * cancelling one that sleeps sets `wakes`. */
+ * and so is `bell`: see bl_call_bell(). A request sets `wakes` and io_deadline anew before a step.
+ * Cancelling a wait sets `wakes`. */
 struct bl_call {
 	struct bizlock *client;
 	struct bl_key key;
@@ -165,7 +166,7 @@ struct bl_call {
 	bl_time deadline;           /* until when it waits for the lock */
 	bl_time io_deadline; /* of what has to be done in any case: a look after a lost reply, a
 	                        turn in the pool. Never before `deadline` */
-	unsigned wakes;      /* the client's, when the call began */
+	atomic_uint wakes;   /* the client's, when the call began */
 	bool comes_again;    /* a request that tries again later: see struct bl_patience */
 	struct bl_err *err;
 };
@@ -184,6 +185,9 @@ bool bl_call_interrupted(const struct bl_call *call);
 
 /* CANCELLED if an interrupt came since the call began, else OK. */
 int bl_call_check(const struct bl_call *call);
+
+/* Interrupts this call alone. It does not wake the thread that sleeps in the call. */
+void bl_call_interrupt(struct bl_call *call);
 
 /* Both let go of the mutex and sleep until `until` or io_deadline. Any interrupt ends a sleep
  * early. Only a close, or an interrupt that ends this call's wait, ends a pause: so a call that

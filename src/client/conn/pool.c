@@ -166,7 +166,7 @@ bl_time bl_pool_next_look(const struct bl_patience *patience)
 int bl_pool_patience_over(const struct bl_pool *p, const struct bl_patience *patience,
                           struct bl_err *err)
 {
-	if (patience->wakes && atomic_load(patience->wakes) != patience->seen)
+	if (patience->wakes && atomic_load(patience->wakes) != atomic_load(patience->seen))
 		return bl_err_set(err, BIZLOCK_CANCELLED, "the wait was interrupted");
 	if (bl_passed(patience->end))
 		return bl_err_set(err, BIZLOCK_TIMEOUT, "all %u connections are in use", p->size);

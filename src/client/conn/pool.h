@@ -99,7 +99,7 @@ void bl_pool_free(struct bl_pool *p, bool forked);
 struct bl_patience {
 	bl_time end;
 	const atomic_uint *wakes; /* NULL: interrupts do not end it */
-	unsigned seen;            /* of *wakes: another value is an interrupt */
+	const atomic_uint *seen;  /* of *wakes: another value is an interrupt */
 	unsigned bells;           /* doorbells that the connection is to take; 0 is as 1 */
 	bool open;                /* others may put jobs into its line */
 	bool comes_again; /* after a dial that took long and failed, makes none for as long as that

@@ -31,7 +31,7 @@ struct bl_patience bl_attempt_patience(const struct bl_contest *c)
 	return (struct bl_patience){
 	        .end = c->op ? bl_earlier(end, bl_now() + BL_TURN_NS) : end,
 	        .wakes = &c->client->wakes,
-	        .seen = c->call->wakes,
+	        .seen = &c->call->wakes,
 	        .comes_again = c->call->comes_again,
 	};
 }

@@ -39,7 +39,7 @@ struct bl_contest {
 	                           NULL: not in one */
 	struct bl_place place;
 	struct bl_watch_wait *watched; /* by a watcher, or NULL */
-	struct bl_conn *conn;          /* on which it sleeps at a doorbell, or NULL */
+	struct bl_conn *conn;          /* on which it sleeps, or NULL */
 	bl_time parked_until;          /* BL_PARKED: until then, or until it is woken */
 	bool seen;                     /* `row` is fresh: if it is held, a turn needs no look */
 	bool alone;                    /* it did not suit a batch, and goes without */

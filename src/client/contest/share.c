@@ -543,8 +543,10 @@ int bl_shared_outwait(struct bl_contest *c, bl_time until)
 		rc = renew_place(c, conn);
 	if (rc == BIZLOCK_OK && may_sleep_on(c, conn)) {
 		asleep = true;
+		c->conn = conn;
 		bl_pool_bell_begins(&c->client->pool, conn);
 		rc = sleep_on(c, conn, until);
+		c->conn = NULL;
 		bl_pool_bell_over(&c->client->pool);
 	}
 	bl_pool_put(&c->client->pool, conn);

@@ -484,12 +484,62 @@ int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_reque
 	}
 	a.contest.row = &row;
 	bl_lock(b);
-	while ((rc = bl_acquisition_step(&a)) == BL_PARKED)
+	bl_list_add(&b->waits, &a.waits);
+	while ((rc = bl_acquisition_step(&a)) == BL_PARKED) {
 		if (a.ends)
 			bl_cond_wait_until(a.ends, &b->mu, a.until);
 		else
 			bl_call_sleep(&members[a.at].call, a.until);
+		a.ends = NULL;
+	}
+	bl_list_remove(&b->waits, &a.waits);
 	bl_acquisition_end(&a, rc, ret);
 	bl_unlock(b);
 	return rc;
+}
+
+/* ---- ended by another thread -------------------------------------------------------------------
+ */
+
+static bool is_for(const struct bl_acquisition *a, const struct bl_call *call)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct bl_call *m = &a->members[i].call;
+
+		if (bl_key_equal(&m->key, &call->key) && bl_owner_equal(&m->owner, &call->owner))
+			return true;
+	}
+	return false;
+}
+
+/* A thread that does not sleep here looks by itself, after each statement and BL_WAKE_NS. */
+static void interrupt(struct bl_acquisition *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		bl_call_interrupt(&a->members[i].call);
+	if (a->ends)
+		pthread_cond_broadcast(a->ends);
+	if (a->contest.conn)
+		bl_conn_wake(a->contest.conn);
+}
+
+int bl_client_cancel_wait(struct bl_call *call)
+{
+	struct bizlock *b = call->client;
+	bool found = false;
+
+	bl_lock(b);
+	for (struct bl_link *at = b->waits.first; at; at = at->next) {
+		struct bl_acquisition *a = BL_LISTED(at, struct bl_acquisition, waits);
+
+		if (is_for(a, call)) {
+			interrupt(a);
+			found = true;
+		}
+	}
+	bl_watch_check_all(b);
+	bl_unlock(b);
+	if (found)
+		return BIZLOCK_OK;
+	return bl_err_set(call->err, BIZLOCK_NOT_OWNER, "no thread waits for it under this name");
 }

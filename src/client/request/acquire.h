@@ -12,6 +12,9 @@
 int bl_client_acquire(struct bl_member *members, size_t n, const struct bl_request *request,
                       bizlock_grant *ret);
 
+/* Ends the waits of threads for call->key by call->owner. NOT_OWNER: there are none. */
+int bl_client_cancel_wait(struct bl_call *call);
+
 /* ---- step by step, with the mutex held ------------------------------------------------------ */
 
 enum bl_acquire_phase {
@@ -36,6 +39,8 @@ struct bl_acquisition {
 	/* BL_PARKED: wait until `until`, or until `ends` is signalled; ends NULL: nothing is */
 	bl_time until;
 	pthread_cond_t *ends;
+
+	struct bl_link waits; /* a thread's: in the client's list */
 
 	struct bl_member *one; /* the arrays of a contest for one key */
 	struct bl_goal *goal;

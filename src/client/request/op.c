@@ -271,11 +271,8 @@ int bl_op_step(struct bl_op *op)
 
 void bl_op_interrupt(struct bl_op *op)
 {
-	for (size_t i = 0; i < op->n; i++) {
-		struct bl_call *call = &op->members[i].call;
-
-		call->wakes = atomic_load(&call->client->wakes) - 1;
-	}
+	for (size_t i = 0; i < op->n; i++)
+		bl_call_interrupt(&op->members[i].call);
 }
 
 /* ---- its end ------------------------------------------------------------------------------- */

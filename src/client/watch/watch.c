@@ -181,6 +181,12 @@ static void admit(struct bizlock *b)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+void bl_watch_check_all(struct bizlock *b)
+{
+	for (struct bl_watch_wait *wait = oldest(&b->watch); wait; wait = younger(wait))
+		pthread_cond_signal(&wait->ends);
+}
+
 static void tell_interrupts(struct bizlock *b)
 {
 	unsigned wakes = atomic_load(&b->wakes);
@@ -188,8 +194,7 @@ static void tell_interrupts(struct bizlock *b)
 	if (wakes == b->watch.wakes)
 		return;
 	b->watch.wakes = wakes;
-	for (struct bl_watch_wait *wait = oldest(&b->watch); wait; wait = younger(wait))
-		pthread_cond_signal(&wait->ends);
+	bl_watch_check_all(b);
 }
 
 /* How late an answer may be. */

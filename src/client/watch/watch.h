@@ -53,6 +53,9 @@ struct bl_watch {
 
 void bl_watch_init(struct bl_watch *w);
 
+/* Threads that wait here look whether their waits were interrupted. */
+void bl_watch_check_all(struct bizlock *b);
+
 /* What is waited for. */
 struct bl_watch_for {
 	struct bl_watched watched; /* its key is copied */

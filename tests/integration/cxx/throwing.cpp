@@ -150,6 +150,21 @@ Test(throwing, an_interrupted_wait_is_an_exception)
 	waiter.join();
 }
 
+Test(throwing, a_wait_that_is_cancelled_alone_is_one_too)
+{
+	bizlock::client b = new_client(), other = new_client();
+	bizlock::guard theirs = other.acquire({"test", "k"});
+	std::thread waiter([&] {
+		expect_throw(CANCELLED, "k",
+		             bizlock::guard got =
+		                     b.acquire({"test", "k"}, bizlock::options("task")));
+	});
+
+	cr_assert_not(b.cancel_wait({"test", "k"}, "other"));
+	eventually(b.cancel_wait({"test", "k"}, "task"));
+	waiter.join();
+}
+
 /* ---- opening -------------------------------------------------------------------------- */
 
 Test(throwing, a_client_that_does_not_open_says_why)
