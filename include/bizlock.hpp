@@ -128,9 +128,8 @@ class bizlock::keys
 {
 public:
 	keys(bizlock_key one) noexcept : one_(one) {}
-	keys(text biz_type, text biz_id) noexcept : one_(biz_type, biz_id) {}
-	keys(const bizlock_key *all, std::size_t n) noexcept
-	    : one_(bizlock_key()), all_(all), size_(all ? n : 0)
+	keys(text biz_type, text biz_id) noexcept : one_{biz_type.start(), biz_id.start()} {}
+	keys(const bizlock_key *all, std::size_t n) noexcept : one_(), all_(all), size_(all ? n : 0)
 	{
 	}
 	keys(std::initializer_list<key> all) noexcept : keys(all.begin(), all.size())
@@ -142,7 +141,7 @@ public:
 	std::size_t size() const noexcept { return size_; }
 
 private:
-	key one_;
+	bizlock_key one_;
 	const bizlock_key *all_ = nullptr;
 	std::size_t size_ = 1;
 };

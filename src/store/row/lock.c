@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/bell/sleepers.h"
 #include "store/session/errclass.h"
 
@@ -134,25 +135,33 @@ int bl_lock_probe(struct bl_session *s, const struct bl_key *key, bool *ret_lock
 	return rc;
 }
 
+enum { ASK_MS = 100, MOST_ASK_MS = 400 };
+
 /* Can a statement use the table without a wait? It reads no row. MySQL knows no shorter wait for a
  * table than a second, but can end a SELECT. A server whose processors are busy may need as long
  * for a SELECT that waits for nothing, and then somebody would be blamed who is not there: so the
- * end of the first makes the second, and that one decides. */
+ * end of the first makes the second, and that one decides. How much longer it may take follows
+ * from how late the end of the first came: hundreds of requests may ask about a locked table, and
+ * each has to wait for the answer. */
 static int try_table(struct bl_session *s, const char *table, const char *how, bool *ret_locked,
                      struct bl_err *err)
 {
-	static const unsigned end_ms[] = {100, 400};
+	int64_t end_ms = ASK_MS, late_ms;
+	bl_time start;
 	bool stopped = true;
 	int rc = BIZLOCK_OK;
 
-	for (size_t i = 0; stopped && i < sizeof(end_ms) / sizeof(end_ms[0]); i++) {
+	for (int i = 0; stopped && i < 2; i++) {
 		bl_buf_reset(&s->text);
 		if (s->sql->mariadb)
 			bl_buf_adds(&s->text, "SET STATEMENT lock_wait_timeout = 0 FOR ");
 		bl_buf_addf(&s->text,
-		            "SELECT /*+ MAX_EXECUTION_TIME(%u) */ 1 FROM %s WHERE FALSE%s",
-		            end_ms[i], table, how);
+		            "SELECT /*+ MAX_EXECUTION_TIME(%d) */ 1 FROM %s WHERE FALSE%s",
+		            (int)end_ms, table, how);
+		start = bl_now();
 		rc = bl_session_run_text(s, NULL, err);
+		late_ms = (bl_now() - start) / BL_NS_PER_MS - end_ms;
+		end_ms = late_ms < 3 ? ASK_MS : late_ms < 10 ? 40 * late_ms : MOST_ASK_MS;
 		stopped = rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_STOPPED;
 	}
 	*ret_locked = stopped || (rc == BIZLOCK_DB && bl_waited_in_vain(err));

@@ -242,7 +242,7 @@ struct bl_done {
 
 /* Runs a prepared statement that returns no rows; as text, where the server has no room
  * for another one. */
-int bl_session_exec(struct bl_session *s, enum bl_stmt stmt, struct bl_done *ret,
+int bl_session_exec(struct bl_session *s, enum bl_stmt which, struct bl_done *ret,
                     struct bl_err *err);
 
 /* Runs a statement that returns rows, as text: stmt.c says why. As bl_session_query(). */
