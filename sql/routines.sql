@@ -187,9 +187,9 @@ BEGIN
   SET SESSION timestamp = DEFAULT, SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 1;
 
   attempt: BEGIN
-    -- Somebody else made or locked the row just now. In a transaction of the caller's that row may be
-    -- locked by now, and its holder could not renew it until the transaction ends.
-    DECLARE EXIT HANDLER FOR 1048, 1205, 1213
+    -- Somebody else made, changed or locked the row just now. In a transaction of the caller's that row
+    -- may be locked by now, and its holder could not renew it until the transaction ends.
+    DECLARE EXIT HANDLER FOR 1020, 1048, 1205, 1213
     BEGIN
       SET out_fence = NULL;
       IF v_in_tx THEN

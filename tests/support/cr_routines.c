@@ -2,7 +2,13 @@
 #include "cr_routines.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+#define CALLERS_MAX 32 /* of one test */
+
+static MYSQL *callers[CALLERS_MAX];
+static atomic_uint caller_count;
 
 void routines_begin(void)
 {
@@ -10,9 +16,21 @@ void routines_begin(void)
 	world_migrate_routines(&world);
 }
 
+void routines_end(void)
+{
+	for (unsigned i = 0; i < caller_count; i++)
+		mysql_close(callers[i]);
+	world_end();
+}
+
 MYSQL *caller(void)
 {
-	return db_open(&world.at, world.schema);
+	unsigned i = atomic_fetch_add(&caller_count, 1);
+
+	if (i >= CALLERS_MAX)
+		die("more callers than there is room for");
+	callers[i] = db_open(&world.at, world.schema);
+	return callers[i];
 }
 
 void expect_refused(MYSQL *db, const char *sqlstate, const char *word, const char *fmt, ...)

@@ -7,10 +7,11 @@
 
 #define LONG_MS 600000 /* a lease that outlasts every test */
 
-/* For .init: a schema with tables and routines. */
+/* For .init: a schema with tables and routines; and for .fini. */
 void routines_begin(void);
+void routines_end(void);
 
-/* A connection of a program that knows SQL alone; it is closed with the test's process. */
+/* A connection of a program that knows SQL alone; closed by routines_end(). Thread-safe. */
 MYSQL *caller(void);
 
 /* The call must be refused with this SQLSTATE, and with a message that contains `word`. */

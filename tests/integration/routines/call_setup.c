@@ -5,7 +5,7 @@
 #include "cr_findings.h"
 #include "cr_routines.h"
 
-TestSuite(call_setup, .init = world_begin, .fini = world_end, .timeout = 120);
+TestSuite(call_setup, .init = world_begin, .fini = routines_end, .timeout = 120);
 
 #define PASSWORD "some.Word-7"
 

@@ -2,7 +2,7 @@
 #include "cr_routines.h"
 #include "cr_tx.h"
 
-TestSuite(call_shared, .init = routines_begin, .fini = world_end, .timeout = 120);
+TestSuite(call_shared, .init = routines_begin, .fini = routines_end, .timeout = 120);
 
 static int share(bizlock *b, const char *owner, uint32_t lease_ms)
 {

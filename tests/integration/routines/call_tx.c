@@ -1,7 +1,7 @@
 /* Calls inside transactions, and in sessions with settings of their own. */
 #include "cr_routines.h"
 
-TestSuite(call_tx, .init = routines_begin, .fini = world_end, .timeout = 120);
+TestSuite(call_tx, .init = routines_begin, .fini = routines_end, .timeout = 120);
 
 Test(call_tx, a_lock_is_seen_when_the_transaction_is_committed)
 {
@@ -195,7 +195,6 @@ Test(call_tx, settings_of_the_session_do_not_matter)
 		db_run(db, "CALL biz_lock_renew('test', 'k', 'web-17', @f, 60000, @ok)");
 		db_run(db, "CALL biz_lock_release('test', 'k', 'web-17', @f, @released)");
 		works(b);
-		mysql_close(db);
 	}
 }
 

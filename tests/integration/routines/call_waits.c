@@ -6,7 +6,7 @@
 
 #include "cr_routines.h"
 
-TestSuite(call_waits, .init = routines_begin, .fini = world_end, .timeout = 120);
+TestSuite(call_waits, .init = routines_begin, .fini = routines_end, .timeout = 120);
 
 struct waiting {
 	pthread_t thread;
@@ -19,7 +19,6 @@ static void *wait_for_k(void *arg)
 	MYSQL *db = caller();
 
 	w->got = routine_wait(db, KEY("k"), "web-17", LONG_MS, PATIENCE_MS);
-	mysql_close(db);
 	return NULL;
 }
 

@@ -4,7 +4,7 @@
 
 #include "cr_routines.h"
 
-TestSuite(calling, .init = routines_begin, .fini = world_end, .timeout = 120);
+TestSuite(calling, .init = routines_begin, .fini = routines_end, .timeout = 120);
 
 Test(calling, excludes_clients)
 {

@@ -42,7 +42,9 @@ Test(cancelling, a_waiter_that_is_cancelled_waits_on_and_stops_nobody)
 	bizlock_close(b);
 }
 
-static void *works_on(void *arg)
+/* AddressSanitizer forgets to clear what it knows of the frame that a cancelled thread leaves, and
+ * then complains about its own end of the thread. So it is to know nothing of this frame. */
+__attribute__((no_sanitize_address)) static void *works_on(void *arg)
 {
 	bizlock_acquire_opts opts = OPTS(.wait_ms = -1, .lease_ms = LONG_MS);
 	bizlock *b = arg;
