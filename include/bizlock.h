@@ -306,6 +306,12 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   max_connections     16 (1 to 1000)
  *   queue               auto | off: wait at the doorbell, where the server has it; or poll
  *   combine             on | off: calls of several threads may share a transaction
+ *   runtime_dir         a directory in which each client has a file, locked by the kernel as long
+ *                       as a process of the client lives. A holder that was killed is thereby
+ *                       known to be gone: clients of the same host, with the same directory, take
+ *                       its locks over at once, with BIZLOCK_TOOK_OVER, and do not wait for the
+ *                       lease. Default: /run/bizlock, else $XDG_RUNTIME_DIR/bizlock, whichever can
+ *                       be used first. "": none. See bizlock_set(3)
  *
  * Only `password` may also be set while the client is open, by any thread and beside any call:
  * connections that are made from then on log in with it. A password that came from an option file
@@ -486,6 +492,13 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_import(bizlock *, const char *text, c
  * open, so that the text may have been imported, and the lease be over. INVALID, MISUSE. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_exported_key(bizlock *, const char *text, char *ret_type,
                                                         char *ret_id);
+
+/* A new descriptor, with O_CLOEXEC, to be closed by the caller. As long as a process has it open,
+ * this client's process counts as alive (option runtime_dir): so give it to a program that goes on
+ * with the work under the lock after this process was killed. Forked children need none, but a
+ * program that was started by exec does. -1: the client has no file in runtime_dir, or is not open.
+ * Thread-safe. */
+BIZLOCK_API int bizlock_life_fd(bizlock *);
 
 /* Wakes every waiting thread of this client; their calls answer CANCELLED. A call that is about to
  * wait, or starts later, waits as usual: where a signal is to end the program, use bizlock_stop().

@@ -225,6 +225,17 @@ int64_t bizlock_left_ms(bizlock *b, bizlock_key key, const char *owner)
 	return left;
 }
 
+int bizlock_life_fd(bizlock *b)
+{
+	int fd;
+
+	if (bl_door_in(b, "life_fd", bl_door_error(), BIZLOCK_OK) != BIZLOCK_OK)
+		return -1;
+	fd = bl_life_descriptor(&b->life);
+	bl_door_leave(b);
+	return fd;
+}
+
 int bizlock_break(bizlock *b, bizlock_key key, uint64_t seen_fence)
 {
 	struct bl_call call;

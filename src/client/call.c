@@ -90,3 +90,12 @@ uint64_t bl_random(struct bizlock *b)
 {
 	return bl_rnd_next(&b->jitter);
 }
+
+void bl_hide_life(struct bizlock *b)
+{
+	if (!b->life.has_file)
+		return;
+	bl_unlock(b);
+	bl_life_hide(&b->life);
+	bl_lock(b);
+}

@@ -1,7 +1,10 @@
 /* The life of a client, but for its end: close.c. */
 #include "client/client.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/rnd.h"
@@ -154,6 +157,33 @@ static int build(struct bizlock *b, struct bl_err *err)
 	return rc;
 }
 
+/* Without the file the lease decides alone, as between hosts. */
+static bool try_dir(struct bizlock *b, const char *dir)
+{
+	bool made = bl_life_begin(&b->life, dir, b->process.suffix);
+
+	BL_TRACE(&b->trace, NULL, NULL, "runtime_dir %s: %s", dir,
+	         made ? "has our file" : strerror(errno));
+	return made;
+}
+
+/* /run comes first: a user's session, and the same user's jobs without a session, are to meet. */
+static void begin_life(struct bizlock *b)
+{
+	const char *session = getenv("XDG_RUNTIME_DIR");
+	char dir[PATH_MAX];
+
+	if (b->config.runtime_dir) {
+		if (*b->config.runtime_dir)
+			try_dir(b, b->config.runtime_dir);
+		return;
+	}
+	if (try_dir(b, "/run/bizlock") || !session || *session != '/')
+		return;
+	if (snprintf(dir, sizeof(dir), "%s/bizlock", session) < (int)sizeof(dir))
+		try_dir(b, dir);
+}
+
 void bl_client_tear_down(struct bizlock *b, bool forked)
 {
 	bl_ops_forget(b);
@@ -169,6 +199,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 	if (b->loss_watch.fd >= 0)
 		close(b->loss_watch.fd);
 	b->loss_watch.fd = -1;
+	bl_life_end(&b->life, forked);
 	bl_pool_free(&b->pool, forked);
 	bl_failover_free(b->failover, forked);
 	b->failover = NULL;
@@ -192,6 +223,8 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 		b->failover->trace = &b->trace;
 		rc = inspect_in_time(b, err);
 	}
+	if (rc == BIZLOCK_OK)
+		begin_life(b);
 	if (rc == BIZLOCK_OK)
 		rc = build(b, err);
 	if (rc == BIZLOCK_OK)

@@ -79,6 +79,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/life.h"
 #include "client/conn/pool.h"
 #include "client/conn/yields.h"
 #include "client/giveback/janitor.h"
@@ -117,6 +118,7 @@ struct bizlock {
 	struct bl_config config; /* in force since the client is open: only the password changes */
 	struct bl_failover *failover;
 	struct bl_process process;
+	struct bl_life life; /* by which other clients of this host see that this process lives */
 	struct bl_server server;
 	struct bl_sql sql;
 	bool bells;             /* doorbells are used */
@@ -196,6 +198,11 @@ void bl_call_sleep(const struct bl_call *call, bl_time until);
 void bl_call_pause(const struct bl_call *call, bl_time until);
 
 uint64_t bl_random(struct bizlock *b); /* for jitter */
+
+/* Before a statement that asks for min_hold_ms: a lock must rest although its holder died, and the
+ * row does not tell a rest from a lease. So nobody may prove any more that this client is gone.
+ * Lets go of the mutex. */
+void bl_hide_life(struct bizlock *b);
 
 /* What an acquisition asks for. */
 struct bl_request {

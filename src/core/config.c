@@ -8,7 +8,7 @@
 #include "core/hosts.h"
 #include "core/spelling.h"
 
-enum kind { TEXT, HOSTS, PREFIX, LIST, NUMBER, CHOICE }; /* the last two are uint32_t */
+enum kind { TEXT, HOSTS, PREFIX, LIST, DIRECTORY, NUMBER, CHOICE }; /* the last two are uint32_t */
 
 struct option {
 	const char *name;
@@ -65,6 +65,7 @@ static const struct option options[BL_OPT_COUNT] = {
         [BL_OPT_MAX_CONNECTIONS] = {FIELD(max_connections), NUMBER, 1, 1000, "16", NULL},
         [BL_OPT_QUEUE] = {FIELD(queue), CHOICE, 0, 0, "auto", queue_modes},
         [BL_OPT_COMBINE] = {FIELD(combine), CHOICE, 0, 0, "on", switches},
+        [BL_OPT_RUNTIME_DIR] = {FIELD(runtime_dir), DIRECTORY, 0, 0, NULL, NULL},
 };
 
 #define NAME_MAX_LEN 32 /* longer than any option's name */
@@ -230,6 +231,15 @@ static int check_list(const struct option *o, const char *value, struct bl_err *
 	return BIZLOCK_OK;
 }
 
+/* A relative name would be another directory after chdir(). */
+static int check_directory(const struct option *o, const char *value, struct bl_err *err)
+{
+	if (!*value || *value == '/')
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID, "option %s: %s does not begin with a '/'", o->name,
+	                  show_value(value).text);
+}
+
 static int check_value(const struct option *o, const char *value, uint32_t *number,
                        struct bl_err *err)
 {
@@ -246,6 +256,8 @@ static int check_value(const struct option *o, const char *value, uint32_t *numb
 		return check_prefix(o, value, err);
 	case LIST:
 		return check_list(o, value, err);
+	case DIRECTORY:
+		return check_directory(o, value, err);
 	case NUMBER:
 		return check_number(o, value, number, err);
 	case CHOICE:

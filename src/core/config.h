@@ -65,6 +65,7 @@ enum bl_option {
 	BL_OPT_MAX_CONNECTIONS,
 	BL_OPT_QUEUE,
 	BL_OPT_COMBINE,
+	BL_OPT_RUNTIME_DIR,
 	BL_OPT_COUNT
 };
 
@@ -74,7 +75,8 @@ struct bl_config {
 	char *ssl_ca, *ssl_cert, *ssl_key, *ssl_capath, *ssl_crl, *ssl_crlpath, *ssl_cipher;
 	char *ssl_fp, *ssl_fplist, *tls_version, *tls_ciphersuites, *auth_plugins; /* "": none */
 	char *table_prefix;
-	uint32_t port; /* 0: not given */
+	char *runtime_dir; /* NULL: the first of the usual ones; "": none */
+	uint32_t port;     /* 0: not given */
 	uint32_t lease_ms, max_hold_ms, connect_timeout_ms, io_timeout_ms, max_connections;
 	uint32_t open_wait_ms;
 	uint32_t ssl_mode;                                /* enum bl_ssl_mode */

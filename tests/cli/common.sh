@@ -96,6 +96,7 @@ make_database() {
 	write_options "$work/client.cnf"
 	sql_database=mysql sql "CREATE DATABASE $database"
 	export BIZLOCK_DEFAULTS_FILE=$work/client.cnf BIZLOCK_DATABASE=$database
+	export BIZLOCK_RUNTIME_DIR= # holders that are killed are to leave their leases
 	local file
 	for file in "$root"/sql/0*.sql; do
 		"$(sql_client)" --defaults-file="$work/client.cnf" "$database" <"$file"

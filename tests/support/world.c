@@ -101,6 +101,7 @@ bizlock *client_new(const struct world *w, const char *const *options)
 		die("new: %s", bizlock_errmsg(NULL));
 	set_server(b, &w->at);
 	set(b, "database", w->schema);
+	set(b, "runtime_dir", ""); /* holders that are killed are to leave their leases */
 	for (; options && *options; options += 2)
 		set(b, options[0], options[1]);
 	return b;

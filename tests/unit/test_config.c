@@ -59,6 +59,7 @@ Test(config, names_are_the_documented_ones)
 	        "max_connections",
 	        "queue",
 	        "combine",
+	        "runtime_dir",
 	};
 
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
@@ -145,6 +146,7 @@ Test(config, every_option_can_be_set)
 		              i == BL_OPT_RELEASE_ON_CLOSE;
 		const char *value = i == BL_OPT_SSL_MODE      ? "required"
 		                    : i == BL_OPT_TLS_VERSION ? "TLSv1.3"
+		                    : i == BL_OPT_RUNTIME_DIR ? "/run/user/123"
 		                    : choice                  ? "off"
 		                                              : "123";
 

@@ -46,6 +46,22 @@ static void note_files(struct cli_inherited *ret)
 	qsort(ret->files, (size_t)ret->file_count, sizeof(ret->files[0]), by_number);
 }
 
+/* The command keeps the lock of an exec of which both wrapper and guard were killed, until the
+ * lease is over: else the next exec would run beside it (option runtime_dir). */
+static void keep_alive(struct cli_exec *x)
+{
+	struct cli_inherited *in = &x->inherited;
+	int fd = bizlock_life_fd(x->c->lock);
+
+	if (fd < 0)
+		return;
+	fcntl(fd, F_SETFD, 0);
+	if (in->file_count == 0 || in->file_count == EXEC_FILES_MAX)
+		return; /* see close_others() */
+	in->files[in->file_count++] = fd;
+	qsort(in->files, (size_t)in->file_count, sizeof(in->files[0]), by_number);
+}
+
 void cli_inherited_note(struct cli_inherited *ret)
 {
 	struct sigaction normal = {.sa_handler = SIG_DFL};
@@ -290,6 +306,7 @@ int cli_exec_start(struct cli_exec *x)
 	struct environment e = {0};
 	int code;
 
+	keep_alive(x);
 	if (!share_ran(x) || !make_environment(x, &e))
 		code = cli_give_up(CLI_INTERNAL, "out of memory");
 	else if (pipe2(l.go, O_CLOEXEC) != 0)

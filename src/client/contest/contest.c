@@ -15,6 +15,7 @@
 
 #include "client/conn/retry.h"
 #include "client/contest/attempt.h"
+#include "client/contest/crashed.h"
 #include "client/contest/handoff.h"
 #include "client/contest/share.h"
 #include "client/contest/sleep.h"
@@ -25,8 +26,7 @@
  * been idle, and closed by a server that is back by now. */
 #define TRY_FAILURES 3
 
-/* BUSY or TIMEOUT, naming the holder. A server that is slower than the lease is short has no holder
- * to blame. */
+/* BUSY or TIMEOUT, naming the holder; but a server that is too slow has no holder to blame. */
 static int refuse(struct bl_contest *c)
 {
 	int rc = c->request->once ? BIZLOCK_BUSY : BIZLOCK_TIMEOUT;
@@ -285,7 +285,7 @@ static int look(struct bl_contest *c)
 	 * sharers it keeps the doorbell: that is its place in line. */
 	if (c->op && first->bell && !c->among && !owns(c))
 		give_bell_back(c);
-	return rc;
+	return bl_crashed_end_lease(c);
 }
 
 /* After a statement that waited in vain, asks whether the table is locked before another statement

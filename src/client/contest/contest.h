@@ -74,6 +74,7 @@ struct bl_contest {
 	bool past;      /* it has gone past the doorbell, and so may clear rows */
 	bool took_over; /* rows that were never given back were cleared for it */
 	unsigned pauses, failures;
+	uint64_t ended; /* the fence of a hold whose lease it has ended (crashed.h), or 0 */
 };
 
 /* A trace line about the key in the way. */

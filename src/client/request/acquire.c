@@ -321,6 +321,8 @@ int bl_acquisition_step(struct bl_acquisition *a)
 		int rc = BIZLOCK_OK;
 
 		if (a->phase == BL_ACQUIRE_BEGINS) {
+			if (a->request->min_hold_ms > 0)
+				bl_hide_life(a->client);
 			rc = begin_all(a);
 			if (rc == BIZLOCK_OK)
 				contend(a);

@@ -152,6 +152,8 @@ int bl_client_import(struct bl_call *call, const struct bl_ticket *ticket, bizlo
 	int rc;
 
 	bl_lock(b);
+	if (ticket->min_hold_ms > 0)
+		bl_hide_life(b);
 	rc = bl_acquire_begin(call, true, &h);
 	if (rc != BIZLOCK_OK) {
 		bl_unlock(b);
