@@ -40,9 +40,12 @@ static bool is_local(int fd)
 	return false;
 }
 
+/* In a user namespace, files of all users who are not known there seem to belong to this one. */
+#define NOBODY 65534
+
 static bool is_trusted(uid_t owner)
 {
-	return owner == 0 || owner == geteuid();
+	return owner == 0 || (owner == geteuid() && owner != NOBODY);
 }
 
 /* Others may make files in a directory with the sticky bit, but cannot remove ours. */
@@ -253,7 +256,7 @@ bool bl_life_begin(struct bl_life *ret, const char *dir, const char *name)
 	return false;
 }
 
-/* A program that has changed its user may not be allowed to remove the file: it takes its text
+/* A program that has changed its user or its root cannot remove the file: it takes its text
  * away. */
 void bl_life_hide(struct bl_life *life)
 {
@@ -261,7 +264,7 @@ void bl_life_hide(struct bl_life *life)
 
 	if (!atomic_exchange(&life->has_file, false) || !make_path(life, life->name, path))
 		return;
-	if (unlink(path) != 0 && errno != ENOENT && life->page)
+	if (unlink(path) != 0 && life->page)
 		*(volatile char *)life->page = '\0';
 }
 

@@ -205,3 +205,20 @@ Test(life, a_file_system_that_is_not_local_is_not_trusted)
 	cr_expect_eq(errno, EPERM);
 	cr_expect_eq(*life.dir, '\0');
 }
+
+Test(life, nobody_is_not_trusted)
+{
+	static struct bl_life life;
+	const uid_t nobody = 65534;
+
+	if (geteuid() != 0)
+		cr_skip_test("not here: only root becomes another user");
+	cr_assert(chown(dir, nobody, nobody) == 0 && seteuid(nobody) == 0);
+	cr_expect(!bl_life_begin(&life, dir, NAME));
+	cr_expect_eq(errno, EPERM);
+	cr_assert_eq(seteuid(0), 0);
+	cr_assert(chown(dir, 1, 1) == 0 && seteuid(1) == 0);
+	cr_expect(bl_life_begin(&life, dir, NAME));
+	bl_life_end(&life, false);
+	cr_assert_eq(seteuid(0), 0);
+}

@@ -154,30 +154,40 @@ static void expect_freed(bizlock *b, const char *id)
 
 /* ---- it is followed at once ------------------------------------------------------------------ */
 
-/* As when a supervisor starts it again: opened and acquired. A busy machine may be slow now and
- * then, but not each time. */
+/* How long a program needs from its start to its lock. */
+static int64_t start_ms(bizlock_grant *ret)
+{
+	int64_t began = now_ms(), took;
+	bizlock *b = client_open(&world, HERE);
+
+	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = ret));
+	took = now_ms() - began;
+	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+	bizlock_close(b);
+	return took;
+}
+
+/* As when a supervisor starts it again. A busy machine is slow to open any client, so the lock of a
+ * holder that was killed is compared with a lock that is free. */
 Test(crashed, killed_and_started_again_it_has_its_lock_at_once)
 {
-	int64_t best = INT64_MAX;
+	int64_t best = INT64_MAX, best_free = INT64_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
-		struct holder h = hold(HERE);
 		bizlock_grant grant = BIZLOCK_GRANT_INIT;
-		int64_t began, took;
-		bizlock *b;
+		struct holder h = hold(HERE);
+		int64_t took;
 
 		kill_holder(&h);
-		began = now_ms();
-		b = client_open(&world, HERE);
-		expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS, .grant = &grant));
-		took = now_ms() - began;
+		took = start_ms(&grant);
 		best = took < best ? took : best;
 		cr_assert(grant.flags & BIZLOCK_TOOK_OVER);
-		expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
-		bizlock_close(b);
+		took = start_ms(NULL);
+		best_free = took < best_free ? took : best_free;
 	}
-	fprintf(stderr, "killed and started again: %lld ms\n", (long long)best);
-	cr_assert_lt(best, PROMISED_MS);
+	fprintf(stderr, "killed and started again: %lld ms; with a free lock: %lld ms\n",
+	        (long long)best, (long long)best_free);
+	cr_assert_lt(best, best_free + PROMISED_MS);
 }
 
 Test(crashed, a_call_that_waits_for_nothing_gets_its_lock)
