@@ -67,17 +67,16 @@ static bool find_bells(const struct bizlock *b, struct bl_session *s)
 	return b->config.queue && bl_bell_try(s, &ignored) == BIZLOCK_OK;
 }
 
-/* Checks server and tables on one connection, before the pool makes its own. */
-static int inspect(struct bizlock *b, struct bl_err *err)
+/* Checks server and tables on the connection that will be the pool's first one. */
+static int inspect(struct bizlock *b, struct bl_session *s, struct bl_err *err)
 {
-	struct bl_session s;
-	int rc = bl_failover_connect(b->failover, NULL, BL_NEVER, &s, err);
+	int rc = bl_failover_connect(b->failover, NULL, BL_NEVER, s, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	rc = bl_session_guard(&s, err);
+	rc = bl_session_guard(s, err);
 	if (rc == BIZLOCK_OK)
-		rc = bl_server_probe(&s, &b->server, err);
+		rc = bl_server_probe(s, &b->server, err);
 	b->failover->in_group = b->server.group;
 	/* No batches where several members take writes: one conflicting change at another member
 	 * undoes a whole batch. And a node of Galera can undo a transaction in the middle of a
@@ -88,10 +87,12 @@ static int inspect(struct bizlock *b, struct bl_err *err)
 	if (!bl_hosts_several(b->config.host))
 		bl_failover_leads_to(b->failover, b->server.identity);
 	if (rc == BIZLOCK_OK)
-		rc = bl_schema_check(&s, b->config.table_prefix, err);
+		rc = bl_schema_check(s, b->config.table_prefix, err);
 	if (rc == BIZLOCK_OK)
-		b->bells = find_bells(b, &s);
-	bl_session_close(&s);
+		b->bells = find_bells(b, s);
+	bl_session_unguard(s);
+	if (rc != BIZLOCK_OK)
+		bl_session_close(s);
 	return rc;
 }
 
@@ -117,14 +118,14 @@ static int pause_opening(struct bizlock *b, unsigned wakes, unsigned attempt, st
 	return bl_err_set(err, BIZLOCK_CANCELLED, "the wait for the server was interrupted");
 }
 
-static int inspect_in_time(struct bizlock *b, struct bl_err *err)
+static int inspect_in_time(struct bizlock *b, struct bl_session *s, struct bl_err *err)
 {
 	unsigned wakes = atomic_load(&b->wakes), attempt = 0;
 	bl_time began = bl_now();
 	int rc;
 
 	for (;;) {
-		rc = inspect(b, err);
+		rc = inspect(b, s, err);
 		if (rc != BIZLOCK_CONN || !bl_server_away(err) ||
 		    bl_passed(open_until(b, err, began)))
 			return rc;
@@ -135,7 +136,17 @@ static int inspect_in_time(struct bizlock *b, struct bl_err *err)
 	}
 }
 
-static int build(struct bizlock *b, struct bl_err *err)
+/* A session that was opened before its server was known to be in a group lacks the settings for
+ * that. */
+static void give_to_pool(struct bizlock *b, struct bl_session *s)
+{
+	bl_lock(b);
+	if (!b->server.group && !s->gone)
+		bl_pool_adopt(&b->pool, s);
+	bl_unlock(b);
+}
+
+static int build(struct bizlock *b, struct bl_session *s, struct bl_err *err)
 {
 	int rc = bl_sql_make(&b->sql, b->config.table_prefix, b->server.database, b->server.mariadb,
 	                     b->bells, err);
@@ -154,6 +165,8 @@ static int build(struct bizlock *b, struct bl_err *err)
 		rc = bl_janitor_start(b, err);
 	if (rc == BIZLOCK_OK)
 		rc = bl_loss_watch_start(b, err);
+	if (rc == BIZLOCK_OK)
+		give_to_pool(b, s);
 	return rc;
 }
 
@@ -210,6 +223,7 @@ void bl_client_tear_down(struct bizlock *b, bool forked)
 
 int bl_client_open(struct bizlock *b, struct bl_err *err)
 {
+	struct bl_session first = {0};
 	int rc = bl_client_config(b, &b->config, err);
 
 	if (rc != BIZLOCK_OK)
@@ -221,12 +235,13 @@ int bl_client_open(struct bizlock *b, struct bl_err *err)
 		b->failover->reread = bl_client_reread_password;
 		b->failover->reread_arg = b;
 		b->failover->trace = &b->trace;
-		rc = inspect_in_time(b, err);
+		rc = inspect_in_time(b, &first, err);
 	}
 	if (rc == BIZLOCK_OK)
 		begin_life(b);
 	if (rc == BIZLOCK_OK)
-		rc = build(b, err);
+		rc = build(b, &first, err);
+	bl_session_close(&first);
 	if (rc == BIZLOCK_OK)
 		return rc;
 	bl_client_tear_down(b, false);

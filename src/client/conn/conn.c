@@ -2,6 +2,8 @@
  * its host. */
 #include "client/conn/pool.h"
 
+#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* A lent connection stalls after STALL_NS and twice the time it took last, because a server may be
@@ -25,6 +27,29 @@ bl_time bl_conn_stale_at(const struct bl_conn *c)
 	bl_time max = bl_conn_idle_max(c);
 
 	return max == BL_NEVER ? BL_NEVER : c->lent_at + c->took + max;
+}
+
+void bl_conn_begin(struct bl_pool *p, struct bl_conn *c)
+{
+	c->id = ++p->last_id;
+	c->connected_at = bl_now();
+	c->socket = bl_socket_of(bl_connector_fd(c->session.mysql));
+	bl_worker_by(p->watch, c->connected_at + p->answer);
+	bl_worker_by(p->janitor, c->connected_at); /* to see how long it may be idle */
+}
+
+void bl_pool_adopt(struct bl_pool *p, struct bl_session *s)
+{
+	struct bl_conn *c = &p->conns[0];
+
+	c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (c->wake_fd < 0)
+		return; /* the caller closes it */
+	c->session = *s;
+	c->session.sql = p->sql;
+	memset(s, 0, sizeof(*s));
+	c->lent_at = bl_now();
+	bl_conn_begin(p, c);
 }
 
 void bl_conn_note_host(const struct bl_pool *p, const struct bl_conn *c)

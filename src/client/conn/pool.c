@@ -242,11 +242,7 @@ static int connect_lent(struct bl_pool *p, struct bl_conn *c, bool comes_again, 
 	if (c->was_lost)
 		bl_count(p->numbers, BL_COUNT_RECONNECTS);
 	c->was_lost = false;
-	c->id = ++p->last_id;
-	c->connected_at = bl_now();
-	c->socket = bl_socket_of(bl_connector_fd(c->session.mysql));
-	watch(p, c->connected_at);
-	bl_worker_by(p->janitor, c->connected_at); /* to see how long it may be idle */
+	bl_conn_begin(p, c);
 	return rc;
 }
 

@@ -91,6 +91,9 @@ void bl_pool_free(struct bl_pool *p, bool forked);
 
 /* All of these with the mutex held. */
 
+/* Gives the pool, which has no connection yet, its first one; *s is all zero afterwards. */
+void bl_pool_adopt(struct bl_pool *p, struct bl_session *s);
+
 /* How long a request waits for its turn, before it tries again: other calls of the client may use
  * all connections, and requests can be cancelled. */
 #define BL_TURN_NS (100 * BL_NS_PER_MS)
@@ -130,6 +133,9 @@ int bl_pool_take_id(struct bl_pool *p, uint64_t id, struct bl_patience patience,
 int bl_pool_borrow(struct bl_pool *p, bl_time until, struct bl_conn **ret, struct bl_err *err);
 
 struct bl_conn *bl_pool_find(const struct bl_pool *p, uint64_t id);
+
+/* Its session is connected, and it is a connection of the pool from here on. */
+void bl_conn_begin(struct bl_pool *p, struct bl_conn *conn);
 
 /* From this time on, a connection that is still lent counts as stalled. */
 bl_time bl_conn_stalls(const struct bl_conn *conn);

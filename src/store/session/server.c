@@ -57,24 +57,20 @@ static void note_variable(struct bl_server *ret, struct variables *v, const char
 
 /* SHOW, because it leaves out what a server does not know, where SELECT @@x
  * would fail. */
-static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
-{
-	static const char query[] = "SHOW SESSION VARIABLES WHERE Variable_name IN ("
-	                            "'version', 'version_comment', 'binlog_format', 'log_bin', "
-	                            "'innodb_snapshot_isolation', 'wsrep_on', 'hostname', "
-	                            "'port', 'server_id', 'innodb_rollback_on_timeout', "
-	                            "'secure_timestamp', 'group_replication_group_name', "
-	                            "'group_replication_single_primary_mode')";
-	struct variables v = {.hostname = ""};
-	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = bl_session_query(s, query, 2, &rows, err);
+#define VARIABLES                                                                                  \
+	"SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'version_comment', "            \
+	"'binlog_format', 'log_bin', 'innodb_snapshot_isolation', 'wsrep_on', 'hostname', "        \
+	"'port', 'server_id', 'innodb_rollback_on_timeout', 'secure_timestamp', "                  \
+	"'group_replication_group_name', 'group_replication_single_primary_mode')"
+#define DATABASE "SELECT DATABASE()"
 
-	if (rc != BIZLOCK_OK)
-		return rc;
+static void note_variables(struct bl_server *ret, struct bl_rows *rows)
+{
+	struct variables v = {.hostname = ""};
+	MYSQL_ROW row;
+
 	while ((row = bl_rows_next(rows)) != NULL)
 		note_variable(ret, &v, row[0] ? row[0] : "", row[1] ? row[1] : "");
-	bl_rows_free(rows);
 	ret->rollback_on_timeout &= ret->mariadb;
 	ret->version = parse_version(ret->text);
 	ret->read_committed = !(v.log_bin && v.statement);
@@ -82,17 +78,20 @@ static int read_variables(struct bl_session *s, struct bl_server *ret, struct bl
 	if (!bl_server_in_cluster(ret))
 		snprintf(ret->identity, sizeof(ret->identity), "%s:%s:%s", v.hostname, v.port,
 		         v.id);
-	return BIZLOCK_OK;
 }
 
 int bl_server_read(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
-	int rc = read_variables(s, &server, err);
+	struct bl_rows *rows;
+	int rc = bl_session_query(s, VARIABLES, 2, &rows, err);
 
-	if (rc == BIZLOCK_OK)
-		rc = bl_session_ask_word(s, "SELECT DATABASE()", server.database,
-		                         sizeof(server.database), err);
+	if (rc == BIZLOCK_OK) {
+		note_variables(&server, rows);
+		bl_rows_free(rows);
+		rc = bl_session_ask_word(s, DATABASE, server.database, sizeof(server.database),
+		                         err);
+	}
 	if (rc != BIZLOCK_OK)
 		return bl_err_wrap(err, "ask what the server is");
 	*ret = server;
@@ -104,15 +103,56 @@ bool bl_server_too_old(const struct bl_server *server)
 	return server->version < (server->mariadb ? OLDEST_MARIADB : OLDEST_MYSQL);
 }
 
-int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
+static int refuse_packet(int rc, struct bl_err *err)
 {
-	static const char two[] = "DO 0;DO 0";
-	int rc = bl_session_run(s, two, strlen(two), NULL, err);
-
 	if (rc != BIZLOCK_DB)
 		return rc;
 	bl_err_wrap(err, "two statements in one packet");
 	return err->code = BIZLOCK_UNSUPPORTED;
+}
+
+int bl_server_try_packet(struct bl_session *s, struct bl_err *err)
+{
+	static const char two[] = "DO 0;DO 0";
+
+	return refuse_packet(bl_session_run(s, two, strlen(two), NULL, err), err);
+}
+
+struct reading {
+	struct bl_server server;
+	unsigned read; /* answers that fit their questions */
+};
+
+static void read_fact(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	struct reading *r = arg;
+	MYSQL_ROW row;
+
+	if (!rows || rows->columns != (statement == 0 ? 2 : 1))
+		return;
+	r->read++;
+	if (statement == 0) {
+		note_variables(&r->server, rows);
+		return;
+	}
+	row = bl_rows_next(rows);
+	snprintf(r->server.database, sizeof(r->server.database), "%s", row && row[0] ? row[0] : "");
+}
+
+/* bl_server_read() and bl_server_try_packet() at once: a program may live for one lock only. */
+static int read_in_packet(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
+{
+	struct reading r = {.read = 0};
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_adds(&s->text, VARIABLES ";" DATABASE);
+	rc = refuse_packet(bl_session_each(s, 2, read_fact, &r, err), err);
+	if (rc == BIZLOCK_OK && r.read != 2)
+		rc = bl_session_refuse(s, err, "not the columns that were asked for");
+	if (rc == BIZLOCK_OK)
+		*ret = r.server;
+	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "ask what the server is");
 }
 
 /* A proxy may not know compounds; then batches and releases do without. They also do without where
@@ -138,7 +178,7 @@ static int try_compound(struct bl_session *s, struct bl_server *server, struct b
 int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *err)
 {
 	struct bl_server server = {0};
-	int rc = bl_server_read(s, &server, err);
+	int rc = read_in_packet(s, &server, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
@@ -150,9 +190,7 @@ int bl_server_probe(struct bl_session *s, struct bl_server *ret, struct bl_err *
 		return bl_err_set(err, BIZLOCK_UNSUPPORTED,
 		                  "binlog_format=STATEMENT refuses writes under READ COMMITTED "
 		                  "(error 1665): set binlog_format to MIXED or ROW");
-	rc = bl_server_try_packet(s, err);
-	if (rc == BIZLOCK_OK)
-		rc = try_compound(s, &server, err);
+	rc = try_compound(s, &server, err);
 	if (rc == BIZLOCK_OK)
 		*ret = server;
 	return rc;

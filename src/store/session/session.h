@@ -59,6 +59,7 @@ struct bl_session {
 	bool wrote;              /* in a group: a change that is still to be vouched for */
 	bool alone;              /* its server has committed without the group */
 	unsigned warnings;       /* of the last answer to a text */
+	bool ran[BL_STMT_COUNT]; /* these statements went before: they are worth preparing */
 	bool unprepared;         /* the server prepares no more statements: new ones go as text */
 	bool gone;               /* of no use any more: close it */
 	uint64_t packet_max;     /* bytes of a statement that the server takes; 0: not known */

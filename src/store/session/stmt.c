@@ -1,8 +1,8 @@
 /* The statements of sql.c with their parameters: prepared, or as text, with literals in them and
- * the same answers. A statement without rows is prepared, or goes as text where nothing can be
- * prepared (max_prepared_stmt_count). A statement with rows always goes as text: neither connector
- * compares the lengths in a prepared statement's row with its packet, and both would read behind
- * the end of memory. In the rows of texts they compare them. */
+ * the same answers. A statement without rows is prepared, but for its first time, and where nothing
+ * can be prepared (max_prepared_stmt_count). A statement with rows always goes as text: neither
+ * connector compares the lengths in a prepared statement's row with its packet, and both would read
+ * behind the end of memory. In the rows of texts they compare them. */
 #include <mysqld_error.h>
 #include <string.h>
 
@@ -228,13 +228,15 @@ int bl_session_prepare(struct bl_session *s, const char *sql, struct bl_err *err
 	return no_room(rc, err) ? explain(s, sql, err) : rc;
 }
 
-/* *ret NULL: it has to go as text. */
+/* *ret NULL: it has to go as text. To prepare takes a packet of its own, so a statement is prepared
+ * when it is sent for the second time: many programs take one lock, and end. */
 static int get_ready(struct bl_session *s, enum bl_stmt which, MYSQL_STMT **ret, struct bl_err *err)
 {
 	int rc = bl_session_ready(s, err);
 
-	if (rc == BIZLOCK_OK && !s->stmts[which] && !s->unprepared)
+	if (rc == BIZLOCK_OK && s->ran[which] && !s->stmts[which] && !s->unprepared)
 		rc = prepare(s, which, err);
+	s->ran[which] = true;
 	if (no_room(rc, err)) {
 		s->unprepared = true;
 		bl_err_clear(err);

@@ -40,29 +40,29 @@ static int query_applied(struct bl_session *s, const char *prefix, const char *c
 	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read which migrations were applied");
 }
 
+#define VERSION_COLUMNS "MAX(version), MAX(needs_client)"
+
+static struct bl_version read_version(MYSQL_ROW row)
+{
+	return (struct bl_version){.version = row ? bl_rows_u32(row[0]) : 0,
+	                           .needs_client = row ? bl_rows_u32(row[1]) : 0};
+}
+
 int bl_schema_version(struct bl_session *s, const char *prefix, struct bl_version *ret,
                       struct bl_err *err)
 {
 	struct bl_rows *rows;
-	MYSQL_ROW row;
-	int rc = query_applied(s, prefix, "MAX(version), MAX(needs_client)", &rows, err);
+	int rc = query_applied(s, prefix, VERSION_COLUMNS, &rows, err);
 
 	if (rc != BIZLOCK_OK)
 		return rc;
-	row = rows ? bl_rows_next(rows) : NULL;
-	*ret = (struct bl_version){.version = row ? bl_rows_u32(row[0]) : 0,
-	                           .needs_client = row ? bl_rows_u32(row[1]) : 0};
+	*ret = read_version(rows ? bl_rows_next(rows) : NULL);
 	bl_rows_free(rows);
 	return rc;
 }
 
-static int check_version(struct bl_session *s, const char *prefix, struct bl_err *err)
+static int judge_version(struct bl_version at, const char *prefix, struct bl_err *err)
 {
-	struct bl_version at = {0, 0};
-	int rc = bl_schema_version(s, prefix, &at, err);
-
-	if (rc != BIZLOCK_OK)
-		return rc;
 	if (at.version == 0)
 		return bl_err_set(err, BIZLOCK_SCHEMA,
 		                  "no bizlock tables here (table_prefix \"%s\"): " BL_SCHEMA_ADVICE,
@@ -77,6 +77,9 @@ static int check_version(struct bl_session *s, const char *prefix, struct bl_err
 }
 
 struct checking {
+	const char *prefix;
+	unsigned read; /* answers that fit their questions */
+	struct bl_version at;
 	bool there[BL_NEEDS];
 	enum bl_fact_of of;
 	struct bl_err flaw; /* the worst one */
@@ -96,29 +99,58 @@ static void check_fact(void *arg, const struct bl_fact *fact)
 
 /* Without the primary key, or with a collation that does not compare bytes, two owners would have
  * one lock. Without InnoDB nothing is locked, and without a counter all fences are 0. */
-static int check_tables(struct bl_session *s, const char *prefix, struct bl_err *err)
+static int judge_tables(const struct checking *c, struct bl_err *err)
 {
-	struct checking c = {.there = {false}};
-	int rc;
-
-	bl_err_clear(&c.flaw);
-	rc = bl_tables_look(s, prefix, check_fact, &c, err);
-	if (rc != BIZLOCK_OK)
-		return bl_err_wrap(err, "read what the tables are like");
-	if (!c.there[BL_TABLE_LOCK] || !c.there[BL_TABLE_ROW_LOCK])
+	if (!c->there[BL_TABLE_LOCK] || !c->there[BL_TABLE_ROW_LOCK])
 		return bl_err_set(
 		        err, BIZLOCK_SCHEMA,
 		        "a table is missing, or this user may not see it: " BL_SCHEMA_ADVICE);
-	if (c.flaw.code != BIZLOCK_OK)
-		*err = c.flaw;
-	return c.flaw.code;
+	if (c->flaw.code != BIZLOCK_OK)
+		*err = c->flaw;
+	return c->flaw.code;
+}
+
+static void read_check(void *arg, unsigned statement, struct bl_rows *rows)
+{
+	struct checking *c = arg;
+
+	if (!rows || rows->columns != (statement == 0 ? 2u : (unsigned)BL_TABLES_COLUMNS))
+		return;
+	c->read++;
+	if (statement == 0)
+		c->at = read_version(bl_rows_next(rows));
+	else
+		bl_tables_judge(rows, c->prefix, check_fact, c);
+}
+
+/* In one packet: a program may live for one lock only. */
+static int ask_schema(struct bl_session *s, struct checking *c, struct bl_err *err)
+{
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_buf_addf(&s->text, "SELECT " VERSION_COLUMNS " FROM `%sbiz_lock_schema`;", c->prefix);
+	bl_tables_ask(&s->text, c->prefix);
+	rc = bl_session_each(s, 2, read_check, c, err);
+	if (rc == BIZLOCK_DB && bl_classify(err->native) == BL_CLASS_MISSING) {
+		bl_err_clear(err);
+		return BIZLOCK_OK;
+	}
+	if (rc == BIZLOCK_OK && c->read != 2)
+		rc = bl_session_refuse(s, err, "not the columns that were asked for");
+	return rc == BIZLOCK_OK ? rc : bl_err_wrap(err, "read what the tables are like");
 }
 
 int bl_schema_check(struct bl_session *s, const char *prefix, struct bl_err *err)
 {
-	int rc = check_version(s, prefix, err);
+	struct checking c = {.prefix = prefix};
+	int rc;
 
-	return rc == BIZLOCK_OK ? check_tables(s, prefix, err) : rc;
+	bl_err_clear(&c.flaw);
+	rc = ask_schema(s, &c, err);
+	if (rc == BIZLOCK_OK)
+		rc = judge_version(c.at, prefix, err);
+	return rc == BIZLOCK_OK ? judge_tables(&c, err) : rc;
 }
 
 /* Puts the prefix in by text alone: in the files table names stand in backquotes, and no column

@@ -35,12 +35,12 @@ static const char question[] =
 	"GROUP BY TABLE_NAME, INDEX_NAME ORDER BY name, what, place, 4";
 /* clang-format on */
 
-enum { COLUMNS = 6, IS_TABLE = 1, IS_COLUMN, IS_INDEX };
+enum { IS_TABLE = 1, IS_COLUMN, IS_INDEX };
 
 struct looking {
 	const char *prefix;
 	bool mariadb;
-	void (*fn)(void *arg, const struct bl_fact *fact);
+	bl_fact_fn *fn;
 	void *arg;
 	struct bl_fact fact;           /* the one in hand */
 	char name[64 + 1];             /* the table of that fact, "": none yet */
@@ -231,23 +231,34 @@ static void judge(struct looking *l, MYSQL_ROW row)
 		judge_index(l, a, b, strcmp(c, "1") == 0);
 }
 
-int bl_tables_look(struct bl_session *s, const char *prefix,
-                   void (*fn)(void *arg, const struct bl_fact *fact), void *arg, struct bl_err *err)
+void bl_tables_ask(struct bl_buf *to, const char *prefix)
+{
+	bl_buf_addf(to, question, prefix, prefix, prefix, prefix, prefix, prefix, prefix, prefix,
+	            prefix);
+}
+
+void bl_tables_judge(struct bl_rows *rows, const char *prefix, bl_fact_fn *fn, void *arg)
 {
 	struct looking l = {.prefix = prefix, .fn = fn, .arg = arg};
-	struct bl_rows *rows;
 	MYSQL_ROW row;
-	int rc;
 
-	bl_buf_reset(&s->text);
-	bl_buf_addf(&s->text, question, prefix, prefix, prefix, prefix, prefix, prefix, prefix,
-	            prefix, prefix);
-	rc = bl_session_query_text(s, COLUMNS, &rows, err);
-	if (rc != BIZLOCK_OK)
-		return rc;
 	while ((row = bl_rows_next(rows)) != NULL)
 		judge(&l, row);
 	end_table(&l);
+}
+
+int bl_tables_look(struct bl_session *s, const char *prefix, bl_fact_fn *fn, void *arg,
+                   struct bl_err *err)
+{
+	struct bl_rows *rows;
+	int rc;
+
+	bl_buf_reset(&s->text);
+	bl_tables_ask(&s->text, prefix);
+	rc = bl_session_query_text(s, BL_TABLES_COLUMNS, &rows, err);
+	if (rc != BIZLOCK_OK)
+		return rc;
+	bl_tables_judge(rows, prefix, fn, arg);
 	bl_rows_free(rows);
 	return rc;
 }

@@ -17,11 +17,18 @@ struct bl_fact {
 	                     nevertheless */
 };
 
+typedef void bl_fact_fn(void *arg, const struct bl_fact *fact);
+
 /* Calls fn for each fact of the tables that are there and have keys, in the order of their names.
  * CONN, DB. */
-int bl_tables_look(struct bl_session *s, const char *prefix,
-                   void (*fn)(void *arg, const struct bl_fact *fact), void *arg,
+int bl_tables_look(struct bl_session *s, const char *prefix, bl_fact_fn *fn, void *arg,
                    struct bl_err *err);
+
+/* The same for a packet with other statements: the question, and what its answer says, which has
+ * BL_TABLES_COLUMNS. */
+enum { BL_TABLES_COLUMNS = 6 };
+void bl_tables_ask(struct bl_buf *to, const char *prefix);
+void bl_tables_judge(struct bl_rows *rows, const char *prefix, bl_fact_fn *fn, void *arg);
 
 /* The enum bl_table of a table's name, in whatever case the server keeps names; -1: none of
  * bizlock's. */

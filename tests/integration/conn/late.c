@@ -98,7 +98,8 @@ Test(late, a_renewal_does_not_shorten_a_lease_behind_the_back_of_its_holder)
 
 	two_begin(&t);
 	expect(OK, t.b, acquire(t.b, "k", .lease_ms = LONG_MS));
-	expect(OK, t.b, bizlock_renew(t.b, KEY("k"), NULL, LONG_MS));
+	for (int i = 0; i < 2; i++) /* the next one is one packet */
+		expect(OK, t.b, bizlock_renew(t.b, KEY("k"), NULL, LONG_MS));
 	make_late(&t);
 	expect(OK, t.b, bizlock_renew(t.b, KEY("k"), NULL, 2 * LATE_MS));
 	cr_assert_gt(proxy_fired(t.first), 0);

@@ -159,7 +159,6 @@ static void alter_user(const char *what)
 static bizlock *client_of_user(unsigned connections)
 {
 	static const char *const hosts[] = {"%", "localhost"};
-	bizlock *b;
 
 	for (int i = 0; i < 2; i++) {
 		db_run(world.admin,
@@ -169,13 +168,7 @@ static bizlock *client_of_user(unsigned connections)
 		db_run(world.admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO '%s'@'%s'",
 		       world.schema, world.schema, hosts[i]);
 	}
-	b = watched_client(OPTIONS("user", world.schema, "password", PASSWORD));
-	/* That by which it was opened counts until the server has noticed its end. */
-	eventually(db_number(world.admin,
-	                     "SELECT COUNT(*) FROM information_schema.processlist WHERE USER = "
-	                     "'%s'",
-	                     world.schema) == 0);
-	return b;
+	return watched_client(OPTIONS("user", world.schema, "password", PASSWORD));
 }
 
 static void end_user(void)

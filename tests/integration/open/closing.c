@@ -66,7 +66,8 @@ Test(closing, removes_what_an_acquisition_of_unknown_outcome_left)
 		char id[8];
 
 		snprintf(id, sizeof(id), "k-%d", i);
-		expect(OK, b, acquire_as(b, "kept", "task-1"));
+		works(b);
+		expect(OK, b, acquire_as(b, "kept", "task-1")); /* prepared from here on */
 		proxy_arm(p, &fault);
 		expect(UNKNOWN, b, acquire_as(b, id, "task-1"));
 		cr_assert(is_there(id));

@@ -115,7 +115,8 @@ Test(stats, outcomes_that_stay_unknown)
 	        client_through(p, OPTIONS("io_timeout_ms", "1000", "connect_timeout_ms", "1000"));
 	bizlock_numbers n;
 
-	expect(OK, b, acquire(b, "warm"));
+	works(b);
+	works(b); /* the next acquisition is one packet */
 	n = numbers_of(b);
 	proxy_hold_replies(p, true);
 	expect(UNKNOWN, b, acquire(b, "k"));

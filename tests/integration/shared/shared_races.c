@@ -169,7 +169,8 @@ static void trace_outlasts(bool is_reaper)
 	struct call call;
 	MYSQL *view;
 
-	works(u); /* it has a connection */
+	works(u);
+	works(u); /* the next acquisition is one packet */
 	/* The gap ends here: the reaper's own lock is behind it. */
 	db_run(world.admin,
 	       "INSERT INTO biz_lock (biz_id, biz_type, owner, reentrant, timeout, gmt_create,"
