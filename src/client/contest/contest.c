@@ -16,7 +16,7 @@
 #include "client/conn/retry.h"
 #include "client/contest/attempt.h"
 #include "client/contest/crashed.h"
-#include "client/contest/handoff.h"
+#include "client/contest/line.h"
 #include "client/contest/share.h"
 #include "client/contest/sleep.h"
 #include "client/hold/drop.h"
@@ -43,14 +43,6 @@ static int refuse(struct bl_contest *c)
 	return c->n == 1 ? rc : bl_err_wrap(c->call->err, "%s/%s", key->type, key->id);
 }
 
-/* Does anybody wait behind us for the key in the way? Then our refusal or holder is noted in the
- * wait queue, for their messages. A request without such waiters saves the memory. */
-static bool leads_others(const struct bl_contest *c)
-{
-	return c->queue && c->place.key == &c->blocker->call.key &&
-	       (!c->op || c->queue->places.count > 1);
-}
-
 /* DB, or TIMEOUT after a wait: not a holder of the lock is in the way, but another session, which
  * keeps the table, or rows of it, locked. */
 static int refuse_locked(struct bl_contest *c)
@@ -59,7 +51,7 @@ static int refuse_locked(struct bl_contest *c)
 	int rc = bl_err_locked(c->call->err, c->request->once ? BIZLOCK_DB : BIZLOCK_TIMEOUT, table,
 	                       c->locked);
 
-	if (leads_others(c))
+	if (bl_line_leads(c))
 		bl_queue_note(c->queue, c->call->err->msg);
 	return rc;
 }
@@ -163,36 +155,10 @@ static void trace_turn(const struct bl_contest *c, const struct bl_seen *seen, e
 	BL_TRACE_WAIT(c, "row: %s; doorbell: %s; %s", row, bell, does[next]);
 }
 
-static void leave_queue(struct bl_contest *c)
-{
-	if (c->queue)
-		bl_queue_leave(&c->client->queues, c->queue, &c->place);
-	c->queue = NULL;
-}
-
-/* A request for several keys stands in the wait queue of the key in its way. Otherwise a release
- * would wake thousands of requests, and one of them could have the key. It leaves that queue when
- * another key is in its way: nobody waits for a set that waits. It stands in no queue while a
- * sharer is in its way: that sharer may wait for an owner that wants to share the lock, too. */
-static void move_to_queue(struct bl_contest *c)
-{
-	const struct bl_row *row = c->row;
-
-	if (!c->op || c->n == 1 || (row->left_us <= 0 && !row->locked && !row->bell_by))
-		return;
-	if (c->place.key != &c->blocker->call.key || row->shares)
-		leave_queue(c);
-	if (c->queue || row->left_us <= 0 || row->shares)
-		return;
-	c->place.key = &c->blocker->call.key;
-	c->queue = bl_queue_join(&c->client->queues, &c->place);
-}
-
 /* Waits for `next`, at most until `until`. */
 static int wait_for(struct bl_contest *c, enum bl_next next, bl_time until)
 {
-	move_to_queue(c);
-	if (c->n > 1 && c->queue && bl_queue_first(c->queue) != &c->place) {
+	if (bl_line_move(c)) {
 		c->parked_until = c->wait.end;
 		return BL_PARKED;
 	}
@@ -275,7 +241,7 @@ static int look(struct bl_contest *c)
 	c->missing_at = rc == BIZLOCK_OK ? 0 : c->missing_at;
 	if (rc != BIZLOCK_OK || c->row->left_us <= 0)
 		return rc;
-	if (leads_others(c)) {
+	if (bl_line_leads(c)) {
 		char holder[BL_ROW_TEXT_MAX];
 
 		bl_row_describe(c->row, holder, sizeof(holder));
@@ -380,24 +346,6 @@ bool bl_contest_wants_batch(const struct bl_contest *c)
 	       !c->members[0]->hold->bell;
 }
 
-static int join_queue(struct bl_contest *c)
-{
-	c->place.whose = c;
-	c->place.state = c->wait.bells && c->n == 1 ? BL_PLACE_WAITS : BL_PLACE_ASKS;
-	c->place.alone = !c->among;
-	if (!c->in_queue)
-		return BIZLOCK_OK;
-	c->place.key = &c->call->key;
-	c->place.along = c->unsure; /* it must look for a row that may be there */
-	c->queue = bl_queue_join(&c->client->queues, &c->place);
-	if (c->queue && bl_queue_first(c->queue) != &c->place)
-		BL_TRACE_WAIT(c, "waits behind %zu others of this client",
-		              c->queue->places.count - 1);
-	if (c->queue)
-		return BIZLOCK_OK;
-	return bl_err_set(c->call->err, BIZLOCK_NOMEM, "out of memory");
-}
-
 /* rc: of the attempt to pass the queue. If it failed, the next attempt meets the same error, and
  * deals with it. */
 static int end_pass(struct bl_contest *c, int rc)
@@ -440,7 +388,7 @@ static int begin(struct bl_contest *c)
 	c->wait = bl_wait_begin(c->request->once, c->call->deadline, bells, c->n > 1);
 	c->in_vain = c->guessed = may_wait_in_vain(c);
 	c->blocker = c->members[0];
-	return join_queue(c);
+	return bl_line_join(c);
 }
 
 /* No connection was free for a request. */
@@ -470,25 +418,6 @@ int bl_contest_go_on(struct bl_contest *c, int rc)
 	return rc;
 }
 
-/* ---- in the wait queue ---------------------------------------------------------------------- */
-
-/* OK: the lock was handed over to us. BL_AGAIN: it is our turn to contend. */
-static int stand_in_line(struct bl_contest *c)
-{
-	int rc;
-
-	if (c->place.along || c->place.aside || bl_queue_first(c->queue) == &c->place)
-		return bl_handoff_hope(c);
-	rc = bl_call_check(c->call);
-	if (rc != BIZLOCK_OK)
-		return rc;
-	c->parked_until = c->wait.end;
-	if (!bl_passed(c->wait.end))
-		return BL_PARKED;
-	return bl_err_set(c->call->err, BIZLOCK_TIMEOUT, "%s",
-	                  c->queue->holder ? c->queue->holder : "others of this process are first");
-}
-
 /* Lets another client go first, whose watcher was woken for this key. */
 static int give_way(struct bl_contest *c)
 {
@@ -504,14 +433,6 @@ static int give_way(struct bl_contest *c)
 	return BL_AGAIN;
 }
 
-/* A contender that went along, but came too late, goes back into the queue: a client has one
- * contender for a key, not one for each waiter. */
-static bool falls_back(const struct bl_contest *c)
-{
-	return c->place.along && bl_queue_first(c->queue) != &c->place && !c->unsure &&
-	       !c->members[0]->hold->bell;
-}
-
 int bl_contest_step(struct bl_contest *c)
 {
 	int rc = c->phase == BL_CONTEST_BEGINS ? begin(c) : BIZLOCK_OK;
@@ -523,7 +444,7 @@ int bl_contest_step(struct bl_contest *c)
 	if (rc != BL_AGAIN || c->phase == BL_CONTEST_PASSES)
 		return rc;
 	if (c->phase == BL_CONTEST_LINE) {
-		rc = c->queue ? stand_in_line(c) : BL_AGAIN;
+		rc = c->queue ? bl_line_stand(c) : BL_AGAIN;
 		if (rc != BL_AGAIN)
 			return rc;
 		c->phase = BL_CONTEST_FIRST;
@@ -545,10 +466,9 @@ int bl_contest_step(struct bl_contest *c)
 				rc = bl_attempt(c, c->wait.bells);
 		}
 	}
-	if (rc == BL_AGAIN && c->queue && falls_back(c)) {
-		c->place.along = false;
+	if (rc == BL_AGAIN && bl_line_fall_back(c)) {
 		c->phase = BL_CONTEST_LINE;
-		return stand_in_line(c);
+		return bl_line_stand(c);
 	}
 	return bl_contest_go_on(c, rc);
 }
@@ -558,21 +478,7 @@ void bl_contest_forget(struct bl_contest *c)
 	if (c->watched)
 		bl_watch_leave(c->client, c->watched);
 	c->watched = NULL;
-	leave_queue(c);
-}
-
-/* When the first waiter shares without a limit, wakes the sharers behind it to go in one batch. One
- * after the other, each would wait for a commit, and so would a waiter behind them that wants the
- * lock alone. A sharer that was woken before has woken those behind it. */
-static void take_along(struct bl_contest *c)
-{
-	struct bl_place *next = bl_place_next(&c->place);
-
-	while (next && !next->along && bl_shared_without_limit(next->whose)) {
-		next->along = true;
-		bl_place_wake(next);
-		next = bl_place_next(next);
-	}
+	bl_line_leave(c);
 }
 
 /* Gives back rows that were taken with a fence that is not valid. If the server cannot be asked
@@ -591,7 +497,7 @@ void bl_contest_leave(struct bl_contest *c, int rc)
 	if (rc == BIZLOCK_SCHEMA && c->unsure)
 		undo(c);
 	if (rc == BIZLOCK_OK && c->queue && bl_shared_without_limit(c))
-		take_along(c);
+		bl_line_take_along(c);
 	bl_contest_forget(c);
 	if (c->among)
 		bl_shared_leave(c, rc);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cr_ask.h"
 #include "cr_keyset.h"
@@ -347,6 +348,15 @@ static void have_their_turns(bizlock *b, int first, int end)
 	}
 }
 
+static atomic_uint in_line;
+
+static void count_in_line(void *arg, const bizlock_trace *line)
+{
+	(void)arg;
+	if (strstr(line->text, "waits behind"))
+		atomic_fetch_add(&in_line, 1);
+}
+
 /* A release wakes one of them, and not all, which would look in vain. Those that began to wait
  * earlier come first. */
 Test(asking_sets_crowd, many_sets_that_wait_for_one_key_have_it_in_order)
@@ -356,11 +366,13 @@ Test(asking_sets_crowd, many_sets_that_wait_for_one_key_have_it_in_order)
 	unsigned before, packets;
 
 	expect(OK, other, acquire_as(other, "shared", "holder"));
+	expect(OK, b, bizlock_on_trace(b, count_in_line, NULL));
 	ask_for_shared(b, 0, SETS / 2);
-	dispatch_until(b, watchers(&world) == 1);
-	steadily((dispatch_once(b), sets[0].ask.calls == 0), 500);
+	dispatch_until(b, watchers(&world) == 1 && atomic_load(&in_line) == SETS / 2 - 1);
 	ask_for_shared(b, SETS / 2, SETS);
-	steadily((dispatch_once(b), sets[0].ask.calls == 0), 500);
+	dispatch_until(b, atomic_load(&in_line) == SETS - 1);
+	expect(OK, b, bizlock_on_trace(b, NULL, NULL));
+	cr_assert_eq(sets[0].ask.calls, 0);
 	before = proxy_packets(p);
 	expect(OK, other, bizlock_release(other, KEY("shared"), "holder", NULL));
 	have_their_turns(b, 0, SETS / 2);

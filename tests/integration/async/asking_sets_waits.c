@@ -233,13 +233,18 @@ static bizlock *sleeps_at_the_doorbell(struct ask_all *set)
 
 		call_start(&call, next, set->keys.ids[3], .wait_ms = -1, .owner = "holder");
 		call_blocks(&call);
+		if (doorbell_waiters(&world) == 2) { /* the set sleeps, perhaps before the call */
+			bizlock_interrupt(next);
+			cr_assert_eq(call_join(&call), BIZLOCK_CANCELLED);
+			break;
+		}
 		expect(OK, has, bizlock_release(has, set->keys.keys[3], "holder", NULL));
 		cr_assert_eq(call_join(&call), BIZLOCK_OK);
 		swap = has;
 		has = next;
 		next = swap;
 	}
-	cr_assert_eq(doorbell_waiters(&world), 1);
+	eventually(doorbell_waiters(&world) == 1);
 	cr_assert_eq(set->ask.calls, 0);
 	return has;
 }
