@@ -125,6 +125,7 @@ struct bizlock {
 	uint64_t largest_fence; /* that it was ever granted */
 	unsigned overslept;     /* bl_shared_polls() */
 	bl_time in_vain_at;     /* a statement has waited in vain for a lock of the server's */
+	bl_time locked_at;      /* the lock table was found to be locked */
 	/* Fences of slots 0 that sharers have seen, by the hashes of their keys. */
 	uint64_t headers[BL_HEADERS];
 	struct bl_slots slots;

@@ -254,16 +254,26 @@ static int look(struct bl_contest *c)
 	return bl_crashed_end_lease(c);
 }
 
+/* How long an answer that the table is locked serves others, too, but not for their last word. The
+ * server takes as long for an answer, and hundreds of requests may ask, each of them with a
+ * thread. */
+#define LOCKED_NS (200 * BL_NS_PER_MS)
+
 /* After a statement that waited in vain, asks whether the table is locked before another statement
  * may wait: so the call ends in time. OK: it is not locked. */
 static int ask_table(struct bl_contest *c)
 {
 	bool last = c->request->once || bl_passed(c->wait.end), reads;
-	int rc = bl_attempt_ask_table(c, &reads);
+	int rc;
 
+	if (!last && !bl_passed(c->client->locked_at + LOCKED_NS))
+		return bl_contest_pause(c, c->wait.end);
+	rc = bl_attempt_ask_table(c, &reads);
 	c->locked = rc == BIZLOCK_DB && bl_table_locked(c->call->err);
 	if (rc != BIZLOCK_OK && !c->locked)
 		return rc;
+	if (c->locked)
+		c->client->locked_at = bl_now();
 	if (!last && c->locked)
 		return bl_contest_pause(c, c->wait.end);
 	c->in_vain = last && (c->locked || !c->guessed);
