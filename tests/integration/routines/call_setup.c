@@ -143,6 +143,7 @@ Test(call_setup, they_follow_the_prefix)
 	db_run(db, "CALL Zz_9biz_lock_release('test', 'k', 'web-17', 1 + 1, @ok)");
 	expect(OK, b, bizlock_drop_routines(b));
 	cr_assert_eq(routines(world.schema), 0);
+	mysql_close(db);
 	bizlock_close(b);
 	db_run(world.admin, "DROP USER '%s'@'%%'", world.schema);
 }
@@ -158,6 +159,7 @@ Test(call_setup, mariadb_keeps_privileges_when_they_are_made_anew)
 	world_migrate_routines(&world);
 	db = open_user();
 	cr_assert_gt(routine_try(db, KEY("k"), "web-17", LONG_MS).fence, 0);
+	mysql_close(db);
 	db_run(world.admin, "DROP USER '%s'@'%%'", world.schema);
 }
 

@@ -210,4 +210,5 @@ Test(call_tx, found_rows_are_not_taken_for_changed_ones)
 	             row_of(&world, KEY("k")).fence);
 	cr_assert(!routine_release(db, KEY("k"), "web-17", got.fence));
 	cr_assert_eq(routine_try(db, KEY("k"), "web-17", LONG_MS).fence, 0);
+	mysql_close(db);
 }
