@@ -60,11 +60,18 @@ static int make_identity(struct bizlock *b, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
+/* A connection whose question failed may have more of the answer to come, and that would be taken
+ * for the answer to the next one: it is closed. */
 static bool find_bells(const struct bizlock *b, struct bl_session *s)
 {
 	struct bl_err ignored;
 
-	return b->config.queue && bl_bell_try(s, &ignored) == BIZLOCK_OK;
+	if (!b->config.queue)
+		return false;
+	if (bl_bell_try(s, &ignored) == BIZLOCK_OK)
+		return true;
+	bl_session_close(s);
+	return false;
 }
 
 /* Checks server and tables on the connection that will be the pool's first one. */
@@ -141,7 +148,7 @@ static int inspect_in_time(struct bizlock *b, struct bl_session *s, struct bl_er
 static void give_to_pool(struct bizlock *b, struct bl_session *s)
 {
 	bl_lock(b);
-	if (!b->server.group && !s->gone)
+	if (s->mysql && !s->gone && !b->server.group)
 		bl_pool_adopt(&b->pool, s);
 	bl_unlock(b);
 }
