@@ -86,7 +86,7 @@ Test(haproxy, a_wait_outlives_the_idle_timeout)
  * and wakes the one behind it. */
 Test(haproxy, a_hold_outlives_the_idle_timeout)
 {
-	bizlock *holder, *waiter = client(NULL);
+	bizlock *holder, *waiter;
 	struct call c;
 
 	begin_with("1s");
@@ -94,6 +94,7 @@ Test(haproxy, a_hold_outlives_the_idle_timeout)
 	expect(OK, holder, acquire_renewed(holder, "k", .lease_ms = 6000, .owner = "task-1"));
 	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST "
 	                                  "WHERE DB = DATABASE() AND ID <> CONNECTION_ID()") == 0);
+	waiter = client(NULL); /* after the count of connections */
 	call_start(&c, waiter, "k", .wait_ms = PATIENCE_MS, .owner = "task-2");
 	steadily(row_of(&world, KEY("k")).left_us > 0 && !c.done, 7000);
 	expect(OK, holder, bizlock_release(holder, KEY("k"), "task-1", NULL));

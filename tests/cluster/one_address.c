@@ -120,11 +120,13 @@ Test(own_one_address, a_wait_outlasts_the_servers)
 	bizlock_close(b);
 }
 
-/* Either would give the lock, and neither knows of the other's rows. */
+/* Either would give the lock, and neither knows of the other's rows. A client sees it at its second
+ * connection. */
 Test(own_one_address, servers_that_share_no_tables_are_noticed)
 {
 	struct world w;
 	struct findings f;
+	MYSQL *tx = mysql_init(NULL);
 	bizlock *b;
 
 	begin_haproxy("roundrobin");
@@ -132,7 +134,9 @@ Test(own_one_address, servers_that_share_no_tables_are_noticed)
 	f = doctor_of(&w, NULL, BIZLOCK_OK);
 	expect_finding(&f, "proxy", BIZLOCK_BAD, "one server");
 	b = client_behind(&between, NULL);
-	expect(CONN, b, acquire(b, "k"));
+	expect(OK, b, acquire(b, "k"));
+	expect(CONN, b, bizlock_connect(b, tx));
 	expect_message(b, "leads to two servers");
+	mysql_close(tx);
 	bizlock_close(b);
 }

@@ -168,6 +168,14 @@ static void reap(struct board *board, pid_t pid, bool killed)
 		atomic_fetch_add(&board->errors, 1);
 }
 
+/* A lease that a killed worker leaves lasts long, in a short run. */
+static bool is_over(struct board *board, int64_t end_ms)
+{
+	if (now_ms() < end_ms)
+		return false;
+	return atomic_load(&board->takeovers) > 0 || now_ms() >= end_ms + PATIENCE_MS;
+}
+
 static unsigned run(struct board *board, const struct world *w, const struct setup *setup)
 {
 	unsigned random = setup->seed, kills = 0;
@@ -175,7 +183,7 @@ static unsigned run(struct board *board, const struct world *w, const struct set
 
 	for (unsigned i = 0; i < setup->processes; i++)
 		pids[i] = start(board, w, i, (unsigned)rand_r(&random));
-	for (int64_t end = now_ms() + setup->seconds * 1000; now_ms() < end;) {
+	for (int64_t end = now_ms() + setup->seconds * 1000; !is_over(board, end);) {
 		unsigned victim;
 
 		pause_ms(50 + (unsigned)rand_r(&random) % 100);
