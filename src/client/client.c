@@ -60,18 +60,16 @@ static int make_identity(struct bizlock *b, struct bl_err *err)
 	return BIZLOCK_OK;
 }
 
-/* A connection whose question failed may have more of the answer to come, and that would be taken
- * for the answer to the next one: it is closed. */
+/* After a failure more of the answer may be to come, and it would be taken for the answer to the
+ * first lock: so the pool does not get this connection. */
 static bool find_bells(const struct bizlock *b, struct bl_session *s)
 {
 	struct bl_err ignored;
 
 	if (!b->config.queue)
 		return false;
-	if (bl_bell_try(s, &ignored) == BIZLOCK_OK)
-		return true;
-	bl_session_close(s);
-	return false;
+	s->gone |= bl_bell_try(s, &ignored) != BIZLOCK_OK;
+	return !s->gone;
 }
 
 /* Checks server and tables on the connection that will be the pool's first one. */
@@ -148,7 +146,7 @@ static int inspect_in_time(struct bizlock *b, struct bl_session *s, struct bl_er
 static void give_to_pool(struct bizlock *b, struct bl_session *s)
 {
 	bl_lock(b);
-	if (s->mysql && !s->gone && !b->server.group)
+	if (!s->gone && !b->server.group)
 		bl_pool_adopt(&b->pool, s);
 	bl_unlock(b);
 }

@@ -121,7 +121,7 @@ Test(own_one_address, a_wait_outlasts_the_servers)
 }
 
 /* Either would give the lock, and neither knows of the other's rows. A client sees it at its second
- * connection. */
+ * connection, and its calls go on with the first. */
 Test(own_one_address, servers_that_share_no_tables_are_noticed)
 {
 	struct world w;

@@ -168,7 +168,7 @@ static void reap(struct board *board, pid_t pid, bool killed)
 		atomic_fetch_add(&board->errors, 1);
 }
 
-/* A lease that a killed worker leaves lasts long, in a short run. */
+/* A short run goes on until a takeover was seen: the lease of a killed worker may outlast it. */
 static bool is_over(struct board *board, int64_t end_ms)
 {
 	if (now_ms() < end_ms)
