@@ -201,8 +201,7 @@ static int run_matching(struct bl_session *s, enum bl_stmt stmt, struct bl_ref h
 	int rc;
 
 	bl_params_key(&s->params, hold.key);
-	if (hold.owner)
-		bl_params_owner(&s->params, hold.owner);
+	bl_params_owner(&s->params, hold.owner);
 	s->params.fence = hold.fence;
 	rc = bl_session_exec(s, stmt, &done, err);
 	if (rc == BIZLOCK_OK && done.affected == 0)
@@ -313,9 +312,8 @@ int bl_lock_drop(struct bl_session *s, struct bl_ref hold, const char *bell, int
 	bool again = false;
 	int rc;
 
-	if (!bell && !hold.bell && rest_us == 0)
-		return run_matching(s, hold.owner ? BL_STMT_DROP : BL_STMT_BREAK, hold, ret_matched,
-		                    err);
+	if (hold.owner && !bell && !hold.bell && rest_us == 0)
+		return run_matching(s, BL_STMT_DROP, hold, ret_matched, err);
 	rc = drop_once(s, hold, bell, rest_us, ret_matched, err);
 	if (rc == BIZLOCK_OK && !*ret_matched)
 		rc = bl_lock_catch_up(s, &again, err);

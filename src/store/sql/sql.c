@@ -91,9 +91,6 @@ static const struct {
                  " + INTERVAL ? MICROSECOND, ?, " NOW ", " NOW ") ON DUPLICATE KEY UPDATE " IF_NEW,
                  {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_OWNER, BL_P_LEASE, BL_P_NOTE},
                  0},
-        [BL_STMT_BREAK] = {"DELETE FROM @T WHERE " SLOT " AND fence = ?",
-                           {BL_P_ID, BL_P_TYPE, BL_P_SLOT, BL_P_FENCE},
-                           0},
         /* Not (a, b) > (?, ?): MySQL reads the whole index for that. */
         [BL_STMT_PAGE] = {PAGE("biz_id >= ? AND (biz_id > ? OR biz_type > ? OR (biz_type = ? AND "
                                "slot >= ?))"),

@@ -14,7 +14,6 @@ enum bl_stmt {
 	BL_STMT_TAKE_BELL, /* doorbell and row in one go, if there is no row */
 	BL_STMT_TAKE,      /* the row, if there is none */
 	BL_STMT_HAND_OVER, /* from its owner to another one */
-	BL_STMT_BREAK,
 	BL_STMT_DROP_RING, /* the last release, row and doorbell in one go: a compound */
 	BL_STMT_LOOK,      /* row and doorbell, without locking */
 	BL_STMT_PROBE,     /* the row, unless it is locked */

@@ -1,9 +1,10 @@
 /* An operator breaks locks. The holder's next call says LOST, although the break has ended the
  * connection that had the doorbell. */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <stdio.h>
 
-#include "cr_test.h"
+#include "cr_shared.h"
 
 TestSuite(breaking, .init = world_begin, .fini = world_end, .timeout = 240);
 
@@ -103,6 +104,72 @@ Test(breaking, what_was_not_broken_is_not_lost)
 	expect(LOST, b, bizlock_break(b, KEY("K"), grant.fence));
 	expect(OK, b, bizlock_verify(b, KEY("k"), NULL));
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
+}
+
+struct breaker {
+	bizlock *b;
+	uint64_t fence;
+	int rc;
+};
+
+static void *break_it(void *arg)
+{
+	struct breaker *op = arg;
+
+	op->rc = bizlock_break(op->b, KEY("k"), op->fence);
+	return NULL;
+}
+
+/* The operator has found the hold with this fence, and waits for its row. When the row is free
+ * again, it belongs to another hold, which stays. */
+static void row_changes_hands_while_it_is_broken(uint64_t fence, const char *queue)
+{
+	static struct breaker op;
+	pthread_t thread;
+
+	op = (struct breaker){.b = client(OPTIONS("queue", queue)), .fence = fence};
+
+	db_run(world.admin, "START TRANSACTION");
+	db_run(world.admin,
+	       "UPDATE biz_lock SET owner = 'heir@next', fence = fence + 1000 WHERE fence = %llu",
+	       (unsigned long long)fence);
+	cr_assert_eq(pthread_create(&thread, NULL, break_it, &op), 0);
+	eventually(db_number(world.admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST "
+	                                  "WHERE DB = DATABASE() AND "
+	                                  "(INFO LIKE 'UPDATE%%' OR INFO LIKE 'DELETE%%')") == 1);
+	db_run(world.admin, "COMMIT");
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_neq(op.rc, BIZLOCK_OK);
+	cr_assert_eq(
+	        db_number(world.admin, "SELECT COUNT(*) FROM biz_lock WHERE owner = 'heir@next'"),
+	        1);
+}
+
+Test(breaking, a_hold_that_came_during_a_break_stays)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock *b = client(NULL);
+
+	expect(OK, b, acquire(b, "k", .grant = &grant));
+	row_changes_hands_while_it_is_broken(grant.fence, "auto");
+}
+
+Test(breaking, a_share_that_came_during_a_break_stays)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock *b = client(NULL);
+
+	expect(OK, b, try_as(b, "task", S, 0, &grant));
+	row_changes_hands_while_it_is_broken(grant.fence, "auto");
+}
+
+Test(breaking, a_hold_that_came_during_a_break_without_doorbells_stays)
+{
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock *b = client(NULL);
+
+	expect(OK, b, try_as(b, "task", S, 0, &grant));
+	row_changes_hands_while_it_is_broken(grant.fence, "off");
 }
 
 /* The second request of a break that finds nothing is the DELETE. Keys of the same length make
