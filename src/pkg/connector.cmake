@@ -1,54 +1,48 @@
-# Finds the client library and makes the target bizlock_connector, which is not
-# exported: bizlock.h names no type of it. Sets connector_name, which is mariadb or
-# mysqlclient, and for bizlock.pc:
-#   connector_requires  the module, if pkg-config found it
-#   connector_libs      the linker's words, if not
+# Finds the client library. Included by the build and, since it is installed, by
+# find_package(bizlock), so that both find the same one in the same way.
 
-find_package(PkgConfig)
+find_package(PkgConfig QUIET)
 
-function(find_connector module library header_folder)
+# bizlock_find_connector(TARGET KIND): adds what the client library KIND, mariadb or mysql, asks of
+# a compiler and a linker to the INTERFACE library TARGET. Sets
+#   bizlock_connector_found      empty: it is not there
+#   bizlock_connector_module     of pkg-config, or empty: it was found without it
+#   bizlock_connector_version    as pkg-config says
+#   bizlock_connector_folders    of headers
+#   bizlock_connector_files      libraries
+function(bizlock_find_connector target kind)
+	set(library mysqlclient)
+	set(module mysqlclient)
+	if(kind STREQUAL "mariadb")
+		set(library mariadb)
+		set(module libmariadb)
+	endif()
+	# A variable in the cache is named after bizlock: the cache may be that of another project.
+	set(found bizlock_${kind})
 	if(PkgConfig_FOUND)
-		pkg_check_modules(connector_${library} QUIET IMPORTED_TARGET ${module})
+		pkg_check_modules(${found} QUIET ${module})
 	endif()
-	if(connector_${library}_FOUND)
-		add_library(bizlock_connector INTERFACE)
-		target_link_libraries(bizlock_connector INTERFACE PkgConfig::connector_${library})
-		set(connector_name ${library} PARENT_SCOPE)
-		set(connector_requires ${module} PARENT_SCOPE)
-		set(connector_libs "" PARENT_SCOPE)
-		message(STATUS "Connector: ${module} ${connector_${library}_VERSION}")
+	if(${found}_FOUND)
+		set(folders ${${found}_INCLUDE_DIRS})
+		set(files ${${found}_LINK_LIBRARIES})
+	else()
+		find_path(${found}_folder mysql.h PATH_SUFFIXES ${kind})
+		find_library(${found}_file ${library})
+		mark_as_advanced(${found}_folder ${found}_file)
+		set(module "")
+		set(folders ${${found}_folder})
+		set(files ${${found}_file})
+	endif()
+	set(bizlock_connector_found "" PARENT_SCOPE)
+	if((NOT ${found}_FOUND) AND (NOT ${found}_folder OR NOT ${found}_file))
 		return()
 	endif()
-	find_path(connector_${library}_include mysql.h PATH_SUFFIXES ${header_folder})
-	find_library(connector_${library}_file ${library})
-	mark_as_advanced(connector_${library}_include connector_${library}_file)
-	if(NOT connector_${library}_include OR NOT connector_${library}_file)
-		return()
-	endif()
-	add_library(bizlock_connector INTERFACE)
-	target_include_directories(bizlock_connector SYSTEM INTERFACE
-		"${connector_${library}_include}")
-	target_link_libraries(bizlock_connector INTERFACE "${connector_${library}_file}")
-	get_filename_component(folder "${connector_${library}_file}" DIRECTORY)
-	set(connector_name ${library} PARENT_SCOPE)
-	set(connector_requires "" PARENT_SCOPE)
-	set(connector_libs "-L${folder} -l${library}" PARENT_SCOPE)
-	message(STATUS "Connector: ${connector_${library}_file}")
+	# Not in what is installed: each machine finds its own.
+	target_include_directories(${target} SYSTEM INTERFACE "$<BUILD_INTERFACE:${folders}>")
+	target_link_libraries(${target} INTERFACE "$<BUILD_INTERFACE:${files}>")
+	set(bizlock_connector_found 1 PARENT_SCOPE)
+	set(bizlock_connector_module "${module}" PARENT_SCOPE)
+	set(bizlock_connector_version "${${found}_VERSION}" PARENT_SCOPE)
+	set(bizlock_connector_folders "${folders}" PARENT_SCOPE)
+	set(bizlock_connector_files "${files}" PARENT_SCOPE)
 endfunction()
-
-if(NOT BIZLOCK_CONNECTOR MATCHES "^(auto|mariadb|mysql)$")
-	message(FATAL_ERROR "BIZLOCK_CONNECTOR is \"${BIZLOCK_CONNECTOR}\"; "
-		"it must be auto, mariadb or mysql.")
-endif()
-if(BIZLOCK_CONNECTOR MATCHES "auto|mariadb")
-	find_connector(libmariadb mariadb mariadb)
-endif()
-if(BIZLOCK_CONNECTOR MATCHES "auto|mysql" AND NOT TARGET bizlock_connector)
-	find_connector(mysqlclient mysqlclient mysql)
-endif()
-if(NOT TARGET bizlock_connector)
-	message(FATAL_ERROR "No client library found (BIZLOCK_CONNECTOR=${BIZLOCK_CONNECTOR}). "
-		"bizlock needs MariaDB Connector/C (Debian: libmariadb-dev, "
-		"Fedora: mariadb-connector-c-devel) or libmysqlclient (libmysqlclient-dev, "
-		"mysql-devel), and finds them best by pkg-config.")
-endif()

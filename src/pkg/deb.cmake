@@ -34,10 +34,14 @@ a lease and a fencing token, in the server the programs use already.
 .
 This package holds the shared library.")
 
+set(connector_package libmariadb-dev)
+if(connector_kind STREQUAL "mysql")
+	set(connector_package libmysqlclient-dev)
+endif()
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libbizlock-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # For bizlock_tx.h, and for programs that are linked statically.
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libbizlock0 (${same_version}), lib${connector_name}-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libbizlock0 (${same_version}), ${connector_package}")
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "bizlock-tools (${same_version})")
 set(CPACK_DEBIAN_DEV_DESCRIPTION
 	"distributed locks in MySQL or MariaDB (development files)

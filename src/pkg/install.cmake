@@ -3,13 +3,28 @@
 #   dev       what it takes to compile and link one
 #   tools     bizlock(1)
 
-install(TARGETS bizlock EXPORT bizlock LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev)
-install(TARGETS bizlock_static COMPONENT dev)
+include(CMakePackageConfigHelpers)
+
+set_target_properties(bizlock_static PROPERTIES EXPORT_NAME static)
+set_target_properties(bizlock_connector PROPERTIES EXPORT_NAME connector)
+install(TARGETS bizlock EXPORT bizlock LIBRARY COMPONENT runtime NAMELINK_COMPONENT dev
+	INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS bizlock_static EXPORT bizlock COMPONENT dev
+	INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS bizlock_connector EXPORT bizlock)
 install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING
 	PATTERN "*.h" PATTERN "*.hpp")
 install(FILES ${sql_files} ${sql_routines} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
 install(FILES LICENSE TYPE DOC COMPONENT dev)
 
+# A connector that pkg-config does not know is written out.
+set(connector_cflags "")
+set(connector_libs "")
+if(NOT bizlock_connector_module)
+	list(JOIN bizlock_connector_folders " -I" connector_cflags)
+	string(PREPEND connector_cflags " -I")
+	list(JOIN bizlock_connector_files " " connector_libs)
+endif()
 configure_file(src/pkg/bizlock.pc.in bizlock.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/bizlock.pc"
 	DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
@@ -22,7 +37,7 @@ configure_package_config_file(src/pkg/bizlockConfig.cmake.in bizlockConfig.cmake
 # Until 1.0 a minor version may change the interface.
 write_basic_package_version_file(bizlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/bizlockConfig.cmake"
-	"${PROJECT_BINARY_DIR}/bizlockConfigVersion.cmake"
+	"${PROJECT_BINARY_DIR}/bizlockConfigVersion.cmake" src/pkg/connector.cmake
 	DESTINATION "${package_dir}" COMPONENT dev)
 
 foreach(section 1 3 7 8)

@@ -35,6 +35,24 @@ answers() {
 	[[ $(LD_LIBRARY_PATH=$libdir "$1") == "$version" ]] || die "$1 does not say $version"
 }
 
+# Makes the project of stranger.cmake in the temporary folder, and goes there.
+prepare_stranger() {
+	echo "int main(void) { return 0; }" >"$work/own.c"
+	cp "$here/version.c" "$here/tx.c" "$here/header_tx.c" "$root/examples/hello.c" "$work"
+	cp "$here/stranger.cmake" "$work/CMakeLists.txt"
+	cd "$work"
+}
+
+# tell_versions BUILD: its programs run, and only that of the shared library needs it.
+tell_versions() {
+	answers "$1/version"
+	answers "$1/version_static"
+	answers "$1/tx"
+	readelf -d "$1/version" | grep -q 'NEEDED.*libbizlock' || die "version is not linked with libbizlock.so"
+	! readelf -d "$1/version_static" | grep 'NEEDED.*libbizlock' ||
+		die "the static program wants the shared library"
+}
+
 if [[ $name != install ]]; then
 	libdir=$(cd "$(dirname "$(find "$prefix" -name bizlock.pc)")/.." && pwd)
 	export PKG_CONFIG_PATH=$libdir/pkgconfig
