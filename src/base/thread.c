@@ -13,6 +13,11 @@
  * counts, so it needs no set-up and no tear-down. */
 static _Atomic uint64_t last_serial;
 
+/* No kernel knows this advice. Emulators (qemu-user up to 7.2) and sandboxes that drop madvise()
+ * accept it like any other and do nothing: with the page of such a system a forked child would
+ * pass for its parent, and use the parent's connections. */
+#define UNKNOWN_ADVICE 0x424c
+
 /* The stamp, on a page that the kernel wipes in a forked child; NULL: the kernel cannot do that. */
 static _Atomic uint64_t *page;
 static pthread_once_t page_once = PTHREAD_ONCE_INIT;
@@ -24,7 +29,7 @@ static void make_page(void)
 
 	if (at == MAP_FAILED)
 		return;
-	if (madvise(at, size, MADV_WIPEONFORK) == 0)
+	if (madvise(at, size, UNKNOWN_ADVICE) != 0 && madvise(at, size, MADV_WIPEONFORK) == 0)
 		page = at;
 	else
 		munmap(at, size);

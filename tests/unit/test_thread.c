@@ -1,7 +1,11 @@
 #include <criterion/criterion.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,4 +92,45 @@ Test(thread, a_forked_child_has_its_own_kernel_id)
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* From here on every madvise() of this process answers 0 and does nothing. */
+static bool ignore_all_advice(void)
+{
+	struct sock_filter code[] = {
+	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void expect_fork_is_seen(void)
+{
+	uint64_t stamp = bl_process_stamp();
+	int status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		_exit(bl_process_is(stamp) || bl_process_stamp() == stamp);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child passes for its parent");
+	cr_expect(bl_process_is(stamp));
+}
+
+Test(thread, a_forked_child_is_another_process)
+{
+	expect_fork_is_seen();
+}
+
+Test(thread, a_forked_child_is_another_process_although_madvise_lies)
+{
+	if (!ignore_all_advice())
+		cr_skip_test("not here: an emulator without seccomp");
+	expect_fork_is_seen();
 }
