@@ -447,9 +447,10 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_verify_fence(bizlock *, bizlock_key, 
  * over by the local clock, the server says that it is, or the thread that holds it has ended. A
  * request's `done` (bizlock_async.h) is called before fn reports the loss of its hold.
  *
- * A thread of the library calls fn, one call at a time, with no lock of the library held. fn may
- * call any function but bizlock_close(). So fn can release the hold of a named owner, but not that
- * of a thread. While fn runs, no other loss is reported. key is valid during the call.
+ * A thread of the library calls fn, one call at a time, with no lock of the library held, on a
+ * stack of 1 MiB. fn may call any function but bizlock_close(). So fn can release the hold of a
+ * named owner, but not that of a thread. While fn runs, no other loss is reported. key is valid
+ * during the call.
  *
  * fn NULL: no function is called from now on. When this function returns, fn has replaced the
  * earlier fn; a call of the earlier fn may still be running. A hold that was lost while no function

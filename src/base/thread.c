@@ -1,5 +1,6 @@
 #include "base/thread.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -73,6 +74,23 @@ const struct bl_thread *bl_thread_self(void)
 	return &own;
 }
 
+/* Thread-local variables of the program are on the stack, too. If there is no room for them, the
+ * stack is as large as those of the program's own threads. */
+static bool create(pthread_t *ret, void *(*fn)(void *arg), void *arg)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	pthread_attr_setstacksize(&attr, BL_THREAD_STACK);
+	rc = pthread_create(ret, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	if (rc == EINVAL)
+		rc = pthread_create(ret, NULL, fn, arg);
+	return rc == 0;
+}
+
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
 {
 	sigset_t all, before;
@@ -80,7 +98,7 @@ bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	started = pthread_create(ret, NULL, fn, arg) == 0;
+	started = create(ret, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return started;
 }

@@ -27,6 +27,11 @@ uint64_t bl_process_stamp(void);
  * Async-signal-safe. */
 bool bl_process_is(uint64_t stamp);
 
+/* The stack of a thread of the library. The default is the program's: 128 KiB with musl, and what
+ * "ulimit -s" says with glibc. The library uses up to 84 KiB of it (tests/support/stacks.c measures
+ * that in every test); the rest is for callbacks of users. */
+#define BL_THREAD_STACK (1024 * 1024)
+
 /* Starts a thread that takes no signals: signals belong to the program. false: not started. */
 bool bl_thread_start(pthread_t *ret, void *(*fn)(void *arg), void *arg);
 

@@ -47,6 +47,14 @@ test_the_child_knows_its_lock() {
 	expect_equal "$(grep -c '^BIZLOCK_TYPE=' "$out")" 1
 }
 
+# With musl a thread of a program has 128 KiB.
+test_a_small_stack_is_enough() {
+	ulimit -s 64
+	expect 0 locked job a -- true
+	expect 0 locked --shared --note 'small' job a -- true
+	expect 0 "$program" doctor
+}
+
 test_fences_grow() {
 	local first
 	first=$(locked job a -- sh -c 'echo $BIZLOCK_FENCE')

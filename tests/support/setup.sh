@@ -64,6 +64,7 @@ package() {
 	zsh) echo "zsh: its completion" ;;
 	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;
+	musl-gcc) echo "musl-tools: another C library" ;;
 	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;

@@ -134,3 +134,32 @@ Test(thread, a_forked_child_is_another_process_although_madvise_lies)
 		cr_skip_test("not here: an emulator without seccomp");
 	expect_fork_is_seen();
 }
+
+static void *note_stack(void *arg)
+{
+	size_t *ret = arg;
+	pthread_attr_t attr;
+
+	if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+		pthread_attr_getstacksize(&attr, ret);
+		pthread_attr_destroy(&attr);
+	}
+	return NULL;
+}
+
+/* Whatever the program's default is: here less than the library uses. */
+Test(thread, the_librarys_threads_have_a_stack_size_of_their_own)
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	size_t size = 0;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, (size_t)64 * 1024);
+	cr_assert_eq(pthread_setattr_default_np(&small), 0);
+	pthread_attr_destroy(&small);
+	cr_assert(bl_thread_start(&thread, note_stack, &size));
+	pthread_join(thread, NULL);
+	/* musl counts the guard page apart, and glibc within. */
+	cr_expect_geq(size, BL_THREAD_STACK - (size_t)64 * 1024, "only %zu bytes", size);
+}

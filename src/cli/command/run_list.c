@@ -1,6 +1,7 @@
 #include "cli/command/run_list.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,12 +107,26 @@ const char *cli_run_since(const bizlock_run *run, int64_t then_us, char buf[CLI_
 	return cli_show_duration(us > 0 ? us / 1000 : 0, buf);
 }
 
+/* By the number. The name that a C library has is glibc's alone, since 2.32. */
+static const char *const signal_names[] = {
+        [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",       [SIGQUIT] = "SIGQUIT",
+        [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP",     [SIGABRT] = "SIGABRT",
+        [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",       [SIGKILL] = "SIGKILL",
+        [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV",     [SIGUSR2] = "SIGUSR2",
+        [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM",     [SIGTERM] = "SIGTERM",
+        [SIGCHLD] = "SIGCHLD", [SIGCONT] = "SIGCONT",     [SIGSTOP] = "SIGSTOP",
+        [SIGTSTP] = "SIGTSTP", [SIGTTIN] = "SIGTTIN",     [SIGTTOU] = "SIGTTOU",
+        [SIGURG] = "SIGURG",   [SIGXCPU] = "SIGXCPU",     [SIGXFSZ] = "SIGXFSZ",
+        [SIGPROF] = "SIGPROF", [SIGVTALRM] = "SIGVTALRM", [SIGWINCH] = "SIGWINCH",
+        [SIGPOLL] = "SIGPOLL", [SIGPWR] = "SIGPWR",       [SIGSYS] = "SIGSYS"};
+
 const char *cli_run_signal(const bizlock_run *run, char buf[CLI_SIGNAL_SIZE])
 {
-	const char *name = run->exit_signal < 128 ? sigabbrev_np((int)run->exit_signal) : NULL;
+	size_t count = sizeof(signal_names) / sizeof(signal_names[0]);
+	const char *name = run->exit_signal < count ? signal_names[run->exit_signal] : NULL;
 
 	if (name)
-		snprintf(buf, CLI_SIGNAL_SIZE, "SIG%s", name);
+		snprintf(buf, CLI_SIGNAL_SIZE, "%s", name);
 	else
 		snprintf(buf, CLI_SIGNAL_SIZE, "signal %" PRIu32, run->exit_signal);
 	return buf;

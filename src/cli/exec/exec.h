@@ -181,6 +181,9 @@ struct cli_exec {
 
 void cli_inherited_note(struct cli_inherited *ret);
 
+/* Closes the files with these numbers. Takes no memory and no lock. */
+void cli_close_files(unsigned first, unsigned last);
+
 /* Checks the options that exclude each other. CLI_GO_ON or an exit code. */
 int cli_exec_check_options(struct cli_exec *x);
 

@@ -133,7 +133,7 @@ static void keep_files(int orders, int reports)
 {
 	if (dup2(orders, ORDERS) < 0 || dup2(reports, REPORTS) < 0)
 		_exit(2);
-	closefrom(REPORTS + 1);
+	cli_close_files(REPORTS + 1, ~0u);
 }
 
 /* The guard joins the command's group, so that it gets the signals that the command gets: Ctrl-C of

@@ -72,8 +72,21 @@ void cli_inherited_note(struct cli_inherited *ret)
 	note_files(ret);
 }
 
-/* With a kernel too old for close_range(), or more files than noted, O_CLOEXEC closes nearly all.
- */
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* of headers before Linux 5.9; the number is the same everywhere */
+#endif
+
+void cli_close_files(unsigned first, unsigned last)
+{
+	unsigned limit = (unsigned)sysconf(_SC_OPEN_MAX);
+
+	if (syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+	for (unsigned fd = first; fd <= last && fd < limit; fd++)
+		close((int)fd);
+}
+
+/* If there are more files than noted, O_CLOEXEC closes nearly all. */
 static void close_others(const struct cli_inherited *in)
 {
 	unsigned from = 0;
@@ -84,10 +97,10 @@ static void close_others(const struct cli_inherited *in)
 		unsigned fd = (unsigned)in->files[i];
 
 		if (fd > from)
-			close_range(from, fd - 1, 0);
+			cli_close_files(from, fd - 1);
 		from = fd + 1;
 	}
-	close_range(from, ~0u, 0);
+	cli_close_files(from, ~0u);
 }
 
 /* ---- its environment --------------------------------------------------------------- */
@@ -210,10 +223,48 @@ static bool make_environment(const struct cli_exec *x, struct environment *ret)
 
 /* ---- the child ------------------------------------------------------------------------ */
 
+/* What execve() answers. strerror() may take memory and locks to find a translation. */
+static const char *say_why(int error)
+{
+	switch (error) {
+	case ENOENT:
+		return "No such file or directory";
+	case EACCES:
+		return "Permission denied";
+	case EPERM:
+		return "Operation not permitted";
+	case ENOEXEC:
+		return "Exec format error";
+	case E2BIG:
+		return "Argument list too long";
+	case ETXTBSY:
+		return "Text file busy";
+	case ENOTDIR:
+		return "Not a directory";
+	case EISDIR:
+		return "Is a directory";
+	case ELOOP:
+		return "Too many levels of symbolic links";
+	case ENAMETOOLONG:
+		return "File name too long";
+	case ENOMEM:
+		return "Cannot allocate memory";
+	case EAGAIN:
+		return "Too many processes of this user";
+	case EMFILE:
+	case ENFILE:
+		return "Too many open files";
+	case EIO:
+		return "Input/output error";
+	default:
+		return "It cannot be run";
+	}
+}
+
 static _Noreturn void not_run(const char *name)
 {
 	int code = errno == ENOENT ? 127 : 126;
-	const char *words[] = {"bizlock: ", name, ": ", strerrordesc_np(errno), "\n"};
+	const char *words[] = {"bizlock: ", name, ": ", say_why(errno), "\n"};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (write(STDERR_FILENO, words[i], strlen(words[i])) < 0)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/exec/exec.h"
@@ -78,7 +79,7 @@ static bool signal_all(const struct tree *t, int number)
 	ssize_t got;
 
 	lseek(t->proc, 0, SEEK_SET);
-	while ((got = getdents64(t->proc, entries, sizeof(entries))) > 0)
+	while ((got = syscall(SYS_getdents64, t->proc, entries, sizeof(entries))) > 0)
 		for (ssize_t at = 0; at < got;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
 

@@ -53,10 +53,12 @@ struct type {
 	uint64_t held[MODES], resting[MODES], stale, waiters;
 	int64_t oldest_ms;
 	uint64_t rows;
+	struct type *next;
 };
 
 struct count {
-	void *types; /* of tsearch(), by label */
+	void *types;        /* of tsearch(), by label */
+	struct type *first; /* the same types as a list */
 	size_t type_count;
 	bizlock_key *held; /* those that somebody may wait for, each once */
 	size_t held_count, held_room;
@@ -88,6 +90,8 @@ static struct type *find_type(struct count *all, const char *biz_type)
 		free(ret);
 		return NULL;
 	}
+	ret->next = all->first;
+	all->first = ret;
 	all->type_count++;
 	return ret;
 }
@@ -210,14 +214,6 @@ struct chosen {
 	size_t all_count, count;
 };
 
-static void add_to_list(const void *node, VISIT visit, void *arg)
-{
-	struct chosen *c = arg;
-
-	if (visit == postorder || visit == leaf)
-		c->all[c->all_count++] = *(struct type *const *)node;
-}
-
 static bool is_other(const struct type *type)
 {
 	return strcmp(type->label, OTHER) == 0;
@@ -254,7 +250,8 @@ static bool choose_types(const struct count *all, struct chosen *ret)
 	                       .other = {.label = (char *)OTHER}};
 	if (!ret->all)
 		return false;
-	twalk_r(all->types, add_to_list, ret);
+	for (struct type *type = all->first; type; type = type->next)
+		ret->all[ret->all_count++] = type;
 	qsort(ret->all, ret->all_count, sizeof(*ret->all), compare_rows);
 	for (size_t i = 0; i < ret->all_count; i++) {
 		if (i < TYPES_MAX) {
