@@ -1,7 +1,7 @@
 # A project that knows nothing of bizlock but its name, and has settings, targets and a test of its
 # own. BIZLOCK_BY says how it gets bizlock: find_package, add_subdirectory, FetchContent; or not at
 # all, so that both can be compared.
-cmake_minimum_required(VERSION 3.20)
+cmake_minimum_required(VERSION 3.18)
 project(stranger LANGUAGES C)
 include(CTest)
 include(GNUInstallDirs)

@@ -15,7 +15,8 @@
 /* A packet of the server's may be as long as this. The connectors would take a gigabyte. */
 #define PACKET_MAX (16ul << 20)
 
-#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+/* Which plugins the server may ask for, Connector/C can be told since 3.3. */
+#if defined(MARIADB_PACKAGE_VERSION_ID) && MARIADB_PACKAGE_VERSION_ID >= 30300
 #define PLUGIN_REFUSED CR_PLUGIN_NOT_ALLOWED
 #else
 #define PLUGIN_REFUSED CR_AUTH_PLUGIN_CANNOT_LOAD
@@ -50,6 +51,8 @@ static bool insists(const struct bl_config *c, const char *host, bool with_tls)
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
 
+#if MARIADB_PACKAGE_VERSION_ID >= 30300
+
 /* These plugins never tell the password, whatever the server asks. */
 #define DISCREET "mysql_native_password,client_ed25519,parsec,auth_gssapi_client"
 
@@ -68,6 +71,21 @@ static void restrict_plugins(MYSQL *mysql, const struct bl_config *c, const char
 	snprintf(list, sizeof(list), "%s%s,%s", DISCREET, secure ? OUTSPOKEN : "", c->auth_plugins);
 	mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH, list);
 }
+
+#else
+
+/* Earlier ones load what the server asks for, if it is installed. So they find nothing to load, and
+ * have mysql_native_password, which is built in, unless the user has named plugins. The folder is
+ * in the connector's message. */
+static void restrict_plugins(MYSQL *mysql, const struct bl_config *c, const char *host, bool insist)
+{
+	(void)host;
+	(void)insist;
+	if (!*c->auth_plugins)
+		mysql_optionsv(mysql, MYSQL_PLUGIN_DIR, "/dev/null/see/auth_plugins");
+}
+
+#endif
 
 #if MARIADB_PACKAGE_VERSION_ID >= 30402
 

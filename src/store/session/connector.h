@@ -8,6 +8,14 @@
 
 #include "core/config.h"
 
+#ifdef MARIADB_PACKAGE_VERSION_ID
+#if MARIADB_PACKAGE_VERSION_ID < 30100
+#error "bizlock needs MariaDB Connector/C 3.1 or later"
+#endif
+#elif defined(MARIADB_BASE_VERSION) || MYSQL_VERSION_ID < 80016
+#error "bizlock needs libmysqlclient 8.0.16 or later, or MariaDB Connector/C 3.1 or later"
+#endif
+
 #define BL_CONNECTOR_CHARSET "utf8mb4"
 
 /* A handle with all options set, to be connected to `host` (NULL: the default) by
