@@ -28,7 +28,7 @@ uint64_t bl_process_stamp(void);
 bool bl_process_is(uint64_t stamp);
 
 /* The stack of a thread of the library. The default is the program's: 128 KiB with musl, and what
- * "ulimit -s" says with glibc. The library uses up to 84 KiB of it (tests/support/stacks.c measures
+ * "ulimit -s" says with glibc. The library uses up to 84 KiB of it (tests/support/stacks.h measures
  * that in every test); the rest is for callbacks of users. */
 #define BL_THREAD_STACK (1024 * 1024)
 

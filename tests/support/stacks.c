@@ -1,11 +1,9 @@
-/* Measures how much of its stack each thread of the library uses, in every test: the stack is
- * filled with a pattern when the thread begins, and looked at when it ends. A thread that has used
- * more than USED_MAX ends the test: the rest is for callbacks of users, whose frames are not known.
- * The linker lets each call of pthread_create() come here. BIZLOCK_TEST_STACKS names a file that
- * gets a line for each thread: the bytes that it has used. */
+#include "stacks.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,19 @@
 #define USED_MAX ((size_t)128 * 1024)
 #define PATTERN 0xb1
 #define OWN_FRAMES 1024 /* of what paints */
+
+#ifdef MEASURE_STACKS
+static const bool measures = true;
+#else
+static const bool measures = false;
+#endif
+
+static atomic_bool refuses;
+
+void stacks_refuse_threads(void)
+{
+	atomic_store(&refuses, true);
+}
 
 struct start {
 	void *(*fn)(void *arg);
@@ -90,7 +101,10 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn
 	size_t size = 0;
 	int rc;
 
-	if (!attr || pthread_attr_getstacksize(attr, &size) != 0 || size != BL_THREAD_STACK)
+	if (atomic_load(&refuses))
+		return EAGAIN;
+	if (!measures || !attr || pthread_attr_getstacksize(attr, &size) != 0 ||
+	    size != BL_THREAD_STACK)
 		return __real_pthread_create(ret, attr, fn, arg);
 	start = malloc(sizeof(*start));
 	if (!start)

@@ -1,6 +1,4 @@
 /* Connecting to several hosts, each by a thread of its own. */
-#define _GNU_SOURCE 1
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -8,6 +6,7 @@
 
 #include "cr_test.h"
 #include "mute.h"
+#include "stacks.h"
 
 TestSuite(dials, .init = world_begin, .fini = world_end, .timeout = 240);
 
@@ -72,17 +71,6 @@ Test(dials, a_forked_child_waits_for_none)
 	bizlock_close(b);
 }
 
-/* Threads that are to have more stack than there is memory cannot be started. */
-static void start_no_threads(void)
-{
-	pthread_attr_t attr;
-
-	pthread_attr_init(&attr);
-	cr_assert_eq(pthread_attr_setstacksize(&attr, (size_t)1 << 46), 0);
-	cr_assert_eq(pthread_setattr_default_np(&attr), 0);
-	pthread_attr_destroy(&attr);
-}
-
 Test(dials, where_no_thread_can_be_had_each_host_is_tried_in_turn)
 {
 	struct proxy *p;
@@ -95,7 +83,7 @@ Test(dials, where_no_thread_can_be_had_each_host_is_tried_in_turn)
 	         good_port());
 	b = client(OPTIONS("host", hosts, "ssl_mode", "disabled", "connect_timeout_ms", "1000"));
 	works(b);
-	start_no_threads();
+	stacks_refuse_threads();
 	proxy_hold_replies(p, true);
 	proxy_cut(p);
 	expect(OK, b, acquire(b, "k", .wait_ms = PATIENCE_MS));
