@@ -98,8 +98,9 @@ static const struct {
         {"long_query_time", "31536000", BOTH},
         {"slow_query_log", "0", MARIADB_SINCE(100600)},
 
-        /* Small: the reaper and the doctor get no temporary table (1114). */
-        {"tmp_disk_table_size", "18446744073709551615", MARIADB_SINCE(100600)},
+        /* Small: the reaper and the doctor get no temporary table (1114). More is refused by a
+         * server of 32 bits, in strict mode (1231). */
+        {"tmp_disk_table_size", "4294967295", MARIADB_SINCE(100600)},
 };
 
 void bl_settings_variables(struct bl_buf *ret)
