@@ -15,13 +15,14 @@
 #include "check.h"
 #include "patience.h"
 
-#define CALLS_MAX 40000000u
-#define HOLDS_MAX 20000000u
+/* For hours; on 32 bits, where there is no room, for minutes. */
+#define HOLDS_MAX (SIZE_MAX > UINT32_MAX ? 20000000u : 2000000u)
+#define CALLS_MAX (2 * HOLDS_MAX)
 #define ERRORS_MAX 1000u
 #define LOOK_MS 5 /* from one look at a hold to the next */
 #define HELPERS 2 /* the application and the reaper */
 
-/* Shared by all processes. It has room for hours; what is not used takes no memory. */
+/* Shared by all processes. What is not used takes no memory. */
 struct chaos_clients {
 	unsigned seed;
 	pid_t pids[CHAOS_PROCESSES + HELPERS];

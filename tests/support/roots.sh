@@ -1,10 +1,12 @@
 # Sourced by tests/run.sh, tests/bench/run.sh and tests/package/deb.sh: root file systems of
-# Debian, made by mmdebstrap. Three of them hold a server and its client library, and all that
-# the tests or the benchmarks need, for machines whose own packages have others:
+# Debian, made by mmdebstrap. They hold a server and its client library, and all that the tests or
+# the benchmarks need, for machines whose own packages have others:
 #
 #   mysql          MySQL 9.7 and libmysqlclient, of Debian unstable
 #   mysql-bench    the same with the peers of tests/bench
 #   mariadb-11.8   MariaDB 11.8 and its connector, of Debian 13
+#   mariadb-i386   MariaDB 10.11 of Debian 12, all of it for i386, whose programs x86-64 runs
+#   connector-3.1  Connector/C 3.1 of Debian 11, without a server: that of Debian 11 is too old
 #
 # They lie in ${XDG_CACHE_HOME:-~/.cache}/bizlock-tests. Each is made once, and anew when
 # what it has to hold changes. Delete one, and the next run makes it of today's packages.
@@ -13,6 +15,8 @@ root_suite() {
 	case $1 in
 	mysql | mysql-bench) echo unstable ;;
 	mariadb-11.8) echo trixie ;;
+	mariadb-i386) echo bookworm ;;
+	connector-3.1) echo bullseye ;;
 	*) return 1 ;;
 	esac
 }
@@ -23,6 +27,15 @@ root_server() {
 	mysql) echo mysql-server-core mysql-client-core libmysqlclient-dev mysql-router ;;
 	mysql-bench) echo mysql-server-core mysql-client-core libmysqlclient-dev ;;
 	mariadb-11.8) echo mariadb-server-core mariadb-client-core galera-4 libmariadb-dev ;;
+	mariadb-i386) echo mariadb-server-core mariadb-client-core libmariadb-dev ;;
+	connector-3.1) echo mariadb-client-core-10.5 libmariadb-dev ;;
+	esac
+}
+
+root_machine() {
+	case $1 in
+	mariadb-i386) echo i386 ;;
+	*) dpkg --print-architecture ;;
 	esac
 }
 
@@ -86,6 +99,7 @@ replace_root() {
 	echo "Preparing $folder, of Debian ${words[0]}; this is done once"
 	rm -rf --one-file-system "$folder" "$folder.new"
 	make_root "${words[0]}" "$folder.new" "$(debian_mirror)" --variant=apt \
+		--architectures="$(root_machine "$(basename "$folder")")" \
 		--include="$(IFS=,; echo "${words[*]:1}")" >"$folder.log" 2>&1 || {
 		tail -n 20 "$folder.log" >&2
 		echo "There is no root file system of Debian ${words[0]}; see $folder.log" >&2
@@ -140,7 +154,7 @@ enter_root() {
 		echo "Only root can prepare and enter a root file system: start this by sudo, or without --server $name" >&2
 		return 1
 	}
-	need mmdebstrap unshare flock
+	need mmdebstrap arch-test unshare flock
 	prepare_root "$folder" "$(root_contents "$name" "${things[@]}")"
 	export BIZLOCK_TEST_ROOT=$name
 	exec unshare --mount bash -euc 'source "$0/setup.sh"; source "$0/roots.sh"; mount_and_run "$@"' \

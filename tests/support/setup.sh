@@ -31,6 +31,8 @@ has() {
 	hiredis | libcurl | libuv) pkg-config --exists "$1" ;;
 	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
 	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
+	gcc-s390x) command -v s390x-linux-gnu-gcc ;;
+	qemu-s390x) command -v qemu-s390x-static ;;
 	clang)
 		echo 'int main(void) { return 0; }' | clang -fsanitize=thread -x c - -o /dev/null &&
 			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
@@ -64,6 +66,8 @@ package() {
 	zsh) echo "zsh: its completion" ;;
 	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;
+	gcc-s390x) echo "gcc-s390x-linux-gnu libc6-dev-s390x-cross: another machine" ;;
+	qemu-s390x) echo "qemu-user-static: another machine" ;;
 	musl-gcc) echo "musl-tools: another C library" ;;
 	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
