@@ -45,6 +45,8 @@ read -r module _ < <(pkg-config --print-requires-private bizlock)
 kind=mariadb
 [[ $module != mysqlclient ]] || kind=mysql
 headers=$(pkg-config --cflags-only-I "$module" | sed 's/ *-I\([^ ]*\).*/\1/')
+# Those of MySQL name each other from the folder above.
+ln -s "$headers" "$folder/include/$kind"
 stand_in client "$module" mysql_
 arguments=(-DBIZLOCK_WERROR=ON -DBIZLOCK_CONNECTOR=$kind -DBIZLOCK_CLI=OFF
 	-Dbizlock_${kind}_folder="$headers" -Dbizlock_${kind}_file="$folder/lib/libclient.so"

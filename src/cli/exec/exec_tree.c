@@ -74,14 +74,14 @@ static bool signal_one(const struct tree *t, pid_t pid, int number)
 
 static bool signal_all(const struct tree *t, int number)
 {
-	_Alignas(struct dirent64) char entries[4096];
+	_Alignas(struct dirent) char entries[4096];
 	bool any = false;
 	ssize_t got;
 
 	lseek(t->proc, 0, SEEK_SET);
 	while ((got = syscall(SYS_getdents64, t->proc, entries, sizeof(entries))) > 0)
 		for (ssize_t at = 0; at < got;) {
-			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+			const struct dirent *entry = (const struct dirent *)(entries + at);
 
 			at += entry->d_reclen;
 			any |= signal_one(t, (pid_t)strtol(entry->d_name, NULL, 10), number);
