@@ -245,11 +245,12 @@ typedef struct bizlock_acquire_opts {
 	                         0: the client's option max_hold_ms */
 	uint32_t limit;       /* with BIZLOCK_SHARED: how many owners share the lock at most;
 	                         0: any number */
+	uint32_t reserved;    /* 0 */
 } bizlock_acquire_opts;
 
 #define BIZLOCK_ACQUIRE_OPTS_INIT                                                                  \
 	{                                                                                          \
-		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0, 0, 0                        \
+		sizeof(bizlock_acquire_opts), -1, 0, 0, NULL, NULL, 0, 0, 0, 0                     \
 	}
 
 /* Flags of bizlock_grant. */

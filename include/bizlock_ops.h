@@ -207,6 +207,7 @@ typedef struct bizlock_reap_opts {
 	uint32_t pause_ms;     /* between two batches. 0 */
 	uint64_t max;          /* rows purged in all, at most; 0: no limit */
 	uint32_t flags;
+	uint32_t reserved; /* 0 */
 	/* NULL, or called after each batch, and from time to time while there is nothing to
 	 * purge. It returns 0 to go on; anything else ends bizlock_reap(), which is then OK.
 	 * so_far is valid during the call. It may call any function but bizlock_close(). */
@@ -216,7 +217,7 @@ typedef struct bizlock_reap_opts {
 
 #define BIZLOCK_REAP_OPTS_INIT                                                                     \
 	{                                                                                          \
-		sizeof(bizlock_reap_opts), 3600000, 500, 0, 0, 0, NULL, NULL                       \
+		sizeof(bizlock_reap_opts), 3600000, 500, 0, 0, 0, 0, NULL, NULL                    \
 	}
 
 /* The reaper's own lock. As long as somebody holds it, no reaper works. */
@@ -335,6 +336,7 @@ typedef struct bizlock_finding {
 	const char *text;   /* what was found: one line, printable */
 	const char *remedy; /* what to do: one line, printable; "" when good */
 	int level;          /* enum bizlock_level */
+	uint32_t reserved;  /* 0 */
 } bizlock_finding;
 
 /* Checks whether bizlock can work with this server, its tables and this user, and calls

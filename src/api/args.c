@@ -41,6 +41,15 @@ static int check_struct(const char *name, const void *opts, size_t known, struct
 	return rc;
 }
 
+/* It is there for a later version, which may give it a meaning: 0 must then mean what it does now.
+ */
+static int check_reserved(uint32_t reserved, struct bl_err *err)
+{
+	if (reserved == 0)
+		return BIZLOCK_OK;
+	return bl_err_set(err, BIZLOCK_INVALID, "reserved is %" PRIu32 ": must be 0", reserved);
+}
+
 int bl_args_given(bool given, const char *name, struct bl_err *err)
 {
 	return given ? BIZLOCK_OK : bl_err_set(err, BIZLOCK_INVALID, "%s is NULL", name);
@@ -116,6 +125,8 @@ int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
 	if (opts && opts->size < sizeof(*opts))
 		memcpy(ret_opts, opts, opts->size);
 	rc = check_limit(ret_opts, err);
+	if (rc == BIZLOCK_OK)
+		rc = check_reserved(ret_opts->reserved, err);
 	return rc == BIZLOCK_OK && ret ? check_size("bizlock_grant", ret->size, sizeof(*ret), err)
 	                               : rc;
 }
@@ -146,7 +157,7 @@ static int check_reap(const bizlock_reap_opts *opts, struct bl_err *err)
 	if (opts->flags & ~BIZLOCK_REAP_DRY_RUN)
 		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
 		                  opts->flags & ~BIZLOCK_REAP_DRY_RUN);
-	return BIZLOCK_OK;
+	return check_reserved(opts->reserved, err);
 }
 
 int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
@@ -181,10 +192,7 @@ int bl_args_result(const bizlock_run_result *result, struct bl_err *err)
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "exit_code is %" PRId32 ": must be -1 (none), 0 or more",
 		                  result->exit_code);
-	if (result->reserved)
-		return bl_err_set(err, BIZLOCK_INVALID, "reserved is %" PRIu32 ": must be 0",
-		                  result->reserved);
-	return BIZLOCK_OK;
+	return check_reserved(result->reserved, err);
 }
 
 void bl_args_give(void *ret, const void *known, size_t known_size)

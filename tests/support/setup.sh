@@ -57,6 +57,7 @@ package() {
 	clang) echo "clang libclang-rt-dev: second compiler, ThreadSanitizer, libFuzzer" ;;
 	haproxy) echo "haproxy: a proxy between client and server" ;;
 	faketime) echo "libfaketime: a private server's clock" ;;
+	abidiff) echo "abigail-tools: the binary interface" ;;
 	ctags) echo "universal-ctags: length of functions" ;;
 	ps) echo "procps: what runs" ;;
 	python3) echo "python3: a reader of JSON" ;;

@@ -229,6 +229,18 @@ Test(input, sizes_that_no_version_had)
 	cr_assert_eq(grant.fence, 11);
 }
 
+Test(input, reserved_fields_are_0)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_reap_opts reap = BIZLOCK_REAP_OPTS_INIT;
+
+	cr_assert(opts.reserved == 0 && reap.reserved == 0);
+	opts.reserved = 1;
+	bad_opts(opts, "reserved");
+	reap.reserved = 1;
+	expect_invalid(bizlock_reap(b, &reap, NULL), "reserved");
+}
+
 Test(input, a_later_version_that_asks_for_something_unknown)
 {
 	struct later_opts opts = {.known = BIZLOCK_ACQUIRE_OPTS_INIT};
