@@ -97,7 +97,7 @@ things=(compiler cmake make pkg-config connector smartcols client tmux strace zs
 	criterion c++ ctags mandoc man groff openssl pymysql mysqli dbd-mariadb)
 servers=(server flock faketime)
 for_clusters=(galera haproxy ip mount)
-for_packages=(libuv sdt musl-gcc dpkg-shlibdeps lintian mmdebstrap systemd-analyze)
+for_packages=(libuv sdt dh musl-gcc dpkg-shlibdeps lintian mmdebstrap rpmbuild systemd-analyze)
 [[ ${BIZLOCK_CMAKE_ARGS:-} != *=clang* ]] || things+=(clang)
 
 if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then

@@ -1,4 +1,4 @@
-# What is installed, in three components, which are the Debian packages too:
+# What is installed, in three components, for whoever installs a part:
 #   runtime   what programs need that were linked with bizlock
 #   dev       what it takes to compile and link one
 #   tools     bizlock(1)

@@ -72,6 +72,8 @@ package() {
 	musl-gcc) echo "musl-tools: another C library" ;;
 	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
+	dh) echo "debhelper: Debian packages" ;;
+	rpmbuild) echo "rpm: RPM packages" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;
 	mmdebstrap) echo "mmdebstrap: a clean machine for Debian packages" ;;
