@@ -241,7 +241,7 @@ typedef struct bizlock_acquire_opts {
 	                         clocks of the machines that start it differ. 0: none */
 	uint32_t max_hold_ms; /* the hold ends that long after the acquisition, so that a
 	                         holder that hangs loses the lock; bizlock_renew() may
-	                         lengthen it. Up to 2^32-1, and less than 100 is 100;
+	                         lengthen it. Less than 100 is 100; UINT32_MAX: none;
 	                         0: the client's option max_hold_ms */
 	uint32_t limit;       /* with BIZLOCK_SHARED: how many owners share the lock at most;
 	                         0: any number */

@@ -78,7 +78,8 @@ public:
 		return *this;
 	}
 
-	/* At most 2^32 - 1 ms, 49 days; longer durations are cut to that. So is max_hold(). */
+	/* At most 2^32 - 1 ms, 49 days; longer durations are cut to that. So are those of
+	 * max_hold(), for which that is no limit at all. */
 	template <class Rep, class Period>
 	options &min_hold(std::chrono::duration<Rep, Period> d) noexcept
 	{

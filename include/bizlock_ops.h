@@ -286,8 +286,8 @@ typedef struct bizlock_numbers {
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats(bizlock *, bizlock_numbers *ret);
 
 /* Writes the same numbers in Prometheus' text exposition format, NUL-terminated, to ret, which has
- * `size` bytes; 4 KB is enough. *ret_len (may be NULL): the length of the text without the NUL.
- * LIMIT: size is too small; *ret_len is the size that is needed. INVALID, MISUSE, NOMEM. */
+ * `size` bytes; 4 KB is enough. *ret_len (may be NULL): the length of the text without the NUL,
+ * also on LIMIT: size is too small, and *ret_len + 1 is needed. INVALID, MISUSE, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_stats_prometheus(bizlock *, char *ret, size_t size,
                                                             size_t *ret_len);
 

@@ -224,6 +224,8 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	uint32_t most_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms;
 	uint32_t most_lease_ms;
 
+	if (most_ms == UINT32_MAX)
+		most_ms = 0;
 	if (most_ms && most_ms < BIZLOCK_LEASE_MIN_MS)
 		most_ms = BIZLOCK_LEASE_MIN_MS;
 	most_lease_ms = most_ms ? bl_lease_for(most_ms * BL_NS_PER_MS) : lease_ms;
@@ -231,7 +233,7 @@ struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct
 	        .lease_ms = lease_ms < most_lease_ms ? lease_ms : most_lease_ms,
 	        .min_hold_ms = opts->min_hold_ms,
 	        .max_hold_ms = most_ms,
-	        .own_max_hold = opts->max_hold_ms > 0,
+	        .own_max_hold = opts->max_hold_ms > 0 && most_ms > 0,
 	        .flags = opts->flags,
 	        .limit = opts->limit,
 	        .note = opts->note,
@@ -245,7 +247,7 @@ int bl_args_text(const struct bl_buf *text, char *ret, size_t size, size_t *ret_
 	if (text->failed)
 		return bl_err_set(err, BIZLOCK_NOMEM, "out of memory");
 	if (ret_len)
-		*ret_len = text->len < size ? text->len : text->len + 1;
+		*ret_len = text->len;
 	if (text->len >= size)
 		return bl_err_set(err, BIZLOCK_LIMIT, "size is %zu: %zu is needed", size,
 		                  text->len + 1);

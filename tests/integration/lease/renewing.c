@@ -273,6 +273,18 @@ Test(renewing, the_calls_longest_hold_goes_before_the_clients)
 	ends_after_max_hold(OPTIONS("max_hold_ms", "200"), 4000, MAX_HOLD_MS);
 }
 
+Test(renewing, a_call_may_ask_for_no_longest_hold)
+{
+	bizlock *b = client(OPTIONS("max_hold_ms", "200"));
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+
+	expect(OK, b,
+	       bizlock_acquire(b, KEY("k"), &OPTS(.lease_ms = 600000, .max_hold_ms = UINT32_MAX),
+	                       &grant));
+	cr_assert_eq(grant.lease_ms, 600000);
+	cr_assert_gt(row_of(&world, KEY("k")).left_us, 300000000);
+}
+
 Test(renewing, ends_before_the_lease_does_where_that_is_longer)
 {
 	ends_after_max_hold(NULL, 600000, MAX_HOLD_MS);
