@@ -99,6 +99,7 @@ servers=(server flock faketime)
 for_clusters=(galera haproxy ip mount)
 for_packages=(libuv sdt dh musl-gcc dpkg-shlibdeps lintian mmdebstrap rpmbuild systemd-analyze)
 [[ ${BIZLOCK_CMAKE_ARGS:-} != *=clang* ]] || things+=(clang)
+[[ $server == mysql ]] || has_mysqld || things+=(node-mysql) # which cannot log in at MySQL
 
 if [[ -n $server && -z ${BIZLOCK_TEST_ROOT:-} ]]; then
 	enter_root "$server" "${things[*]} ${servers[*]} ${for_clusters[*]} ${for_packages[*]}" \

@@ -33,6 +33,16 @@ run_php() {
 	php "${options[@]}" "$1"
 }
 
+# Debian's client of Node has no caching_sha2_password, by which MySQL logs in.
+has_node() {
+	[[ $(sql "SELECT VERSION()") == *MariaDB* ]]
+}
+
+run_node() {
+	NODE_PATH=/usr/share/nodejs DB_HOST=$BIZLOCK_TEST_HOST DB_PORT=${BIZLOCK_TEST_PORT:-3306} \
+		DB_USER=$BIZLOCK_TEST_USER DB_PASSWORD=$BIZLOCK_TEST_PASSWORD node "$1"
+}
+
 # By the library, and the same store.
 run_exec() {
 	"$program" exec -w 60 stock 1 -- bash -c '
@@ -58,8 +68,13 @@ test_programs_in_all_languages_count_exactly() {
 	extract python 2 "$work/poll.py"
 	extract php 1 "$work/wait.php"
 	extract perl 1 "$work/wait.pl"
+	extract js 1 "$work/wait.js"
 	sql "CREATE TABLE stock (id INT PRIMARY KEY, n INT NOT NULL, fence BIGINT UNSIGNED NOT NULL);
 		INSERT INTO stock VALUES (1, $((6 * ROUNDS)), 0)"
+	if has_node; then
+		sql "UPDATE stock SET n = n + $ROUNDS"
+		repeat run_node "$work/wait.js" &
+	fi
 	repeat run_python "$work/wait.py" &
 	repeat run_python "$work/poll.py" &
 	repeat run_php "$work/wait.php" &
@@ -74,6 +89,7 @@ test_programs_in_all_languages_count_exactly() {
 
 # One that does not get the lock says who has it.
 test_programs_that_do_not_get_the_lock_say_who_has_it() {
+	local run runs
 	cp "$work/client.cnf" "$work/.my.cnf"
 	export HOME=$work
 	expect 0 "$program" migrate --routines
@@ -81,8 +97,11 @@ test_programs_that_do_not_get_the_lock_say_who_has_it() {
 	extract python 1 "$work/wait.py"
 	extract php 1 "$work/wait.php"
 	extract perl 1 "$work/wait.pl"
+	extract js 1 "$work/wait.js"
 	sed -i 's/20000/100/' "$work"/wait.*
-	for run in "run_python $work/wait.py" "run_php $work/wait.php" "perl $work/wait.pl"; do
+	runs=("run_python $work/wait.py" "run_php $work/wait.php" "perl $work/wait.pl")
+	! has_node || runs+=("run_node $work/wait.js")
+	for run in "${runs[@]}"; do
 		$run >"$out" 2>&1 || :
 		expect_out '^held by exec@.* for [0-9]+ ms more$'
 	done

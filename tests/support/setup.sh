@@ -28,6 +28,7 @@ has() {
 	pymysql) python3 -c 'import pymysql' || /usr/bin/python3 -c 'import pymysql' ;;
 	mysqli) php -r 'exit(extension_loaded("mysqli") ? 0 : 1);' ;;
 	dbd-mariadb) perl -MDBD::MariaDB -e 1 ;;
+	node-mysql) [[ -d /usr/share/nodejs/mysql ]] && command -v node ;;
 	hiredis | libcurl | libuv) pkg-config --exists "$1" ;;
 	zookeeper) ls /usr/share/java/zookeeper.jar && command -v java ;;
 	zookeeper-c) ls /usr/include/zookeeper/zookeeper.h ;;
@@ -64,6 +65,7 @@ package() {
 	pymysql) echo "python3-pymysql: locks by CALL" ;;
 	mysqli) echo "php-cli php-mysql: locks by CALL" ;;
 	dbd-mariadb) echo "libdbd-mariadb-perl: locks by CALL" ;;
+	node-mysql) echo "nodejs node-mysql: locks by CALL" ;;
 	zsh) echo "zsh: its completion" ;;
 	spin) echo "spin: the model of the protocol" ;;
 	strace) echo "strace: a thread that is held up" ;;
