@@ -24,6 +24,7 @@
 #include "faults.h"
 #include "patience.h"
 #include "report.h"
+#include "routines.h"
 
 #define FAULTS_MAX 4000
 /* What a cluster may need to go on without a node, cluster.sh says. */
@@ -65,10 +66,10 @@ static struct world make_world(void)
 	struct world w;
 
 	world_make(&w, &site.cluster.nodes[0]);
-	world_migrate(&w);
+	world_migrate_routines(&w);
 	db_run(w.admin,
 	       "CREATE USER chaos@'%%' IDENTIFIED BY '" PASSWORD "';"
-	       "GRANT SELECT, INSERT, UPDATE, DELETE ON `%s`.* TO chaos@'%%'",
+	       "GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON `%s`.* TO chaos@'%%'",
 	       w.schema);
 	mysql_close(w.admin);
 	w.admin = NULL;
@@ -105,7 +106,8 @@ static void go(struct chaos_clients *clients)
 		         ports[first], ports[(first + 1) % 3], ports[(first + 2) % 3]);
 	}
 	w = make_world();
-	chaos_clients_go(clients, &w, hosts, site.option_file, &site.cluster.nodes[0]);
+	chaos_clients_go(clients, &w, hosts, site.option_file, &site.cluster.nodes[0],
+	                 site.cluster.has_one_primary);
 }
 
 /* ---- one after the other ------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "caller.h"
 #include "check.h"
 #include "patience.h"
 
@@ -29,6 +30,7 @@ struct chaos_clients {
 	struct world world;
 	struct server app;
 	char hosts[3][256], option_file[300];
+	bool with_callers;
 	atomic_bool go, stop;
 	atomic_uint ready;
 	atomic_uint n_calls, n_holds, n_errors;
@@ -49,7 +51,8 @@ int64_t chaos_now_us(void)
 
 struct member {
 	struct chaos_clients *c;
-	bizlock *b;
+	bizlock *b;            /* or */
+	struct caller *caller; /* a program without the library */
 	unsigned number, random;
 	struct chaos_hold *_Atomic hold; /* NULL: none. The function of losses looks at it. */
 };
@@ -89,7 +92,8 @@ static void end_call(struct member *m, struct chaos_call *call, int rc)
 	                                        .process = call->process,
 	                                        .what = call->what,
 	                                        .rc = call->rc};
-	snprintf(m->c->errors[at].text, sizeof(m->c->errors[at].text), "%s", bizlock_errmsg(m->b));
+	snprintf(m->c->errors[at].text, sizeof(m->c->errors[at].text), "%s",
+	         m->b ? bizlock_errmsg(m->b) : "by CALL");
 }
 
 static void hear_of_loss(void *arg, bizlock_key key, uint64_t fence)
@@ -102,12 +106,13 @@ static void hear_of_loss(void *arg, bizlock_key key, uint64_t fence)
 		hold->told_us = chaos_now_us();
 }
 
-/* Two keys are had alone, one is shared by any number, and one by two at most. */
+/* Two keys are had alone, one is shared by any number, and one by two at most. Routines share
+ * none. */
 static void choose_mode(struct member *m, unsigned key, bizlock_acquire_opts *opts)
 {
 	bool alone = rand_r(&m->random) % 4 == 0;
 
-	if (key < 2)
+	if (key < 2 || m->caller)
 		return;
 	opts->flags = alone ? 0 : BIZLOCK_SHARED;
 	opts->limit = key == 2 || alone ? 0 : 2;
@@ -132,7 +137,9 @@ static struct chaos_hold *take(struct member *m, unsigned key)
 	opts.wait_ms = CHAOS_WAIT_MS;
 	opts.lease_ms = CHAOS_LEASE_MS;
 	choose_mode(m, key, &opts);
-	rc = bizlock_acquire(m->b, key_of(key), &opts, &grant);
+	rc = m->caller ? caller_take(m->caller, key_of(key), CHAOS_LEASE_MS, CHAOS_WAIT_MS,
+	                             &grant.fence)
+	               : bizlock_acquire(m->b, key_of(key), &opts, &grant);
 	end_call(m, call, rc);
 	if (rc != BIZLOCK_OK)
 		return NULL;
@@ -143,6 +150,7 @@ static struct chaos_hold *take(struct member *m, unsigned key)
 	                            .asked_us = call->begun_us,
 	                            .from_us = call->ended_us,
 	                            .limit = limit_of(&opts),
+	                            .by_call = m->caller != NULL,
 	                            .process = (uint16_t)m->number,
 	                            .key = (uint16_t)key};
 	atomic_store(&m->hold, hold);
@@ -151,10 +159,13 @@ static struct chaos_hold *take(struct member *m, unsigned key)
 
 static bool believe(struct member *m, struct chaos_hold *hold)
 {
-	int64_t now = chaos_now_us(), left = bizlock_left_ms(m->b, key_of(hold->key), NULL);
+	int64_t now = chaos_now_us();
+	int64_t left = m->caller ? caller_left_ms(m->caller)
+	                         : bizlock_left_ms(m->b, key_of(hold->key), NULL);
 
 	if (left <= 0) {
 		hold->over_us = chaos_now_us();
+		hold->told_us = m->caller ? hold->over_us : hold->told_us;
 		return false;
 	}
 	hold->until_us = now;
@@ -182,11 +193,27 @@ static void give_back(struct member *m, struct chaos_hold *hold)
 	int rc;
 
 	hold->given_us = call->begun_us;
-	rc = bizlock_release(m->b, key_of(hold->key), NULL, NULL);
+	rc = m->caller ? caller_release(m->caller)
+	               : bizlock_release(m->b, key_of(hold->key), NULL, NULL);
 	hold->rc = (uint8_t)rc;
 	end_call(m, call, rc);
 	hold->answered_us = call->ended_us;
 	atomic_store(&m->hold, NULL);
+}
+
+static void begin(struct member *m)
+{
+	const struct chaos_clients *c = m->c;
+	const char *hosts = c->hosts[m->number % 3];
+
+	if (c->with_callers && m->number % 2 == 1) {
+		m->caller = caller_new(hosts, c->option_file, c->world.at.user, c->world.schema,
+		                       m->number);
+		return;
+	}
+	m->b = client_open(&c->world, OPTIONS("host", hosts, "defaults_file", c->option_file));
+	if (bizlock_on_lost(m->b, hear_of_loss, m) != BIZLOCK_OK)
+		die("on_lost: %s", bizlock_errmsg(m->b));
 }
 
 static void work(struct chaos_clients *c, unsigned number)
@@ -197,10 +224,7 @@ static void work(struct chaos_clients *c, unsigned number)
 
 	while (!atomic_load(&c->go))
 		pause_ms(LOOK_MS);
-	m.b = client_open(&c->world,
-	                  OPTIONS("host", c->hosts[number % 3], "defaults_file", c->option_file));
-	if (bizlock_on_lost(m.b, hear_of_loss, &m) != BIZLOCK_OK)
-		die("on_lost: %s", bizlock_errmsg(m.b));
+	begin(&m);
 	atomic_fetch_add(&c->ready, 1);
 	while (!atomic_load(&c->stop)) {
 		hold = take(&m, (unsigned)rand_r(&m.random) % CHAOS_KEYS);
@@ -213,6 +237,7 @@ static void work(struct chaos_clients *c, unsigned number)
 	}
 	call = begin_call(&m, CHAOS_CLOSE, 0);
 	bizlock_close(m.b);
+	caller_free(m.caller);
 	end_call(&m, call, BIZLOCK_OK);
 }
 
@@ -301,9 +326,10 @@ struct chaos_clients *chaos_clients_fork(unsigned seed)
 }
 
 void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3],
-                      const char *option_file, const struct server *app)
+                      const char *option_file, const struct server *app, bool with_callers)
 {
 	c->world = *w;
+	c->with_callers = with_callers;
 	c->app = *app;
 	snprintf(c->option_file, sizeof(c->option_file), "%s", option_file);
 	for (unsigned i = 0; i < 3; i++)

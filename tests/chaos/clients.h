@@ -31,9 +31,10 @@ struct chaos_clients *chaos_clients_fork(unsigned seed);
 /* Returns when all have a client and have begun. hosts: the option of that name of each third of
  * the processes; option_file has the password. One process more is the application: at the server
  * `app` it locks ranges of the tables, gaps and all, now and then, and changes nothing. Another
- * is a reaper, which has the hosts of the first third. */
+ * is a reaper, which has the hosts of the first third. with_callers: half of the processes take
+ * locks by CALL. */
 void chaos_clients_go(struct chaos_clients *c, const struct world *w, const char *const hosts[3],
-                      const char *option_file, const struct server *app);
+                      const char *option_file, const struct server *app, bool with_callers);
 
 /* Returns when all have ended, or `ms` later. What runs then is killed. False: one did not end
  * well. */

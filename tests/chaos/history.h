@@ -28,7 +28,8 @@ struct chaos_hold {
 	int64_t answered_us;       /* it returned */
 	uint32_t limit;            /* how many may share the key, 0: it is held alone */
 	uint16_t process, key;
-	uint8_t rc; /* of the release, if given_us */
+	uint8_t rc;      /* of the release, if given_us */
+	uint8_t by_call; /* 1: without the library */
 };
 
 #define CHAOS_ANY UINT32_MAX /* a limit */

@@ -112,11 +112,13 @@ static void report_outcomes(const struct chaos_history *h)
 
 void chaos_report(const struct chaos_history *h)
 {
-	unsigned long lost = 0;
+	unsigned long lost = 0, by_call = 0;
 
-	for (size_t i = 0; i < h->n_holds; i++)
+	for (size_t i = 0; i < h->n_holds; i++) {
 		lost += h->holds[i].told_us != 0;
-	printf("%zu grants; %lu of them told lost\n", h->n_holds, lost);
+		by_call += h->holds[i].by_call;
+	}
+	printf("%zu grants, %lu of them by CALL; %lu told lost\n", h->n_holds, by_call, lost);
 	printf("%-40s %5s %19s %19s\n", "seconds from a fault to the next grant", "", "of any key",
 	       "of each key");
 	printf("%-40s %5s %9s %9s %9s %9s\n", "", "times", "median", "max", "median", "max");
