@@ -5,12 +5,14 @@ source "$(dirname "$0")/common.sh"
 
 ROUNDS=10
 
-# extract LANGUAGE NUMBER FILE: the block of that language with that number, for the test's database.
+# extract LANGUAGE NUMBER FILE: the block of that language with that number, for the test's database. It
+# waits as long as all the others may work, on a machine that is busy: who polls is passed by who waits.
 extract() {
 	awk -v mark="\`\`\`$1" -v wanted="$2" '
 		/^```/ { inside = $0 == mark && ++n == wanted; next }
 		inside' "$root/docs/languages.md" |
-		sed "s/\"shop\"/\"$database\"/; s/database=shop;/database=$database;/" >"$3"
+		sed "s/\"shop\"/\"$database\"/; s/database=shop;/database=$database;/
+			s/, 20000)/, 300000)/; s/time.monotonic() + 20/time.monotonic() + 300/" >"$3"
 	[[ -s $3 ]] || fail "docs/languages.md has no block $2 of $1"
 }
 
@@ -98,7 +100,7 @@ test_programs_that_do_not_get_the_lock_say_who_has_it() {
 	extract php 1 "$work/wait.php"
 	extract perl 1 "$work/wait.pl"
 	extract js 1 "$work/wait.js"
-	sed -i 's/20000/100/' "$work"/wait.*
+	sed -i 's/300000/100/' "$work"/wait.*
 	runs=("run_python $work/wait.py" "run_php $work/wait.php" "perl $work/wait.pl")
 	! has_node || runs+=("run_node $work/wait.js")
 	for run in "${runs[@]}"; do

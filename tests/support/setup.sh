@@ -39,6 +39,7 @@ has() {
 			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 			clang -fsanitize=fuzzer,address -x c - -o /dev/null
 		;;
+	dh) command -v dh && dpkg-query -W build-essential ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
 }
@@ -74,7 +75,7 @@ package() {
 	musl-gcc) echo "musl-tools: another C library" ;;
 	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
-	dh) echo "debhelper: Debian packages" ;;
+	dh) echo "build-essential debhelper: Debian packages" ;;
 	rpmbuild) echo "rpm: RPM packages" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;
