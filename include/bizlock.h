@@ -198,6 +198,11 @@ extern "C" {
 	X(UNSUPPORTED, 14, "not supported by this server")                                         \
 	X(STALE, 15, "the transaction reads what was there before the lock was acquired")
 
+/* A later version may answer a number above 255 where this one answers one of these, to be more
+ * exact: BIZLOCK_PRIMARY() of that number is the answer of this version. Compare the primary
+ * number, and a program that was written for this version goes on to work. */
+#define BIZLOCK_PRIMARY(rc) ((rc)&255)
+
 enum bizlock_error {
 #define BIZLOCK_ENUM_(name, number, text) BIZLOCK_##name = number,
 	BIZLOCK_ERRORS(BIZLOCK_ENUM_)
@@ -218,6 +223,7 @@ typedef struct bizlock_key {
 
 /* Flags of bizlock_acquire_opts. */
 #define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */
+#define BIZLOCK_RENEW 16u   /* renew it, although the client's option renew is off */
 #define BIZLOCK_LOCAL_REENTRY 2u /* count re-entries in memory: no round trip, no new lease */
 #define BIZLOCK_NO_QUEUE                                                                           \
 	4u                /* no doorbell for this call: poll instead. Slower by two statements,    \
@@ -336,8 +342,12 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_open(bizlock *);
  * library calls must not call it. In a forked child it only frees memory.
  *
  * If the server does not answer, it returns within io_timeout_ms, or connect_timeout_ms if that is
- * longer. Locks that it could not release stay locked until their leases end. */
-BIZLOCK_API void bizlock_close(bizlock *);
+ * longer.
+ *
+ * OK: all that it had to release is released. UNKNOWN: the server did not answer, or a transaction
+ * has fenced a lock; what was not released stays locked until its lease ends. The client is freed
+ * in both cases. */
+BIZLOCK_API int bizlock_close(bizlock *);
 
 /* Creates what is missing of the tables in the configured database. Idempotent. Needs no prior
  * open, and the privilege CREATE. CONN, DB, INVALID, UNSUPPORTED; SCHEMA: the tables need a newer

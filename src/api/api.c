@@ -71,12 +71,14 @@ int bizlock_migrate(bizlock *b)
 	return rc == BIZLOCK_OK ? bl_door_out(b, "migrate", err, bl_client_migrate(b, err)) : rc;
 }
 
-void bizlock_close(bizlock *b)
+int bizlock_close(bizlock *b)
 {
+	bool all_released;
+
 	bl_door_shield();
-	if (b)
-		bl_client_close(b, bl_door_answer);
+	all_released = !b || bl_client_close(b, bl_door_answer);
 	bl_door_unshield();
+	return all_released ? BIZLOCK_OK : BIZLOCK_UNKNOWN;
 }
 
 static int acquire(bizlock *b, bizlock_key key, const bizlock_acquire_opts *opts,

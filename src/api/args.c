@@ -7,7 +7,10 @@
 #include "core/lease.h"
 #include "store/row/take.h"
 
-#define KNOWN_FLAGS (BIZLOCK_NO_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE | BIZLOCK_SHARED)
+#define KNOWN_FLAGS                                                                                \
+	(BIZLOCK_NO_RENEW | BIZLOCK_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE |             \
+	 BIZLOCK_SHARED)
+#define BOTH_RENEWALS (BIZLOCK_NO_RENEW | BIZLOCK_RENEW)
 /* The sizes of this struct in earlier versions. */
 #define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
 #define OPTS_SIZE_SECOND offsetof(bizlock_acquire_opts, limit)
@@ -83,6 +86,9 @@ static int check_values(const bizlock_acquire_opts *opts, struct bl_err *err)
 	if (opts->flags & ~KNOWN_FLAGS)
 		return bl_err_set(err, BIZLOCK_INVALID, "flags has unknown bits: 0x%" PRIx32,
 		                  opts->flags & ~KNOWN_FLAGS);
+	if ((opts->flags & BOTH_RENEWALS) == BOTH_RENEWALS)
+		return bl_err_set(err, BIZLOCK_INVALID,
+		                  "flags: BIZLOCK_RENEW with BIZLOCK_NO_RENEW");
 	return bl_note_check(opts->note, err);
 }
 

@@ -188,7 +188,7 @@ static bool try_dir(struct bizlock *b, const char *dir)
 /* /run comes first: a user's session, and the same user's jobs without a session, are to meet. */
 static void begin_life(struct bizlock *b)
 {
-	const char *session = getenv("XDG_RUNTIME_DIR");
+	const char *session = secure_getenv("XDG_RUNTIME_DIR");
 	char dir[PATH_MAX];
 
 	if (b->config.runtime_dir) {

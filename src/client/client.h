@@ -11,9 +11,10 @@ int bl_client_new(struct bizlock **ret, struct bl_err *err); /* NOMEM */
 int bl_client_open(struct bizlock *b, struct bl_err *err);
 
 /* Closes the client if it is open, and frees it. answer: called with each request that has no
- * answer yet; it answers and frees the request. */
+ * answer yet; it answers and frees the request. False: what it had to release may not be released.
+ */
 typedef void bl_answer_op(struct bizlock *b, struct bl_op *op);
-void bl_client_close(struct bizlock *b, bl_answer_op *answer);
+bool bl_client_close(struct bizlock *b, bl_answer_op *answer);
 
 /* Takes down all that bl_client_open() has built. forked: in a child, where only the memory is
  * ours. */

@@ -16,6 +16,12 @@
  * a server that is away, because the leases end anyway. */
 #define ATTEMPTS 8
 
+struct closing {
+	struct bizlock *b;
+	struct bl_item *items; /* room for the holds of one statement */
+	bool stayed;           /* a row that somebody has locked: a transaction has fenced it */
+};
+
 static void pause_before(struct bizlock *b, unsigned attempt)
 {
 	bl_time pause;
@@ -33,6 +39,17 @@ static bool has_to_go(const struct bizlock *b, const struct bl_hold *h)
 	if (h->state == BL_HOLD_ORPHAN)
 		return h->unsure && h->fence;
 	return h->state == BL_HOLD_HELD && b->config.release_on_close && !bl_token_ended(h->thread);
+}
+
+static bool any_has_to_go(struct bizlock *b)
+{
+	bool any = false;
+
+	bl_lock(b);
+	for (struct bl_hold *h = NULL; !any && (h = bl_held_walk(&b->held, h)) != NULL;)
+		any = has_to_go(b, h) || bl_hold_unknown(h);
+	bl_unlock(b);
+	return any;
 }
 
 /* Picks holds for one statement: either those that may be fenced, or the others. */
@@ -86,8 +103,10 @@ static struct bl_item pick_single(struct bizlock *b, char owner[BL_OWNER_MAX + 1
 }
 
 /* A row that a transaction has fenced stays: the others must not wait for it. */
-static int drop_singles(struct bizlock *b, struct bl_session *s)
+static int drop_singles(struct closing *c, struct bl_session *s)
 {
+	struct bizlock *b = c->b;
+
 	for (;;) {
 		char owner[BL_OWNER_MAX + 1], bell[BL_BELL_MAX + 1];
 		struct bl_err ignored;
@@ -102,6 +121,7 @@ static int drop_singles(struct bizlock *b, struct bl_session *s)
 		bl_bell_name(bell, b->bell_seed, &item.key);
 		ref.bell = item.key.slot > 0 && b->bells ? bell : NULL;
 		rc = bl_lock_probe(s, &item.key, &locked, &ignored);
+		c->stayed |= rc == BIZLOCK_OK && locked;
 		if (rc == BIZLOCK_OK && !locked)
 			rc = bl_lock_drop(s, ref, NULL, rest_us, &matched, &ignored);
 		if (rc != BIZLOCK_OK)
@@ -139,8 +159,9 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 /* The statement skips rows that somebody has locked. A row that a transaction has fenced stays
  * until its lease ends. A row that a statement has locked for a moment must go: so the statement is
  * repeated. */
-static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *items, size_t n)
+static int drop(struct closing *c, struct bl_session *s, const struct bl_item *items, size_t n)
 {
+	struct bizlock *b = c->b;
 	const char *suffix = b->process.suffix;
 	struct bl_err ignored;
 	uint64_t dropped;
@@ -155,64 +176,66 @@ static int drop(struct bizlock *b, struct bl_session *s, const struct bl_item *i
 		if (rc == BIZLOCK_OK && left > 0) /* others may have been gone before */
 			rc = bl_many_count(s, items, n, suffix, false, &left, &ignored);
 	}
-	if (rc == BIZLOCK_OK)
+	if (rc == BIZLOCK_OK) {
+		c->stayed |= left > 0;
 		forget(b, items, n);
+	}
 	if (rc != BIZLOCK_DB || bl_classify(ignored.native) != BL_CLASS_TOO_LARGE || n == 1)
 		return rc;
-	rc = drop(b, s, items, n / 2);
-	return rc == BIZLOCK_OK ? drop(b, s, items + n / 2, n - n / 2) : rc;
+	rc = drop(c, s, items, n / 2);
+	return rc == BIZLOCK_OK ? drop(c, s, items + n / 2, n - n / 2) : rc;
 }
 
-static int drop_all(struct bizlock *b, struct bl_session *s, bool fenced, struct bl_item *items)
+static int drop_all(struct closing *c, struct bl_session *s, bool fenced)
 {
 	size_t n;
 	int rc = BIZLOCK_OK;
 
-	while (rc == BIZLOCK_OK && (n = pick_holds(b, fenced, items)) > 0)
-		rc = drop(b, s, items, n);
+	while (rc == BIZLOCK_OK && (n = pick_holds(c->b, fenced, c->items)) > 0)
+		rc = drop(c, s, c->items, n);
 	return rc;
 }
-
-struct closing {
-	struct bizlock *b;
-	struct bl_item *items; /* room for the holds of one statement */
-};
 
 /* The doorbells go with their connections. Rows that may have to be waited for come last. */
 static int release_all(struct bl_session *s, void *arg, struct bl_err *err)
 {
-	const struct closing *c = arg;
-	int rc = drop_all(c->b, s, false, c->items);
+	struct closing *c = arg;
+	int rc = drop_all(c, s, false);
 
-	(void)err; /* nobody is told */
+	(void)err; /* the code of close says all that its caller can use */
 	if (rc == BIZLOCK_OK)
-		rc = drop_all(c->b, s, true, c->items);
+		rc = drop_all(c, s, true);
 	if (rc == BIZLOCK_OK)
-		rc = drop_singles(c->b, s);
+		rc = drop_singles(c, s);
 	return rc == BIZLOCK_OK ? close_unknown(c->b, s) : rc;
 }
 
-/* No call is under way any more. The loss watch still runs: it may have to cut off our
- * connection. */
-static void close_holds(struct bizlock *b, bl_time end)
+/* Is all released that has to be? No call is under way any more. The loss watch still runs: it may
+ * have to cut off our connection. */
+static bool close_holds(struct bizlock *b, bl_time end)
 {
-	size_t n = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
-	struct closing c = {b, n > 0 ? calloc(n, sizeof(struct bl_item)) : NULL};
-	int rc = c.items ? BIZLOCK_CONN : BIZLOCK_OK;
+	size_t room = b->held.count < BL_DROP_MAX ? b->held.count : BL_DROP_MAX;
+	struct closing c = {.b = b};
 	struct bl_err ignored;
+	int rc = BIZLOCK_CONN;
 
-	for (unsigned i = 0; rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(end); i++) {
+	if (!any_has_to_go(b))
+		return true;
+	c.items = calloc(room, sizeof(struct bl_item));
+	for (unsigned i = 0; c.items && rc != BIZLOCK_OK && i < ATTEMPTS && !bl_passed(end); i++) {
 		rc = bl_run_once(b, end, release_all, &c, &ignored);
 		if (rc != BIZLOCK_OK)
 			pause_before(b, i);
 	}
 	free(c.items);
+	return rc == BIZLOCK_OK && !c.stayed;
 }
 
-static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
+static bool leave_open_state(struct bizlock *b, bl_answer_op *answer)
 {
 	struct bl_op *op;
 	bl_time deadline = bl_deadline_in_ms(b->config.io_timeout_ms);
+	bool all_released;
 
 	bl_lock(b);
 	b->state = BL_CLIENT_CLOSING;
@@ -228,10 +251,11 @@ static void leave_open_state(struct bizlock *b, bl_answer_op *answer)
 	bl_renewer_stop(b);
 	bl_worker_stop(&b->janitor.worker, &b->mu);
 	bl_watch_stop(b);
-	close_holds(b, deadline);
+	all_released = close_holds(b, deadline);
 	bl_loss_watch_stop(b);
 	while ((op = bl_ops_take_done(b)) != NULL)
 		answer(b, op);
+	return all_released;
 }
 
 /* Waits for calls that are under way. True: the client is open. An open that has begun goes on to
@@ -259,16 +283,16 @@ static bool forked_whole(struct bizlock *b)
 	       pthread_mutex_trylock(&b->mu) == 0;
 }
 
-void bl_client_close(struct bizlock *b, bl_answer_op *answer)
+bool bl_client_close(struct bizlock *b, bl_answer_op *answer)
 {
-	bool forked = !bl_process_is(b->stamp);
+	bool forked = !bl_process_is(b->stamp), all_released = true;
 
 	if (forked && !forked_whole(b))
-		return;
+		return true;
 	if (forked)
 		bl_trace_forget(&b->trace);
 	else if (await_open(b))
-		leave_open_state(b, answer);
+		all_released = leave_open_state(b, answer);
 	bl_client_tear_down(b, forked);
 	bl_config_free(&b->config);
 	bl_config_free(&b->set);
@@ -278,4 +302,5 @@ void bl_client_close(struct bizlock *b, bl_answer_op *answer)
 		pthread_mutex_destroy(&b->mu);
 	}
 	free(b);
+	return all_released;
 }

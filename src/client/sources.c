@@ -21,7 +21,7 @@ static int from_environment(struct bl_config *config, struct bl_err *err)
 		for (size_t j = 0; option[j] && len < sizeof(name) - 1; j++)
 			name[len++] = option[j] == '_' ? '_' : (char)(option[j] - 'a' + 'A');
 		name[len] = '\0';
-		value = getenv(name);
+		value = secure_getenv(name);
 		if (value && bl_config_set(config, option, value, BL_FROM_ENV, err) != BIZLOCK_OK)
 			return err->code;
 	}
@@ -93,7 +93,7 @@ static int from_files(struct bl_config *config, struct bl_tls_words *tls, struct
 {
 	struct groups g;
 	const char *names[] = {g.client, g.own, g.client_suffix, g.own_suffix, NULL};
-	const char *home = getenv("HOME");
+	const char *home = secure_getenv("HOME");
 	char in_home[4096] = "";
 	const char *files[] = {"/etc/my.cnf", "/etc/mysql/my.cnf", in_home};
 	int rc = name_groups(&g, config, tls, err);

@@ -61,11 +61,16 @@ Test(config, names_are_the_documented_ones)
 	        "combine",
 	        "runtime_dir",
 	};
+	/* exec gives its command BIZLOCK_TYPE and so on, which are no options of a client there. */
+	static const char *const of_exec[] = {"type",  "id",   "fence",    "owner",
+	                                      "outer", "slot", "took_over"};
 
 	for (int i = 0; i < BL_OPT_COUNT; i++) {
 		cr_expect_str_eq(bl_option_name((enum bl_option)i), names[i]);
 		cr_expect(bl_config_known(names[i]));
 	}
+	for (size_t i = 0; i < sizeof(of_exec) / sizeof(of_exec[0]); i++)
+		cr_expect_not(bl_config_known(of_exec[i]));
 	cr_expect_not(bl_config_known("hosts"));
 	cr_expect_not(bl_config_known("HOST"));
 	cr_expect_not(bl_config_known("lease-ms"));

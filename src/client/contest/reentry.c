@@ -42,7 +42,7 @@ bool bl_client_deeper(struct bizlock *b, bizlock_key key, const char *owner, uin
 	h = idle_hold(b, key, owner);
 	done = h && h->depth < BIZLOCK_DEPTH_MAX && !mixed(h, flags) &&
 	       deepen_in_memory(h, flags, now);
-	if (done && h->flags & ~flags & BIZLOCK_NO_RENEW)
+	if (done && (h->flags & ~flags & BIZLOCK_NO_RENEW || flags & ~h->flags & BIZLOCK_RENEW))
 		bl_hold_demand(b, h, &(struct bl_request){.flags = flags});
 	if (done) {
 		bl_hold_grant(h, lease_ms ? lease_ms : b->config.lease_ms, false, ret);

@@ -124,7 +124,9 @@ uint32_t bl_hold_lease_now(const struct bl_hold *h, uint32_t lease_ms)
 /* A lease that lasts until max_hold_ms is over needs no renewal. */
 static bool is_renewed(const struct bizlock *b, const struct bl_hold *h)
 {
-	return b->config.renew && !(h->flags & BIZLOCK_NO_RENEW) && h->expires < h->until;
+	bool wanted = b->config.renew || h->flags & BIZLOCK_RENEW;
+
+	return wanted && !(h->flags & BIZLOCK_NO_RENEW) && h->expires < h->until;
 }
 
 void bl_hold_confirm(struct bizlock *b, struct bl_hold *h, bl_time sent, uint32_t lease_ms)
@@ -196,6 +198,7 @@ void bl_hold_demand(struct bizlock *b, struct bl_hold *h, const struct bl_reques
 	if (h->state != BL_HOLD_HELD)
 		return;
 	h->flags &= request->flags | ~BIZLOCK_NO_RENEW;
+	h->flags |= request->flags & BIZLOCK_RENEW;
 	h->min_hold_ms = min_ms > h->min_hold_ms ? min_ms : h->min_hold_ms;
 	if (request->own_max_hold)
 		h->until = bl_earlier(h->until, bl_now() + request->max_hold_ms * BL_NS_PER_MS);

@@ -29,13 +29,22 @@ Test(errors, the_numbers_are_those_that_were_promised)
 
 Test(errors, an_unknown_number_is_safe)
 {
-	static const int unknown[] = {-1, 16, 1000, INT_MAX, INT_MIN};
+	static const int unknown[] = {-1, 16, 256, 1000, INT_MAX, INT_MIN};
 
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		cr_assert_str_eq(bizlock_err_name(unknown[i]), "BIZLOCK_?");
 		cr_assert_neq(bizlock_strerror(unknown[i]), NULL);
 		cr_assert_neq(bizlock_strerror(unknown[i])[0], '\0');
 	}
+}
+
+Test(errors, a_number_of_a_later_version_has_the_text_of_its_primary_number)
+{
+	int later = 3 << 8 | BIZLOCK_BUSY;
+
+	cr_assert_eq(BIZLOCK_PRIMARY(later), BIZLOCK_BUSY);
+	cr_assert_str_eq(bizlock_err_name(later), "BIZLOCK_BUSY");
+	cr_assert_str_eq(bizlock_strerror(later), bizlock_strerror(BIZLOCK_BUSY));
 }
 
 Test(errors, the_linked_library_is_the_one_of_the_header)

@@ -172,9 +172,9 @@ Test(reentry, levels_in_memory_end_with_the_lease)
 static const uint32_t local_or_not[] = {0, BIZLOCK_LOCAL_REENTRY};
 
 /* Renewed until both levels are given back. */
-static void is_renewed(uint32_t outer_flags, uint32_t inner_flags)
+static void is_renewed(const char *const *options, uint32_t outer_flags, uint32_t inner_flags)
 {
-	bizlock *b = client(NULL);
+	bizlock *b = client(options);
 	bizlock_acquire_opts outer = OPTS(.lease_ms = LEASE_MS, .flags = outer_flags);
 	bizlock_acquire_opts inner = OPTS(.lease_ms = LEASE_MS, .flags = inner_flags);
 	long long first;
@@ -193,13 +193,23 @@ static void is_renewed(uint32_t outer_flags, uint32_t inner_flags)
 Test(reentry, renewal_that_a_deeper_level_asks_for_begins)
 {
 	for (int i = 0; i < 2; i++)
-		is_renewed(BIZLOCK_NO_RENEW, local_or_not[i]);
+		is_renewed(NULL, BIZLOCK_NO_RENEW, local_or_not[i]);
 }
 
 Test(reentry, renewal_goes_on_below_a_level_that_asks_for_none)
 {
 	for (int i = 0; i < 2; i++)
-		is_renewed(0, BIZLOCK_NO_RENEW | local_or_not[i]);
+		is_renewed(NULL, 0, BIZLOCK_NO_RENEW | local_or_not[i]);
+}
+
+Test(reentry, a_level_is_renewed_although_its_client_renews_nothing)
+{
+	for (int i = 0; i < 2; i++) {
+		is_renewed(OPTIONS("renew", "off"), BIZLOCK_RENEW, local_or_not[i]);
+		is_renewed(OPTIONS("renew", "off"), 0, BIZLOCK_RENEW | local_or_not[i]);
+		is_renewed(OPTIONS("renew", "off"), BIZLOCK_NO_RENEW,
+		           BIZLOCK_RENEW | local_or_not[i]);
+	}
 }
 
 static bool rests(const char *id)
