@@ -132,7 +132,13 @@ int bl_session_select(struct bl_session *s, enum bl_stmt stmt, unsigned columns,
 		return BIZLOCK_OK;
 	}
 	bl_rows_free(rows);
-	return bl_session_refuse(s, err, "more rows than were asked for");
+	bl_session_refuse(s, err, "more rows than were asked for");
+	if (bl_sql_rows(stmt) > 1)
+		return err->code;
+	return bl_err_set(err, BIZLOCK_SCHEMA,
+	                  "table %s has several rows of one key: it has lost its primary key; "
+	                  "`bizlock doctor` says what to do",
+	                  s->sql->table);
 }
 
 /* ---- prepared ------------------------------------------------------------------------------ */
