@@ -47,6 +47,23 @@
 
 #include "bizlock.h"
 
+/* A MYSQL of one client library is not one of the other, and no compiler notices when a program for
+ * the one is linked with a bizlock that was built with the other: it would write where it must not.
+ * So the symbols of these functions name the library, and such a program does not link. */
+#if !defined(__GNUC__)
+#define BIZLOCK_SYMBOL_(name, library)
+#else
+#define BIZLOCK_SYMBOL_(name, library)                                                             \
+	__asm__(BIZLOCK_TEXT_(__USER_LABEL_PREFIX__) #name "_" library)
+#define BIZLOCK_TEXT_(prefix) BIZLOCK_TEXT_OF_(prefix)
+#define BIZLOCK_TEXT_OF_(prefix) #prefix
+#endif
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION)
+#define BIZLOCK_TX_(name) BIZLOCK_SYMBOL_(name, "mariadb")
+#else
+#define BIZLOCK_TX_(name) BIZLOCK_SYMBOL_(name, "mysql")
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -71,7 +88,8 @@ extern "C" {
  * MISUSE: tx is or was connected, or the client is not open. After any other error tx leads
  * nowhere: mysql_close() it, and try again with a new handle. CONN: no server, or another one than
  * that of the locks answers at the address; DB, INVALID, NOMEM. */
-BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_connect(bizlock *, MYSQL *tx);
+BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_connect(bizlock *, MYSQL *tx)
+        BIZLOCK_TX_(bizlock_connect);
 
 /* Flags of bizlock_row_lock(). */
 #define BIZLOCK_ROW_WAIT 1u /* wait, as long as tx's innodb_lock_wait_timeout says */
@@ -86,7 +104,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_connect(bizlock *, MYSQL *tx);
  * BUSY: another transaction has the row lock (with ROW_WAIT: had it all the time).
  * INVALID, MISUSE, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_row_lock(bizlock *, bizlock_key, MYSQL *tx,
-                                                    uint32_t flags);
+                                                    uint32_t flags) BIZLOCK_TX_(bizlock_row_lock);
 
 /* Makes sure, in the transaction of tx, that this owner holds the lock, by its fence
  * and on the server's clock. OK: until the transaction ends nobody can take the
@@ -96,7 +114,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_row_lock(bizlock *, bizlock_key, MYSQ
  * it anew. A transaction that has no snapshot yet gets one.
  * INVALID, MISUSE, CONN, DB. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const char *owner,
-                                                 MYSQL *tx);
+                                                 MYSQL *tx) BIZLOCK_TX_(bizlock_fence);
 
 /* bizlock_fence() by the fence that the holder was granted, for transactions of others that work
  * for it: a forked child, a thread with a client of its own, another program. Any open client of
@@ -104,7 +122,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_fence(bizlock *, bizlock_key, const c
  * is the holder's. LOST: nobody holds the lock with this fence, or it went to another owner just
  * now; roll back. STALE, INVALID, MISUSE, CONN, DB, TIMEOUT, NOMEM. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_tx_verify_fence(bizlock *, bizlock_key, uint64_t fence,
-                                                           MYSQL *tx);
+                                                           MYSQL *tx)
+        BIZLOCK_TX_(bizlock_tx_verify_fence);
 
 /* bizlock_fence(), then COMMIT; in one packet when tx was connected with
  * CLIENT_MULTI_STATEMENTS. Afterwards no transaction is open, and the connection is open, whatever
@@ -113,7 +132,7 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_tx_verify_fence(bizlock *, bizlock_ke
  * been done. INVALID, MISUSE: nothing was committed, and the transaction is still open, unless an
  * earlier error had ended it. */
 BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_commit(bizlock *, bizlock_key, const char *owner,
-                                                  MYSQL *tx);
+                                                  MYSQL *tx) BIZLOCK_TX_(bizlock_commit);
 
 #ifdef __cplusplus
 }

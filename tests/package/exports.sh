@@ -11,6 +11,13 @@ differ() {
 	comm -23 "$1" "$2" | paste -sd ' '
 }
 
+own=mariadb
+other=mysql
+if readelf -d "$libdir/libbizlock.so" | grep -q 'NEEDED.*libmysqlclient'; then
+	own=mysql
+	other=mariadb
+fi
+
 # Without __GNUC__ the header's attributes are empty, so that the name stands
 # before the first bracket.
 {
@@ -18,12 +25,17 @@ differ() {
 	grep -v 'define BIZLOCK_API' "$prefix/include/bizlock.h"
 	grep -hv '#include' "$prefix/include/bizlock_tx.h" "$prefix/include/bizlock_async.h"
 } | "$CC" -I"$prefix/include" -std=c99 -U__GNUC__ -E -P - | tr '\n' ' ' | tr ';' '\n' |
-	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' | sort >declared
+	sed -nE 's/.*\bDECLARED\b[^(]*\b(bizlock_[a-z0-9_]+) *\(.*/\1/p' >names
+grep -o 'BIZLOCK_TX_(bizlock_[a-z_]*' "$prefix/include/bizlock_tx.h" | sed 's/.*(//' >with_library
+{
+	grep -vxFf with_library names
+	sed "s/$/_$own/" with_library
+} | sort >declared
 [[ -s declared ]] || die "found no declaration"
 
 # name@@node, as nm writes it.
 awk '/^[A-Z]/ { node = $1 } /^\tbizlock_/ { sub(/;/, "", $1); print $1 "@@" node }' \
-	"$root/$map" | sort >listed
+	"$root/$map" | grep -v "_$other@@" | sort >listed
 sed 's/@@.*//' listed | sort >listed_names
 nm -D --defined-only --with-symbol-versions "$libdir/libbizlock.so" |
 	awk '$2 != "A" { print $3 }' | sort >exported

@@ -16,6 +16,25 @@ for program in hello version; do
 done
 answers ./version
 
+# A stand-in for the header of the other client library: what was compiled with it does not link.
+step "the other client library"
+other=-DMARIADB_PACKAGE_VERSION
+! readelf -d "$libdir/libbizlock.so" | grep -q 'NEEDED.*libmariadb' || other=-DNEITHER
+mkdir other
+echo 'typedef struct st_mysql MYSQL;' >other/mysql.h
+cat >other.c <<'END'
+#include <bizlock_tx.h>
+
+int main(void)
+{
+	return bizlock_commit(NULL, (bizlock_key){"order", "1"}, NULL, NULL) == BIZLOCK_OK;
+}
+END
+"$CC" -std=c99 $other -Iother -I"$prefix/include" -c other.c
+! "$CC" other.o -o other_program $(pkg-config --libs bizlock) 2>refused ||
+	die "a program for the other client library was linked"
+grep -q 'bizlock_commit_m' refused || die "it was not linked for another reason: $(cat refused)"
+
 step "static"
 for program in hello version; do
 	"$CC" -std=c99 "${strict[@]}" $program.c -o static_$program \
