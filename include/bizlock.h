@@ -217,9 +217,12 @@ typedef struct bizlock_key {
 	const char *biz_type, *biz_id;
 } bizlock_key;
 
-/* Structs begin with their own size, set by the side that fills the struct, so that they can grow.
- * A larger size is fine as long as the bytes that this library does not know are zero. A smaller
- * size is INVALID, except two earlier sizes of bizlock_acquire_opts. */
+/* Structs begin with their own size, set by the side that makes the struct, so that they can grow
+ * at their ends. The library takes and fills the smaller of two sizes: the caller's, and that which
+ * it knows. What it does not know of the caller's options must be zero, or the call is INVALID, and
+ * so it is with a size that no release ever had. A function of the program's that is called with a
+ * struct looks at its size before it reads a field that is newer than the oldest library it may be
+ * linked with. */
 
 /* Flags of bizlock_acquire_opts. */
 #define BIZLOCK_NO_RENEW 1u /* do not renew this hold automatically, unless a level asks for it */

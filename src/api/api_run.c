@@ -19,14 +19,15 @@ int bizlock_run_end(bizlock *b, bizlock_key key, const char *owner,
 {
 	struct bl_err *err = bl_door_error();
 	struct bl_call call;
-	int rc = bl_args_result(result, err);
+	bizlock_run_result known;
+	int rc = bl_args_result(result, &known, err);
 
 	if (rc != BIZLOCK_OK)
 		return bl_door_finish(b, "run_end", err, rc);
 	rc = bl_door_call(&call, b, key, owner, "run_end");
 	if (rc != BIZLOCK_OK)
 		return rc;
-	return bl_door_called(&call, "run_end", bl_client_run_end(&call, result));
+	return bl_door_called(&call, "run_end", bl_client_run_end(&call, &known));
 }
 
 static int check_filter(const char *biz_type, const char *biz_id, struct bl_err *err)

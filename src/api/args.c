@@ -11,36 +11,57 @@
 	(BIZLOCK_NO_RENEW | BIZLOCK_RENEW | BIZLOCK_LOCAL_REENTRY | BIZLOCK_NO_QUEUE |             \
 	 BIZLOCK_SHARED)
 #define BOTH_RENEWALS (BIZLOCK_NO_RENEW | BIZLOCK_RENEW)
-/* The sizes of this struct in earlier versions. */
-#define OPTS_SIZE_FIRST offsetof(bizlock_acquire_opts, min_hold_ms)
-#define OPTS_SIZE_SECOND offsetof(bizlock_acquire_opts, limit)
 #define OLDER_THAN_MAX_MS INT64_C(3153600000000) /* 100 years */
 #define BATCH_MAX 10000u
 #define SIZE_MAX_SANE 4096u /* a size beyond this is a struct nobody initialised */
 
-static int check_size(const char *name, size_t size, size_t known, struct bl_err *err)
+/* A struct of the caller's that begins with its size. */
+struct kind {
+	const char *name;
+	size_t first; /* its size in 1.0, up to the last member that it had there: none is smaller
+	               */
+	size_t known; /* its size here */
+};
+
+#define KIND(type, last_in_1_0)                                                                    \
+	{                                                                                          \
+#type, offsetof(type, last_in_1_0) + sizeof(((type *)NULL)->last_in_1_0),          \
+		        sizeof(type)                                                               \
+	}
+
+static const struct kind acquire_opts = KIND(bizlock_acquire_opts, reserved);
+static const struct kind a_grant = KIND(bizlock_grant, slot);
+static const struct kind numbers = KIND(bizlock_numbers, renew_fenced);
+static const struct kind reap_opts = KIND(bizlock_reap_opts, arg);
+static const struct kind reap_result = KIND(bizlock_reap_result, passed_over);
+static const struct kind run_result = KIND(bizlock_run_result, reserved);
+
+static int check_size(const struct kind *kind, size_t size, struct bl_err *err)
 {
-	if (size >= known && size <= SIZE_MAX_SANE)
+	if (size >= kind->first && size <= SIZE_MAX_SANE)
 		return BIZLOCK_OK;
 	return bl_err_set(err, BIZLOCK_INVALID, "%s.size is %zu: set it to sizeof(%s), %zu or more",
-	                  name, size, name, known);
+	                  kind->name, size, kind->name, kind->first);
 }
 
-/* A newer program may have fields that this library does not know: it must leave them zero. */
-static int check_struct(const char *name, const void *opts, size_t known, struct bl_err *err)
+/* *ret has the defaults, which an older program's struct leaves as they are where it ends. A newer
+ * program may have fields that this library does not know: it must leave them zero. */
+static int take_struct(const struct kind *kind, const void *given, void *ret, struct bl_err *err)
 {
-	const unsigned char *bytes = opts;
+	const unsigned char *bytes = given;
 	size_t size;
 	int rc;
 
-	memcpy(&size, opts, sizeof(size));
-	rc = check_size(name, size, known, err);
-	for (size_t i = known; rc == BIZLOCK_OK && i < size; i++)
+	memcpy(&size, given, sizeof(size));
+	rc = check_size(kind, size, err);
+	for (size_t i = kind->known; rc == BIZLOCK_OK && i < size; i++)
 		if (bytes[i] != 0)
 			return bl_err_set(err, BIZLOCK_INVALID,
 			                  "%s.size: this library knows %zu bytes, and byte %zu is "
 			                  "not zero",
-			                  name, known, i);
+			                  kind->name, kind->known, i);
+	if (rc == BIZLOCK_OK)
+		memcpy(ret, given, size < kind->known ? size : kind->known);
 	return rc;
 }
 
@@ -110,45 +131,37 @@ int bl_args_alone(const bizlock_acquire_opts *opts, const char *what, struct bl_
 	return bl_err_set(err, BIZLOCK_INVALID, "flags: %s with BIZLOCK_SHARED", what);
 }
 
-static int check_opts(const bizlock_acquire_opts *opts, struct bl_err *err)
-{
-	bool earlier = opts->size == OPTS_SIZE_FIRST || opts->size == OPTS_SIZE_SECOND;
-	int rc = earlier ? BIZLOCK_OK
-	                 : check_struct("bizlock_acquire_opts", opts, sizeof(*opts), err);
-
-	return rc == BIZLOCK_OK ? check_values(opts, err) : rc;
-}
-
 int bl_args_acquire(const bizlock_acquire_opts *opts, const bizlock_grant *ret,
                     bizlock_acquire_opts *ret_opts, struct bl_err *err)
 {
-	static const bizlock_acquire_opts defaults = BIZLOCK_ACQUIRE_OPTS_INIT;
-	int rc = opts ? check_opts(opts, err) : BIZLOCK_OK;
+	bizlock_acquire_opts o = BIZLOCK_ACQUIRE_OPTS_INIT;
+	int rc = opts ? take_struct(&acquire_opts, opts, &o, err) : BIZLOCK_OK;
 
-	if (rc != BIZLOCK_OK)
-		return rc;
-	*ret_opts = opts && opts->size >= sizeof(*opts) ? *opts : defaults;
-	if (opts && opts->size < sizeof(*opts))
-		memcpy(ret_opts, opts, opts->size);
-	rc = check_limit(ret_opts, err);
 	if (rc == BIZLOCK_OK)
-		rc = check_reserved(ret_opts->reserved, err);
-	return rc == BIZLOCK_OK && ret ? check_size("bizlock_grant", ret->size, sizeof(*ret), err)
-	                               : rc;
+		rc = check_values(&o, err);
+	if (rc == BIZLOCK_OK)
+		rc = check_limit(&o, err);
+	if (rc == BIZLOCK_OK)
+		rc = check_reserved(o.reserved, err);
+	if (rc == BIZLOCK_OK && ret)
+		rc = check_size(&a_grant, ret->size, err);
+	if (rc == BIZLOCK_OK)
+		*ret_opts = o;
+	return rc;
 }
 
 int bl_args_grant(const bizlock_grant *ret, struct bl_err *err)
 {
 	int rc = bl_args_given(ret, "ret", err);
 
-	return rc == BIZLOCK_OK ? check_size("bizlock_grant", ret->size, sizeof(*ret), err) : rc;
+	return rc == BIZLOCK_OK ? check_size(&a_grant, ret->size, err) : rc;
 }
 
 int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err)
 {
 	int rc = bl_args_given(ret, "ret", err);
 
-	return rc == BIZLOCK_OK ? check_size("bizlock_numbers", ret->size, sizeof(*ret), err) : rc;
+	return rc == BIZLOCK_OK ? check_size(&numbers, ret->size, err) : rc;
 }
 
 static int check_reap(const bizlock_reap_opts *opts, struct bl_err *err)
@@ -170,25 +183,19 @@ int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
                  bizlock_reap_opts *ret_opts, struct bl_err *err)
 {
 	bizlock_reap_opts o = BIZLOCK_REAP_OPTS_INIT;
-	int rc = opts ? check_struct("bizlock_reap_opts", opts, sizeof(*opts), err) : BIZLOCK_OK;
+	int rc = opts ? take_struct(&reap_opts, opts, &o, err) : BIZLOCK_OK;
 
-	if (rc == BIZLOCK_OK && opts)
-		rc = check_reap(opts, err);
-	if (rc == BIZLOCK_OK && ret)
-		rc = check_size("bizlock_reap_result", ret->size, sizeof(*ret), err);
 	if (rc == BIZLOCK_OK)
-		*ret_opts = opts ? *opts : o;
+		rc = check_reap(&o, err);
+	if (rc == BIZLOCK_OK && ret)
+		rc = check_size(&reap_result, ret->size, err);
+	if (rc == BIZLOCK_OK)
+		*ret_opts = o;
 	return rc;
 }
 
-int bl_args_result(const bizlock_run_result *result, struct bl_err *err)
+static int check_result(const bizlock_run_result *result, struct bl_err *err)
 {
-	int rc = bl_args_given(result, "result", err);
-
-	if (rc == BIZLOCK_OK)
-		rc = check_struct("bizlock_run_result", result, sizeof(*result), err);
-	if (rc != BIZLOCK_OK)
-		return rc;
 	if (result->outcome < BIZLOCK_RUN_DONE || result->outcome > BIZLOCK_RUN_LOST)
 		return bl_err_set(err, BIZLOCK_INVALID,
 		                  "outcome is %" PRIu32 ": must be BIZLOCK_RUN_DONE, "
@@ -201,13 +208,27 @@ int bl_args_result(const bizlock_run_result *result, struct bl_err *err)
 	return check_reserved(result->reserved, err);
 }
 
+int bl_args_result(const bizlock_run_result *result, bizlock_run_result *ret, struct bl_err *err)
+{
+	bizlock_run_result r = BIZLOCK_RUN_RESULT_INIT;
+	int rc = bl_args_given(result, "result", err);
+
+	if (rc == BIZLOCK_OK)
+		rc = take_struct(&run_result, result, &r, err);
+	if (rc == BIZLOCK_OK)
+		rc = check_result(&r, err);
+	if (rc == BIZLOCK_OK)
+		*ret = r;
+	return rc;
+}
+
 void bl_args_give(void *ret, const void *known, size_t known_size)
 {
 	size_t size;
 
 	memcpy(&size, ret, sizeof(size));
 	memset(ret, 0, size);
-	memcpy(ret, known, known_size);
+	memcpy(ret, known, size < known_size ? size : known_size);
 	memcpy(ret, &size, sizeof(size));
 }
 

@@ -27,13 +27,13 @@ int bl_args_numbers(const bizlock_numbers *ret, struct bl_err *err);
 int bl_args_reap(const bizlock_reap_opts *opts, const bizlock_reap_result *ret,
                  bizlock_reap_opts *ret_opts, struct bl_err *err);
 
-/* The result of a run. */
-int bl_args_result(const bizlock_run_result *result, struct bl_err *err);
+/* The same, for the result of a run. */
+int bl_args_result(const bizlock_run_result *result, bizlock_run_result *ret, struct bl_err *err);
 
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config);
 
-/* Fills a struct of the caller's, which begins with its size: copies the fields that this version
- * knows, and sets the rest to zero. grants: n structs, all of the size that the first one has. */
+/* Fills a struct of the caller's, which begins with its size: copies the fields that both sides
+ * know, and sets the rest to zero. grants: n structs, all of the size that the first one has. */
 void bl_args_give(void *ret, const void *known, size_t known_size);
 void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret);
 
