@@ -305,7 +305,8 @@ BIZLOCK_API BIZLOCK_MUST_CHECK int bizlock_new(bizlock **ret);
  *   table_prefix        "", up to 32 of [A-Za-z0-9_], put before each table name
  *   lease_ms            30000 (100 to 86400000)
  *   renew               on | off: leases are renewed until released
- *   max_hold_ms         0 (to 4294967295): the longest time that a hold may last; 0: for ever
+ *   max_hold_ms         0 (to 4294967295): the longest time that a hold may last; less than 100
+ *                       is 100; 0 and 4294967295: for ever
  *   release_on_close    on | off: bizlock_close() releases what is held
  *   connect_timeout_ms  5000 (1 to 600000), rounded up to whole seconds, because the
  *                       connectors know no finer unit

@@ -248,14 +248,9 @@ void bl_args_grants(const bizlock_grant *grants, size_t n, bizlock_grant *ret)
 struct bl_request bl_args_request(const bizlock_acquire_opts *opts, const struct bl_config *config)
 {
 	uint32_t lease_ms = opts->lease_ms ? opts->lease_ms : config->lease_ms;
-	uint32_t most_ms = opts->max_hold_ms ? opts->max_hold_ms : config->max_hold_ms;
-	uint32_t most_lease_ms;
+	uint32_t most_ms = bl_config_max_hold_ms(config, opts->max_hold_ms);
+	uint32_t most_lease_ms = most_ms ? bl_lease_for(most_ms * BL_NS_PER_MS) : lease_ms;
 
-	if (most_ms == UINT32_MAX)
-		most_ms = 0;
-	if (most_ms && most_ms < BIZLOCK_LEASE_MIN_MS)
-		most_ms = BIZLOCK_LEASE_MIN_MS;
-	most_lease_ms = most_ms ? bl_lease_for(most_ms * BL_NS_PER_MS) : lease_ms;
 	return (struct bl_request){
 	        .lease_ms = lease_ms < most_lease_ms ? lease_ms : most_lease_ms,
 	        .min_hold_ms = opts->min_hold_ms,

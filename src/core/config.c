@@ -399,6 +399,15 @@ uint32_t bl_config_answer_ms(const struct bl_config *c)
 	return bl_hosts_several(c->host) && several < c->io_timeout_ms ? several : c->io_timeout_ms;
 }
 
+uint32_t bl_config_max_hold_ms(const struct bl_config *c, uint32_t asked)
+{
+	uint32_t ms = asked ? asked : c->max_hold_ms;
+
+	if (ms == 0 || ms == UINT32_MAX)
+		return 0;
+	return ms > BIZLOCK_LEASE_MIN_MS ? ms : BIZLOCK_LEASE_MIN_MS;
+}
+
 int64_t bl_config_connect_ns(const struct bl_config *c)
 {
 	return ((int64_t)c->connect_timeout_ms + 999) / 1000 * 1000000000;

@@ -108,6 +108,10 @@ bool bl_config_known(const char *option);
  * 1 s. */
 uint32_t bl_config_answer_ms(const struct bl_config *c);
 
+/* How long a hold may last: `asked`, a call's max_hold_ms, or the option if that is 0. A limit is
+ * 100 ms at least. 0: for ever, for which a caller may also write UINT32_MAX. */
+uint32_t bl_config_max_hold_ms(const struct bl_config *c, uint32_t asked);
+
 /* connect_timeout_ms in nanoseconds, rounded up to seconds: the connectors know no finer unit. */
 int64_t bl_config_connect_ns(const struct bl_config *c);
 

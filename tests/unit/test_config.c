@@ -305,6 +305,30 @@ Test(config, numbers_are_digits_alone)
 	bl_config_free(&c);
 }
 
+/* The limits of the option and of a call are the same; "none" has two forms, because 0 in a call
+ * means the option. */
+Test(config, how_long_a_hold_may_last)
+{
+	static const struct {
+		const char *option;
+		uint32_t asked, most;
+	} cases[] = {
+	        {"0", 0, 0},          {"0", UINT32_MAX, 0},    {"0", 1, 100},
+	        {"0", 101, 101},      {"99", 0, 100},          {"100", 0, 100},
+	        {"500", 0, 500},      {"500", 400, 400},       {"500", UINT32_MAX, 0},
+	        {"4294967295", 0, 0}, {"4294967295", 70, 100}, {"4294967294", 0, UINT32_MAX - 1},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bl_config c = defaults();
+
+		expect_set(&c, "max_hold_ms", cases[i].option, BL_FROM_SET);
+		cr_expect_eq(bl_config_max_hold_ms(&c, cases[i].asked), cases[i].most, "%s, %u",
+		             cases[i].option, (unsigned)cases[i].asked);
+		bl_config_free(&c);
+	}
+}
+
 Test(config, ssl_modes)
 {
 	static const struct {

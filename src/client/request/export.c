@@ -138,7 +138,7 @@ static void settle_import(struct bizlock *b, struct bl_hold *h, const struct bl_
 	struct bl_request request = {.limit = ticket->limit,
 	                             .lease_ms = ticket->lease_ms,
 	                             .min_hold_ms = ticket->min_hold_ms,
-	                             .max_hold_ms = b->config.max_hold_ms};
+	                             .max_hold_ms = bl_config_max_hold_ms(&b->config, 0)};
 
 	bl_hold_settle(b, h, ticket->fence, sent, &request);
 	h->depth = h->stored = ticket->depth;

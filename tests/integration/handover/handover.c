@@ -270,6 +270,34 @@ Test(handover, the_importer_renews_it)
 	expect(OK, b, bizlock_release(b, KEY("k"), NULL, NULL));
 }
 
+/* It begins anew with the import, and is that of the client that imports. */
+static void ends_by_option(const char *max_hold_ms, bool ends)
+{
+	bizlock *a = client(NULL), *b = client(OPTIONS("max_hold_ms", max_hold_ms));
+	char text[BIZLOCK_EXPORT_MAX];
+
+	expect(OK, a, acquire_renewed(a, "k", .lease_ms = SHORT_MS));
+	expect(OK, a, bizlock_export(a, KEY("k"), NULL, text, sizeof(text)));
+	expect(OK, b, bizlock_import(b, text, NULL, NULL));
+	if (!ends) {
+		steadily(bizlock_verify(b, KEY("k"), NULL) == BIZLOCK_OK, 3 * SHORT_MS);
+		return;
+	}
+	eventually(bizlock_verify(b, KEY("k"), NULL) == BIZLOCK_LOST);
+	expect(LOST, b, bizlock_verify(b, KEY("k"), NULL));
+	expect_message(b, "max_hold_ms");
+}
+
+Test(handover, the_importer_says_how_long_it_lasts)
+{
+	ends_by_option("3000", true);
+}
+
+Test(handover, the_importer_may_say_for_ever)
+{
+	ends_by_option("4294967295", false);
+}
+
 static atomic_uint losses;
 
 static void count_loss(void *arg, bizlock_key key, uint64_t fence)
