@@ -81,6 +81,31 @@ test_no_file_of_ours_is_left_to_the_child() {
 	! grep -q socket "$out" || fail "a connection is left to the child"
 }
 
+# without_close_range COMMAND...: the kernel refuses close_range(), file 900 is open, and the limit is
+# lower than that.
+without_close_range() {
+	python3 -c 'if True:
+		import ctypes, os, resource, struct, sys
+		LOAD, IS, RETURN, SECCOMP, NO_NEW_PRIVILEGES = 0x20, 0x15, 0x06, 22, 38
+		code = [(LOAD, 0, 0, 0), (IS, 0, 1, 436), (RETURN, 0, 0, 0x50026), (RETURN, 0, 0, 0x7FFF0000)]
+		lines = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+		program = ctypes.create_string_buffer(struct.pack("HP", len(code), ctypes.addressof(lines)))
+		libc = ctypes.CDLL(None)
+		if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(SECCOMP, 2, program):
+			sys.exit("no filter")
+		os.dup2(0, 900)
+		resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000))
+		os.execvp(sys.argv[1], sys.argv[1:])' "$@" </dev/null
+}
+
+test_files_are_closed_one_by_one_where_the_kernel_cannot_close_many() {
+	expect 0 without_close_range "$program" exec job a -- \
+		sh -c 'ls -l "/proc/$PPID/fd" >"$1"; ls -l /proc/self/fd' - "$work/guard"
+	expect_out ' 900 -> '
+	! grep socket "$out" || fail "a connection is left to the child"
+	! grep -E 'socket| 900 -> ' "$work/guard" || fail "they are left to the guard"
+}
+
 test_closed_files_stay_closed() {
 	expect 0 locked job a -- sh -c '! [ -e /proc/self/fd/0 ]' <&-
 }

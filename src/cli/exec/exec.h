@@ -69,6 +69,10 @@ int cli_guard_tell(const siginfo_t *info);
 
 enum cli_report_what cli_guard_read(const struct cli_guard *g, struct cli_report *ret);
 
+/* Calls fn for each entry of this folder of /proc whose name is a number; fn may end what the entry
+ * stands for. Takes no memory and no lock. */
+void cli_read_numbers(int folder, void (*fn)(void *arg, int number), void *arg);
+
 /* Sends SIGKILL once to all descendants of the process `root`, except the group `spared`. true:
  * there was something to kill. */
 bool cli_tree_kill(pid_t root, pid_t spared);

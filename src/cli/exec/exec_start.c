@@ -76,14 +76,40 @@ void cli_inherited_note(struct cli_inherited *ret)
 #define SYS_close_range 436 /* of headers before Linux 5.9; the number is the same everywhere */
 #endif
 
+struct range {
+	unsigned first, last;
+	int folder; /* /proc/self/fd */
+};
+
+static void close_one(void *arg, int fd)
+{
+	const struct range *r = arg;
+
+	if (fd != r->folder && (unsigned)fd >= r->first && (unsigned)fd <= r->last)
+		close(fd);
+}
+
+/* Of a kernel before Linux 5.9, or where a filter refuses close_range(). The numbers up to the
+ * limit are the last resort: there may be a billion of them, and files above a limit that was
+ * lowered. */
+static void close_one_by_one(unsigned first, unsigned last)
+{
+	struct range r = {first, last, open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	long limit = sysconf(_SC_OPEN_MAX);
+
+	if (r.folder >= 0) {
+		cli_read_numbers(r.folder, close_one, &r);
+		close(r.folder);
+		return;
+	}
+	for (unsigned fd = first; fd <= last && (long)fd < limit; fd++)
+		close((int)fd);
+}
+
 void cli_close_files(unsigned first, unsigned last)
 {
-	unsigned limit = (unsigned)sysconf(_SC_OPEN_MAX);
-
-	if (syscall(SYS_close_range, first, last, 0) == 0)
-		return;
-	for (unsigned fd = first; fd <= last && fd < limit; fd++)
-		close((int)fd);
+	if (syscall(SYS_close_range, first, last, 0) != 0)
+		close_one_by_one(first, last);
 }
 
 /* If there are more files than noted, O_CLOEXEC closes nearly all. */

@@ -2,14 +2,12 @@
  * groups they have made, they are descendants of the guard or of the wrapper, because both adopt
  * orphans (PR_SET_CHILD_SUBREAPER). The guard calls this, so nothing here takes memory or a lock.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/exec/exec.h"
@@ -72,21 +70,25 @@ static bool signal_one(const struct tree *t, pid_t pid, int number)
 	return kill(pid, number) == 0 || (!number && errno == EPERM);
 }
 
+struct sweep {
+	const struct tree *tree;
+	int number; /* the signal */
+	bool any;
+};
+
+static void sweep_one(void *arg, int pid)
+{
+	struct sweep *s = arg;
+
+	s->any |= signal_one(s->tree, pid, s->number);
+}
+
 static bool signal_all(const struct tree *t, int number)
 {
-	_Alignas(struct dirent) char entries[4096];
-	bool any = false;
-	ssize_t got;
+	struct sweep s = {t, number, false};
 
-	lseek(t->proc, 0, SEEK_SET);
-	while ((got = syscall(SYS_getdents64, t->proc, entries, sizeof(entries))) > 0)
-		for (ssize_t at = 0; at < got;) {
-			const struct dirent *entry = (const struct dirent *)(entries + at);
-
-			at += entry->d_reclen;
-			any |= signal_one(t, (pid_t)strtol(entry->d_name, NULL, 10), number);
-		}
-	return any;
+	cli_read_numbers(t->proc, sweep_one, &s);
+	return s.any;
 }
 
 /* Used if there is no /proc. The guard is in the command's group. */
