@@ -4,6 +4,11 @@ source "$(dirname "$0")/common.sh"
 
 PASSWORD=open-sesame
 connector=$(ldd "$program" | grep -oE 'lib(mariadb|mysqlclient)' | head -n 1)
+# Connector/C before 3.3 cannot be told which plugins a server may ask for.
+limits_plugins() {
+	[[ $connector == libmysqlclient ]] ||
+		grep -q restricted-auth "$(ldd "$program" | sed -nE 's/.*libmariadb.* => ([^ ]+).*/\1/p')"
+}
 rogue=$work/rogue
 
 # What it needs: a certificate by an authority of its own, which has revoked none, and later this
@@ -126,6 +131,8 @@ test_with_tls_off_it_gets_no_password() {
 	done
 }
 
+AN_ANSWER="^answer b.[^']" # an old connector that finds no plugin sends an empty one
+
 # What nobody asked for, TLS or not.
 test_with_tls_it_gets_no_plugin_that_was_not_added() {
 	local plugin mode
@@ -135,7 +142,11 @@ test_with_tls_it_gets_no_plugin_that_was_not_added() {
 			ask --ssl-mode="$mode"
 			heard '^tls TLSv1' || fail "no TLS: $(cat "$rogue/heard")"
 			gets_no_password
-			! heard '^answer' || fail "it heard: $(cat "$rogue/heard")"
+			if [[ $plugin == mysql_old_password ]] && ! limits_plugins; then
+				heard "$AN_ANSWER" || fail 'no old hash: say so no more in bizlock_set(3) and docs/operations.md'
+			else
+				! heard "$AN_ANSWER" || fail "it heard: $(cat "$rogue/heard")"
+			fi
 		done
 	done
 }
@@ -185,6 +196,7 @@ test_an_added_plugin_is_used_with_tls_alone() {
 # connection may be needed with "preferred".
 test_the_plugin_of_mysql_is_used_with_tls() {
 	local mode
+	limits_plugins || export BIZLOCK_AUTH_PLUGINS=caching_sha2_password
 	start_rogue caching_sha2_password --greet --tls
 	for mode in preferred required; do
 		ask --ssl-mode="$mode"

@@ -75,8 +75,9 @@ static void restrict_plugins(MYSQL *mysql, const struct bl_config *c, const char
 #else
 
 /* Earlier ones load what the server asks for, if it is installed. So they find nothing to load, and
- * have mysql_native_password, which is built in, unless the user has named plugins. The folder is
- * in the connector's message. */
+ * have what is built in, unless the user has named plugins: mysql_native_password, and
+ * mysql_old_password, whose hash a server that asks for it can turn into the password. Nothing
+ * keeps them from that: MYSQL_SECURE_AUTH does not. The folder is in the connector's message. */
 static void restrict_plugins(MYSQL *mysql, const struct bl_config *c, const char *host, bool insist)
 {
 	(void)host;
