@@ -29,7 +29,7 @@ bool bl_process_is(uint64_t stamp);
 
 /* The stack of a thread of the library. The default is the program's: 128 KiB with musl, and what
  * "ulimit -s" says with glibc. The library uses up to 84 KiB of it (tests/support/stacks.h measures
- * that in every test); the rest is for callbacks of users. */
+ * that in the tests); the rest is for callbacks of users. */
 #define BL_THREAD_STACK (1024 * 1024)
 
 /* Starts a thread that takes no signals: signals belong to the program. false: not started. */

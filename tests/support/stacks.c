@@ -37,7 +37,7 @@ struct start {
 int __real_pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(void *arg),
                           void *arg);
 
-/* The lowest byte of the calling thread's stack. The guard may be part of what is reported. */
+/* The lowest byte of the calling thread's stack. */
 static unsigned char *stack_of_self(size_t *ret_size)
 {
 	pthread_attr_t attr;

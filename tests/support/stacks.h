@@ -1,5 +1,6 @@
-/* Measures how much of its stack each thread of the library uses, in every test: the stack is
- * filled with a pattern when the thread begins, and looked at when it ends. A thread that has used
+/* Measures how much of its stack each thread of the library uses, in every program that is linked
+ * with the tests' support and built without sanitizers: the stack is filled with a pattern when the
+ * thread begins, and looked at when it ends. A thread that has used
  * more than 128 KiB ends the test: the rest is for callbacks of users, whose frames are not known.
  * The linker lets each call of pthread_create() come here. BIZLOCK_TEST_STACKS names a file that
  * gets a line for each thread: the bytes that it has used. */

@@ -107,18 +107,22 @@ const char *cli_run_since(const bizlock_run *run, int64_t then_us, char buf[CLI_
 	return cli_show_duration(us > 0 ? us / 1000 : 0, buf);
 }
 
-/* By the number. The name that a C library has is glibc's alone, since 2.32. */
+/* By the number. Only glibc, since 2.32, has such a table. */
 static const char *const signal_names[] = {
-        [SIGHUP] = "SIGHUP",   [SIGINT] = "SIGINT",       [SIGQUIT] = "SIGQUIT",
-        [SIGILL] = "SIGILL",   [SIGTRAP] = "SIGTRAP",     [SIGABRT] = "SIGABRT",
-        [SIGBUS] = "SIGBUS",   [SIGFPE] = "SIGFPE",       [SIGKILL] = "SIGKILL",
-        [SIGUSR1] = "SIGUSR1", [SIGSEGV] = "SIGSEGV",     [SIGUSR2] = "SIGUSR2",
-        [SIGPIPE] = "SIGPIPE", [SIGALRM] = "SIGALRM",     [SIGTERM] = "SIGTERM",
-        [SIGCHLD] = "SIGCHLD", [SIGCONT] = "SIGCONT",     [SIGSTOP] = "SIGSTOP",
-        [SIGTSTP] = "SIGTSTP", [SIGTTIN] = "SIGTTIN",     [SIGTTOU] = "SIGTTOU",
-        [SIGURG] = "SIGURG",   [SIGXCPU] = "SIGXCPU",     [SIGXFSZ] = "SIGXFSZ",
-        [SIGPROF] = "SIGPROF", [SIGVTALRM] = "SIGVTALRM", [SIGWINCH] = "SIGWINCH",
-        [SIGPOLL] = "SIGPOLL", [SIGPWR] = "SIGPWR",       [SIGSYS] = "SIGSYS"};
+        [SIGHUP] = "SIGHUP",       [SIGINT] = "SIGINT",       [SIGQUIT] = "SIGQUIT",
+        [SIGILL] = "SIGILL",       [SIGTRAP] = "SIGTRAP",     [SIGABRT] = "SIGABRT",
+        [SIGBUS] = "SIGBUS",       [SIGFPE] = "SIGFPE",       [SIGKILL] = "SIGKILL",
+        [SIGUSR1] = "SIGUSR1",     [SIGSEGV] = "SIGSEGV",     [SIGUSR2] = "SIGUSR2",
+        [SIGPIPE] = "SIGPIPE",     [SIGALRM] = "SIGALRM",     [SIGTERM] = "SIGTERM",
+        [SIGCHLD] = "SIGCHLD",     [SIGCONT] = "SIGCONT",     [SIGSTOP] = "SIGSTOP",
+        [SIGTSTP] = "SIGTSTP",     [SIGTTIN] = "SIGTTIN",     [SIGTTOU] = "SIGTTOU",
+        [SIGURG] = "SIGURG",       [SIGXCPU] = "SIGXCPU",     [SIGXFSZ] = "SIGXFSZ",
+        [SIGPROF] = "SIGPROF",     [SIGVTALRM] = "SIGVTALRM", [SIGWINCH] = "SIGWINCH",
+        [SIGPOLL] = "SIGPOLL",     [SIGPWR] = "SIGPWR",       [SIGSYS] = "SIGSYS",
+#ifdef SIGSTKFLT /* MIPS and SPARC have none */
+        [SIGSTKFLT] = "SIGSTKFLT",
+#endif
+};
 
 const char *cli_run_signal(const bizlock_run *run, char buf[CLI_SIGNAL_SIZE])
 {
