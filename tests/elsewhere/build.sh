@@ -71,13 +71,6 @@ if [[ -x $folder/build/bizlock ]]; then
 	[[ $said == "$("$prefix/bin/bizlock" --version)" ]] || die "the command says $said"
 fi
 
-# glibc has times of 32 bits in functions without "64" in their names.
-if readelf -h "$folder/build/libbizlock.so" | grep -q ELF32; then
-	short=$(nm -D --undefined-only "$folder/build/libbizlock.so" | sed -E 's/.* U //; s/@.*//' |
-		grep -xE 'clock_gettime|fstat|pthread_cond_timedwait|time|localtime_r|open' || true)
-	[[ -z $short ]] || die "calls with times or files of 32 bits: $short"
-fi
-
 libraries=$(grep -oE -- '-(pthread|latomic)\b' "$folder/build/bizlock.pc")
 "${compiler[@]}" -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -Wall -Wextra -Werror \
 	-O1 -static -isystem "$folder/include" -I"$here" -I"$root/src" -I"$root/include" \

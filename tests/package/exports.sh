@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The shared library exports what src/pkg/bizlock.map lists, in those versions,
-# and the list is what the headers declare.
+# and the list is what the headers declare. On 32 bits it calls glibc with times and files of 64 bits.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 map=src/pkg/bizlock.map
@@ -58,4 +58,11 @@ soname=$(readelf -d "$libdir/libbizlock.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/
 [[ $soname == libbizlock.so.0 ]] || die "the SONAME is $soname: old programs would not find it"
 readelf -d "$libdir/libbizlock.so" | grep -q 'FLAGS_1.*NODELETE' ||
 	die "dlclose() unloads it, and a thread that has used it crashes when it ends"
+# There, glibc's functions without "64" in their names have times that end in 2038, and files at 2 GiB.
+if [[ $(readelf -h "$libdir/libbizlock.so") == *ELF32* ]]; then
+	short=$(nm -D --undefined-only "$libdir/libbizlock.so" | sed -E 's/.* U //; s/@.*//' | grep -xE \
+		'clock_(gettime|nanosleep)|nanosleep|[fl]?stat|pthread_cond_(timed|clock)wait|ppoll|time|(local|gm)time_r|open|lseek' |
+		paste -sd ' ' || true)
+	[[ -z $short ]] || die "it calls with times or files of 32 bits: $short"
+fi
 echo "$(wc -l <declared) functions"
