@@ -7,7 +7,7 @@ find_package(PkgConfig QUIET)
 # a compiler and a linker to the INTERFACE library TARGET. Sets
 #   bizlock_connector_found      empty: it is not there
 #   bizlock_connector_module     of pkg-config, or empty: it was found without it
-#   bizlock_connector_version    as pkg-config says
+#   bizlock_connector_version    as MariaDB's header says, or else pkg-config; may be empty
 #   bizlock_connector_folders    of headers
 #   bizlock_connector_files      libraries
 function(bizlock_find_connector target kind)
@@ -33,6 +33,21 @@ function(bizlock_find_connector target kind)
 		set(folders ${${found}_folder})
 		set(files ${${found}_file})
 	endif()
+	set(version "${${found}_VERSION}")
+	set(number "")
+	foreach(folder IN LISTS folders)
+		if(EXISTS "${folder}/mariadb_version.h")
+			file(STRINGS "${folder}/mariadb_version.h" line
+				REGEX "define MARIADB_PACKAGE_VERSION_ID ")
+			string(REGEX MATCH "[0-9]+" number "${line}")
+		endif()
+	endforeach()
+	if(number)
+		math(EXPR major "${number} / 10000")
+		math(EXPR minor "${number} / 100 % 100")
+		math(EXPR patch "${number} % 100")
+		set(version ${major}.${minor}.${patch})
+	endif()
 	set(bizlock_connector_found "" PARENT_SCOPE)
 	if((NOT ${found}_FOUND) AND (NOT ${found}_folder OR NOT ${found}_file))
 		return()
@@ -42,7 +57,7 @@ function(bizlock_find_connector target kind)
 	target_link_libraries(${target} INTERFACE "$<BUILD_INTERFACE:${files}>")
 	set(bizlock_connector_found 1 PARENT_SCOPE)
 	set(bizlock_connector_module "${module}" PARENT_SCOPE)
-	set(bizlock_connector_version "${${found}_VERSION}" PARENT_SCOPE)
+	set(bizlock_connector_version "${version}" PARENT_SCOPE)
 	set(bizlock_connector_folders "${folders}" PARENT_SCOPE)
 	set(bizlock_connector_files "${files}" PARENT_SCOPE)
 endfunction()

@@ -15,7 +15,8 @@ install(TARGETS bizlock_connector EXPORT bizlock)
 install(DIRECTORY include/ TYPE INCLUDE COMPONENT dev FILES_MATCHING
 	PATTERN "*.h" PATTERN "*.hpp")
 install(FILES ${sql_files} ${sql_routines} DESTINATION "${CMAKE_INSTALL_DATADIR}/bizlock/sql" COMPONENT dev)
-install(FILES LICENSE TYPE DOC COMPONENT dev)
+# Not TYPE DOC: that is the folder of the project which bizlock may be a part of.
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/bizlock" COMPONENT dev)
 
 # A connector that pkg-config does not know is written out.
 set(connector_cflags "")
