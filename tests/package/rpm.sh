@@ -15,6 +15,8 @@ pkg-config --exists libmariadb || {
 	exit 77
 }
 spec=$root/src/pkg/rpm/bizlock.spec
+# Where rpm keeps databases and settings of its own.
+export HOME=$work
 rpm=(rpm --define "_topdir $folder/rpm" --define "_sourcedir $work")
 
 step "pack"
@@ -23,7 +25,10 @@ rm -rf "$folder/rpm"
 tar -C "$root" --exclude=.git --exclude='./build*' --transform "s,^\.,bizlock-$version," \
 	-czf "$work/bizlock-$version.tar.gz" .
 logged rpmbuild -bb --nodeps "${rpm[@]:1}" "$spec"
-packages=("$folder"/rpm/RPMS/*/*.rpm)
+packages=()
+for package in "$folder"/rpm/RPMS/*/*.rpm; do # some systems make those with debug information, too
+	[[ $package == *-debug* ]] || packages+=("$package")
+done
 ((${#packages[@]} == 3)) || die "packed ${packages[*]##*/}"
 
 # about PACKAGE QUESTION: what rpm says of bizlock, bizlock-libs or bizlock-devel.
@@ -33,7 +38,7 @@ about() {
 
 step "contents"
 (cd "$prefix" && find . ! -type d | sed -E 's,^\./,,; s,^lib/[^/]*-[^/]*/,lib/,; /^share\/doc/d') |
-	sed -E 's,^lib/([^s]),lib/\1,' | sort >"$work/installed"
+	sort >"$work/installed"
 for package in bizlock bizlock-libs bizlock-devel; do
 	about $package --list
 done | sed -nE '/\.build-id/d; /\/share\/(doc|licenses)(\/|$)/d; s,^/usr/,,; s,^lib64/,lib/,
@@ -44,19 +49,23 @@ diff -u "$work/installed" "$work/packed" || die "the packages hold (+) what is n
 [[ $(about bizlock --requires) == *"bizlock-libs"*"$version"* ]] || die "bizlock needs no bizlock-libs"
 [[ $(about bizlock-devel --requires) == *"bizlock-libs"*"$version"* ]] || die "bizlock-devel neither"
 
+scripts=$(about bizlock --scripts)
+[[ $scripts == *postinstall*daemon-reload*preuninstall*disable*bizlock-reaper.timer*postuninstall*daemon-reload* ]] ||
+	die "the scripts leave systemd behind: $scripts"
+
 step "install"
 [[ $(id -u) == 0 ]] || {
 	echo "[SKIP] package: only root can install by rpm"
 	exit 0
 }
 target=$work/target
-mkdir "$target"
-logged "${rpm[@]}" --root "$target" --install --nodeps "${packages[@]}"
+mkdir "$target" # without a shell, so without the scripts
+logged "${rpm[@]}" --root "$target" --install --nodeps --noscripts "${packages[@]}"
 library=$(dirname "$(find "$target" -name 'libbizlock.so.*' | head -n 1)")
 [[ $(LD_LIBRARY_PATH=$library "$target/usr/bin/bizlock" --version) == "bizlock $version, library $version" ]] ||
 	die "the command does not run"
 logged "$CC" "$here/version.c" -o "$work/version" -I"$target/usr/include" -L"$library" -lbizlock
 [[ $(LD_LIBRARY_PATH=$library "$work/version") == "$version" ]] || die "a program does not run"
-logged "${rpm[@]}" --root "$target" --erase --nodeps bizlock bizlock-libs bizlock-devel
-left=$(find "$target/usr" -name '*bizlock*' 2>/dev/null)
+logged "${rpm[@]}" --root "$target" --erase --nodeps --noscripts bizlock bizlock-libs bizlock-devel
+left=$(find "$target" -path "$target$HOME" -prune -o -name '*bizlock*' -print) # rpm's own is in HOME
 [[ -z $left ]] || die "erased, but still there: $left"
