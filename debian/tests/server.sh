@@ -1,5 +1,4 @@
-# Sourced by the tests beside it: a private server, of the packages' own test tools, and bizlock's
-# tables in it, made by the installed command.
+# Sourced by the tests beside it: a private server, with an empty database.
 
 export TMPDIR=$AUTOPKGTEST_TMP
 server=$AUTOPKGTEST_TMP/server
