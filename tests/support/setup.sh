@@ -40,6 +40,7 @@ has() {
 			clang -fsanitize=fuzzer,address -x c - -o /dev/null
 		;;
 	dh) command -v dh && dpkg-query -W build-essential ;;
+	rpmbuild) command -v rpmbuild && command -v eu-strip ;;
 	*) command -v "$1" ;;
 	esac >/dev/null 2>&1
 }
@@ -76,7 +77,7 @@ package() {
 	libuv) echo "libuv1-dev: an event loop" ;;
 	tmux) echo "tmux: a terminal for tests of the command line" ;;
 	dh) echo "build-essential debhelper: Debian packages" ;;
-	rpmbuild) echo "rpm: RPM packages" ;;
+	rpmbuild) echo "rpm elfutils: RPM packages" ;;
 	dpkg-shlibdeps) echo "dpkg-dev: Debian packages" ;;
 	lintian) echo "lintian: Debian packages" ;;
 	mmdebstrap) echo "mmdebstrap: a clean machine for Debian packages" ;;
