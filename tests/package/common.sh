@@ -35,6 +35,33 @@ answers() {
 	[[ $(LD_LIBRARY_PATH=$libdir "$1") == "$version" ]] || die "$1 does not say $version"
 }
 
+sql() {
+	MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-} "$(sql_client)" --no-defaults "${at[@]}" "$@"
+}
+
+# begin_database NAME: an empty one, at the server of BIZLOCK_TEST_*; it ends with the test. Sets
+# BIZLOCK_* for programs that are linked with bizlock, `database`, and `ask`, a command that takes a
+# statement.
+begin_database() {
+	source "$root/tests/support/dialects.sh"
+	if [[ -n ${BIZLOCK_TEST_SOCKET:-} ]]; then
+		at=(--socket="$BIZLOCK_TEST_SOCKET" "$(without_tls)")
+		export BIZLOCK_HOST=localhost BIZLOCK_SOCKET=$BIZLOCK_TEST_SOCKET
+	else
+		: "${BIZLOCK_TEST_HOST:?no server: set it, or BIZLOCK_TEST_SOCKET, or use tests/run.sh}"
+		at=(--protocol=tcp --host="$BIZLOCK_TEST_HOST" --port="${BIZLOCK_TEST_PORT:-3306}")
+		export BIZLOCK_HOST=$BIZLOCK_TEST_HOST BIZLOCK_PORT=${BIZLOCK_TEST_PORT:-3306}
+	fi
+	[[ -z ${BIZLOCK_TEST_USER:-} ]] || at+=(--user="$BIZLOCK_TEST_USER")
+	export BIZLOCK_USER=${BIZLOCK_TEST_USER:-} BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSWORD:-}
+	database=$1
+	export BIZLOCK_DATABASE=$database
+	sql -e "CREATE DATABASE $database"
+	trap 'rm -rf "$work"; sql -e "DROP DATABASE $database"' EXIT
+	ask=(env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" -N
+		"$database" -e)
+}
+
 # Makes the project of stranger.cmake in the temporary folder, and goes there.
 prepare_stranger() {
 	echo "int main(void) { return 0; }" >"$work/own.c"

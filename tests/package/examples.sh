@@ -4,34 +4,14 @@
 # own.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
-source "$root/tests/support/dialects.sh"
-database=bizlock_examples_$$
-
-sql() {
-	MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-} "$(sql_client)" --no-defaults "${at[@]}" "$@"
-}
 
 # said NAME: its line, with numbers as N.
 said() {
 	LD_LIBRARY_PATH=$libdir "$work/$1" | sed -E 's/ [0-9]+( ms|$)/ N\1/g'
 }
 
-if [[ -n ${BIZLOCK_TEST_SOCKET:-} ]]; then
-	at=(--socket="$BIZLOCK_TEST_SOCKET" "$(without_tls)")
-	export BIZLOCK_HOST=localhost BIZLOCK_SOCKET=$BIZLOCK_TEST_SOCKET
-else
-	: "${BIZLOCK_TEST_HOST:?no server: set it, or BIZLOCK_TEST_SOCKET, or use tests/run.sh}"
-	at=(--protocol=tcp --host="$BIZLOCK_TEST_HOST" --port="${BIZLOCK_TEST_PORT:-3306}")
-	export BIZLOCK_HOST=$BIZLOCK_TEST_HOST BIZLOCK_PORT=${BIZLOCK_TEST_PORT:-3306}
-fi
-[[ -z ${BIZLOCK_TEST_USER:-} ]] || at+=(--user="$BIZLOCK_TEST_USER")
-export BIZLOCK_USER=${BIZLOCK_TEST_USER:-} BIZLOCK_PASSWORD=${BIZLOCK_TEST_PASSWORD:-}
-export BIZLOCK_DATABASE=$database
-sql -e "CREATE DATABASE $database"
-trap 'rm -rf "$work"; sql -e "DROP DATABASE $database"' EXIT
+begin_database bizlock_examples_$$
 cat "$prefix"/share/bizlock/sql/0*.sql "$root/examples/tables.sql" | sql "$database"
-# A command that takes a statement.
-ask=(env "MYSQL_PWD=${BIZLOCK_TEST_PASSWORD:-}" "$(sql_client)" --no-defaults "${at[@]}" -N "$database" -e)
 
 cd "$work"
 flags=("${strict[@]}" $(pkg-config --cflags bizlock))
