@@ -142,11 +142,28 @@ without_services() {
 
 # need THING...: installs those that are missing.
 need() {
-	local thing line missing=() packages=() words
+	local missing=() installs code=0
+	find_missing "$@"
+	((${#missing[@]})) || return 0
+	# Two suites may run beside each other, and apt-get of the second one would fail.
+	exec {installs}<"$root"
+	! has flock || flock "$installs"
+	find_missing "$@"
+	((${#missing[@]} == 0)) || install_missing || code=1
+	exec {installs}<&-
+	return "$code"
+}
+
+find_missing() {
+	local thing
+	missing=()
 	for thing; do
 		has "$thing" || missing+=("$thing")
 	done
-	((${#missing[@]})) || return 0
+}
+
+install_missing() {
+	local thing line packages=() words
 	! has apt-get || as_root apt-get update -q
 	echo "Missing:"
 	for thing in "${missing[@]}"; do
