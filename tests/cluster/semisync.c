@@ -77,6 +77,13 @@ static void forget_name(const struct own_server *s)
 	unlink(path);
 }
 
+static void reset_logs(MYSQL *db, const struct words *words)
+{
+	bool older = server_is_mysql(db) && mysql_get_server_version(db) < 80200;
+
+	db_run(db, "%s", older ? "RESET MASTER" : words->reset);
+}
+
 /* Semi-synchronous from when the replica is there: before, each commit would wait for one. */
 static void begin_pair(const struct words *words)
 {
@@ -96,8 +103,8 @@ static void begin_pair(const struct words *words)
 	own_server_start(&servers[1], args);
 	world.admin = db_open(&servers[0].at, world.schema);
 	replica = db_open(&servers[1].at, world.schema);
-	db_run(world.admin, "%s", words->reset);
-	db_run(replica, "%s", words->reset);
+	reset_logs(world.admin, words);
+	reset_logs(replica, words);
 	db_run(world.admin, "%s", words->enable);
 	db_run(replica, words->follow, servers[0].at.host, servers[0].at.port, servers[0].at.user,
 	       servers[0].at.password);

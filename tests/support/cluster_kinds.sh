@@ -102,7 +102,7 @@ group_found() {
 	sql "$1" "CREATE USER recovery@'%' IDENTIFIED BY 'bizlock-test';
 		GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM
 			ON *.* TO recovery@'%';
-		RESET BINARY LOGS AND GTIDS; ${2:-}
+		$(reset_logs_mysqld); ${2:-}
 		CHANGE REPLICATION SOURCE TO SOURCE_USER='recovery', SOURCE_PASSWORD='bizlock-test'
 			FOR CHANNEL 'group_replication_recovery';
 		START GROUP_REPLICATION; SET GLOBAL group_replication_bootstrap_group=OFF" "$PATIENCE_S"

@@ -76,8 +76,19 @@ options_mariadbd() {
 }
 
 options_mysqld() {
-	echo --innodb-redo-log-capacity=64M --mysqlx=0 --secure-file-priv=NULL \
+	echo --loose-innodb-redo-log-capacity=64M --loose-mysqlx=0 --secure-file-priv=NULL \
 		--basedir="$(dirname "$(dirname "$(command -v mysqld)")")"
+}
+
+# The statement that takes away the binary log: MySQL has another name for it since 8.2.
+reset_logs_mysqld() {
+	local major minor
+	read -r major minor < <(mysqld --version | sed -nE 's/.* ([0-9]+)\.([0-9]+)\.[0-9]+.*/\1 \2/p')
+	if ((major * 100 + minor >= 802)); then
+		echo "RESET BINARY LOGS AND GTIDS"
+	else
+		echo "RESET MASTER"
+	fi
 }
 
 # ---- option_NAME OPTION: an option of MariaDB in the server's own words --------------------
