@@ -185,6 +185,12 @@ static int see_waiter(void *arg, const bizlock_waiter *waiter)
 	die("connection %llu waits", (unsigned long long)waiter->connection);
 }
 
+static int see_run(void *arg, const bizlock_run *run)
+{
+	(void)arg;
+	die("a run of %s", run->biz_type);
+}
+
 static void look_after(struct round *r)
 {
 	bizlock_key key = KEY("thread");
@@ -193,8 +199,39 @@ static void look_after(struct round *r)
 	done(r, "grants", bizlock_grants(r->b, "app", text, sizeof(text), NULL));
 	done(r, "each_migration", bizlock_each_migration(r->b, see_migration, NULL));
 	done(r, "doctor", bizlock_doctor(r->b, see_finding, NULL));
-	if (r->open)
-		done(r, "waiters", bizlock_waiters(r->b, &key, 1, see_waiter, NULL));
+	done(r, "grants_routines", bizlock_grants_routines(r->b, "app", text, sizeof(text), NULL));
+	if (!r->open)
+		return;
+	done(r, "waiters", bizlock_waiters(r->b, &key, 1, see_waiter, NULL));
+	done(r, "each_run", bizlock_each_run(r->b, NULL, NULL, see_run, NULL));
+}
+
+/* A hold that is renewed, verified, turned into a shared one, and given to another owner. What was
+ * refused for want of memory is as it was before. */
+static void pass_on(struct round *r)
+{
+	bizlock_acquire_opts opts = BIZLOCK_ACQUIRE_OPTS_INIT;
+	bizlock_grant grant = BIZLOCK_GRANT_INIT;
+	bizlock_key key = KEY("passed on");
+	const char *owner = "task-6";
+	struct answer a = {.told = false};
+	char text[BIZLOCK_EXPORT_MAX];
+
+	opts.owner = owner;
+	if (!done(r, "acquire", bizlock_acquire(r->b, key, &opts, &grant)))
+		return;
+	done(r, "renew", bizlock_renew(r->b, key, owner, 0));
+	done(r, "renew_start",
+	     answer_of(r, &a, bizlock_renew_start(r->b, key, owner, 0, note_answer, &a, NULL)));
+	done(r, "verify", bizlock_verify(r->b, key, owner));
+	done(r, "verify_fence", bizlock_verify_fence(r->b, key, grant.fence));
+	if (done(r, "export", bizlock_export(r->b, key, owner, text, sizeof(text)))) {
+		owner = "task-7";
+		while (!done(r, "import", bizlock_import(r->b, text, owner, NULL)))
+			;
+	}
+	done(r, "downgrade", bizlock_downgrade(r->b, key, owner));
+	done(r, "release", bizlock_release(r->b, key, owner, NULL));
 }
 
 static void reap(struct round *r)
@@ -213,8 +250,10 @@ static void try_all(struct round *r)
 		release(r, who);
 		release(r, who);
 	}
-	if (r->open)
-		reap(r);
+	if (!r->open)
+		return;
+	pass_on(r);
+	reap(r);
 }
 
 /* False: everything went well, because the call has no Nth allocation. */
