@@ -125,7 +125,7 @@ Test(sharing, bad_arguments)
 	bizlock *b = client(NULL);
 	bizlock_key keys[] = {KEY("k"), KEY("l")};
 
-	expect(INVALID, b, try_as(b, "a", 16, 0, NULL));
+	expect(INVALID, b, try_as(b, "a", 32, 0, NULL));
 	expect(INVALID, b, try_as(b, "a", 0, 3, NULL));
 	expect_message(b, "limit");
 	expect(INVALID, b, try_as(b, "a", S, BIZLOCK_LIMIT_MAX + 1, NULL));
