@@ -83,11 +83,11 @@ test_progress_is_shown_on_a_terminal() {
 }
 
 test_its_end_takes_the_bar_away() {
-	stale_rows 3000 100
+	stale_rows 1000 100
 	sql 'ANALYZE TABLE biz_lock' >/dev/null
-	terminal "$program reap --batch 50 --pause 20ms; echo code \$?; read x"
+	terminal "$program reap --batch 50 --pause 60ms; echo code \$?; read x"
 	await_screen '^code 0$'
-	screen_shows '^purged 3000 of ' || fail "no result"
+	screen_shows '^purged 1000 of ' || fail "no result"
 	! screen_shows '%' || fail "the bar is still there"
 }
 

@@ -31,5 +31,6 @@ section() {
 	awk -v wanted="$2" '/^\.Sh / { inside = substr($0, 5) == wanted; next } inside' "$1"
 }
 
-functions=$(sed -nE 's/^\t(bizlock_[a-z0-9_]+);$/\1/p' "$root/src/pkg/bizlock.map")
+# Symbols of bizlock_tx.h have the client library at their ends.
+functions=$(sed -nE 's/^\t(bizlock_[a-z0-9_]+);$/\1/p' "$root/src/pkg/bizlock.map" | sed -E 's/_(mariadb|mysql)$//' | sort -u)
 some "$functions" "function in src/pkg/bizlock.map"
