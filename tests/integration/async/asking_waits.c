@@ -28,8 +28,9 @@ Test(asking_waits, a_release_of_another_client_wakes_it)
 	cr_assert_eq(a.grant.flags, 0);
 }
 
-/* As when the connections of the holder have all the doorbells that they may have. Three packets:
- * the release, the question whom to wake, and KILL QUERY. */
+/* As when the connections of the holder have all the doorbells that they may have. Three packets at
+ * the most: the release, the question whom to wake, and KILL QUERY if the watcher sleeps just then.
+ */
 Test(asking_waits, so_does_one_that_has_no_doorbell)
 {
 	struct proxy *p = proxy_start(&world.at, "127.0.0.1");
@@ -43,7 +44,7 @@ Test(asking_waits, so_does_one_that_has_no_doorbell)
 	dispatch_until(b, watchers(&world) == 1);
 	before = proxy_packets(p);
 	expect(OK, other, bizlock_release(other, KEY("k"), "holder", NULL));
-	cr_assert_eq(proxy_packets(p) - before, 3);
+	cr_assert_leq(proxy_packets(p) - before, 3);
 	ask_ends(OK, &a);
 }
 

@@ -302,7 +302,7 @@ Test(reap_use, makes_no_deadlocks)
 	deadlocks_are_counted();
 	stale_leases(world.admin, "old", .rows = PURGED, .ago_ms = OLD_MS);
 	keyset_make(&held, 100, "old");
-	expect(OK, renewing, keyset_acquire(renewing, &held, .lease_ms = 4000));
+	expect(OK, renewing, keyset_acquire(renewing, &held, .lease_ms = 12000));
 	before = db_deadlocks(world.admin);
 	purge_among(b, crowd, &at, &stop);
 	for (int i = 0; i < CROWD; i++) {
