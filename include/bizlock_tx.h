@@ -49,7 +49,8 @@
 
 /* A MYSQL of one client library is not one of the other, and no compiler notices when a program for
  * the one is linked with a bizlock that was built with the other: it would write where it must not.
- * So the symbols of these functions name the library, and such a program does not link. */
+ * So the symbols of these functions name the library, and such a program does not link. Neither
+ * does one of a compiler that cannot give a function another symbol than its name. */
 #if !defined(__GNUC__)
 #define BIZLOCK_SYMBOL_(name, library)
 #else

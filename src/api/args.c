@@ -18,8 +18,7 @@
 /* A struct of the caller's that begins with its size. */
 struct kind {
 	const char *name;
-	size_t first; /* its size in 1.0, up to the last member that it had there: none is smaller
-	               */
+	size_t first; /* its size in 1.0, up to its last member there: none is smaller */
 	size_t known; /* its size here */
 };
 
@@ -65,8 +64,7 @@ static int take_struct(const struct kind *kind, const void *given, void *ret, st
 	return rc;
 }
 
-/* It is there for a later version, which may give it a meaning: 0 must then mean what it does now.
- */
+/* A later version may give the member a meaning, and 0 must then mean what it means now. */
 static int check_reserved(uint32_t reserved, struct bl_err *err)
 {
 	if (reserved == 0)

@@ -19,7 +19,7 @@
 struct closing {
 	struct bizlock *b;
 	struct bl_item *items; /* room for the holds of one statement */
-	bool stayed;           /* a row that somebody has locked: a transaction has fenced it */
+	bool stayed;           /* a row may have: somebody has it locked */
 };
 
 static void pause_before(struct bizlock *b, unsigned attempt)
@@ -130,9 +130,11 @@ static int drop_singles(struct closing *c, struct bl_session *s)
 	}
 }
 
-/* Removes the rows that acquisitions of unknown outcome may have left. */
-static int close_unknown(struct bizlock *b, struct bl_session *s)
+/* Removes the rows that acquisitions of unknown outcome may have left. If somebody has one locked,
+ * the others can go. */
+static int close_unknown(struct closing *c, struct bl_session *s)
 {
+	struct bizlock *b = c->b;
 	struct bl_err ignored;
 	int rc = BIZLOCK_OK;
 
@@ -148,8 +150,10 @@ static int close_unknown(struct bizlock *b, struct bl_session *s)
 		bl_owner_full(&h->owner, &b->process, owner);
 		bl_unlock(b);
 		rc = bl_shared_sweep(s, ref, &matched, &ignored);
-		if (rc == BIZLOCK_DB)
-			rc = BIZLOCK_OK; /* somebody has that key locked: the others can go */
+		if (rc == BIZLOCK_DB) {
+			c->stayed = true;
+			rc = BIZLOCK_OK;
+		}
 		bl_lock(b);
 	}
 	bl_unlock(b);
@@ -207,7 +211,7 @@ static int release_all(struct bl_session *s, void *arg, struct bl_err *err)
 		rc = drop_all(c, s, true);
 	if (rc == BIZLOCK_OK)
 		rc = drop_singles(c, s);
-	return rc == BIZLOCK_OK ? close_unknown(c->b, s) : rc;
+	return rc == BIZLOCK_OK ? close_unknown(c, s) : rc;
 }
 
 /* Is all released that has to be? No call is under way any more. The loss watch still runs: it may

@@ -96,8 +96,7 @@ static int64_t ask(struct caller *c, const char *query)
 	return ret;
 }
 
-/* Asks for what the text of a call and its OUT variable say. -1: there was no answer, or it was
- * NULL. */
+/* Makes the call, and asks for a variable that it sets. -1: there was no answer, or it was NULL. */
 static int64_t call_for(struct caller *c, const char *query, const char *statement)
 {
 	return call(c, statement) ? ask(c, query) : -1;

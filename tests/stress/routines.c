@@ -299,8 +299,9 @@ static void run(struct board *board, const struct world *w, const struct setup *
 
 /* ---- what is reported ---------------------------------------------------------- */
 
-/* A machine that is busy, or a sanitizer, may let a process stand still for many turns. Who polls
- * is passed by all who wait; and after a kill, many may be before one that has come anew. */
+/* A sanitizer lets a process stand still for many turns; with several keys the turns of one key say
+ * little; and a process that takes the place of a killed one begins behind all others: such runs
+ * have no bound. Nor have processes that poll, because all who wait pass them. */
 static bool was_served_in_turn(const struct board *board, const struct setup *setup)
 {
 	const char *sanitizer = getenv("BIZLOCK_SANITIZE");

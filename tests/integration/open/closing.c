@@ -157,6 +157,20 @@ Test(closing, releases_what_no_transaction_has_fenced)
 	tx_close(tx);
 }
 
+Test(closing, says_that_a_fenced_lock_stays)
+{
+	bizlock *b = client_open(&world, NULL);
+	MYSQL *tx;
+
+	expect(OK, b, acquire_renewed(b, "k"));
+	tx = tx_open();
+	db_run(tx, "BEGIN");
+	expect(OK, b, bizlock_fence(b, KEY("k"), NULL, tx));
+	cr_assert_eq(bizlock_close(b), BIZLOCK_UNKNOWN);
+	tx_close(tx);
+	cr_assert(is_there("k"));
+}
+
 /* The row is locked for a moment only, by a transaction that the client does not know. */
 static void *lets_go(void *tx)
 {
